@@ -90,8 +90,8 @@ from credit.methods.chunked import ChunkedMethod
 from credit.ray.jobs import Advantages
 from credit.ray.part_notes import part_file
 from credit.tables.files import write_table
-from graphs.readers.chunk_index import glance
-from graphs.readers.chunks import read_chunks
+from graphs.logs.chunk_index import glance
+from graphs.logs.chunks import read_chunks
 warm(small)
 clock, spent = time.process_time, {}
 def timed(name, call):

@@ -27,10 +27,10 @@ import msgspec
 import numpy as np
 
 from graphs.atomic import atomic_write
-from graphs.readers import read
-from graphs.readers.tracing.span_dumps import dump_types
-from graphs.readers.training.rollouts import rows
-from graphs.readers.training.verifiers import episodes
+from graphs.formats.rollouts import rows
+from graphs.formats.span_dumps import dump_types
+from graphs.formats.verifiers import episodes
+from graphs.logs import read
 
 TARGET = 3.0
 

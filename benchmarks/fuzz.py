@@ -142,11 +142,11 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
     """Fuzz until the time is over; libFuzzer ends the process."""
     import atheris
 
-    loops = [f"graphs.readers.native.compiled.{name}" for name in ("compiling", "kernels", "numbers", "text_columns")]
+    loops = [f"graphs.formats.native.compiled.{name}" for name in ("compiling", "kernels", "numbers", "text_columns")]
     with atheris.instrument_imports(include=["graphs"], exclude=loops):  # those are compiled in another way
-        from graphs import readers
+        from graphs import logs as reading
         from graphs.errors import CreditError
-        from graphs.readers import FORMATS, reader_of
+        from graphs.logs import FORMATS, reader_of
 
         for name in FORMATS:
             reader_of(name)
@@ -155,7 +155,7 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
 
     def outcome(path: Path, compiled: bool) -> tuple[Any, ...]:
         try:
-            traces = readers.read(path, compiled=compiled)
+            traces = reading.read(path, compiled=compiled)
         except CreditError as error:
             return type(error), getattr(error, "problems", str(error))
         arrays = (*vars(traces.graph).values(), traces.reward, *(e.array for e in traces.evidence.values()))

@@ -213,7 +213,7 @@ def attempt(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     from graphs.errors import CreditError
-    from graphs.readers import read
+    from graphs.logs import read
 
     data = path.read_bytes()
     Path("/proc/self/clear_refs").write_text("5")
@@ -242,7 +242,7 @@ def run(
     inputs: int, seed: int, folders: list[Path], tables: bool = False
 ) -> Iterator[tuple[Path, bytes, dict[str, Any]]]:
     """Each input with its outcome."""
-    from graphs.readers import FORMATS, read, reader_of
+    from graphs.logs import FORMATS, read, reader_of
 
     for name in FORMATS:
         reader_of(name)

@@ -27,7 +27,7 @@ from hostile import mutate, options
 from hostile_commands import files, outcomes, ring, run, splice
 
 from graphs.errors import CreditError
-from graphs.readers import read
+from graphs.logs import read
 from graphs.writers import native
 
 

@@ -38,7 +38,7 @@ from hostile_tables import seeds as table_seeds
 from credit.cli import cli
 from credit.page import PageServer
 from graphs.errors import CreditError, NothingReadError
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 
 MOST_SECONDS = 60

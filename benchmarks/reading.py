@@ -32,8 +32,8 @@ import networkx as nx
 import numpy as np
 
 from graphs.atomic import atomic_write
-from graphs.readers import read
-from graphs.readers.native.wire import DECODER
+from graphs.formats.native.wire import DECODER
+from graphs.logs import read
 from graphs.traces.cache import read_cache, write_cache
 
 AGENTS = 300
@@ -50,7 +50,7 @@ LIBRARIES = ("msgspec", "numba", "numpy", "pyarrow", "networkx", "jax")
 PEAK = """
 import re, sys
 from graphs.traces.cache import read_cache
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 def peak():  # not getrusage, whose peak survives exec and would be the parent's
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024

@@ -84,8 +84,8 @@ if TYPE_CHECKING:
     from estimators import critic_increments as critic
     from estimators.shapley.event_credit import shapley
     from graphs import CreditError, EventGraph, EventType, NothingReadError
-    from graphs.readers import FORMATS, read
-    from graphs.readers.chunks import read_chunks
+    from graphs.logs import FORMATS, read
+    from graphs.logs.chunks import read_chunks
     from graphs.traces.batch import Traces
     from graphs.traces.limits import Limits
 
@@ -110,8 +110,8 @@ _HOME: dict[str, str] = {
     "write_table": "credit.tables.files",
     **dict.fromkeys(("Credit", "claim"), "estimators"),
     **dict.fromkeys(("CreditError", "EventGraph", "EventType", "NothingReadError"), "graphs"),
-    **dict.fromkeys(("FORMATS", "read"), "graphs.readers"),
-    "read_chunks": "graphs.readers.chunks",
+    **dict.fromkeys(("FORMATS", "read"), "graphs.logs"),
+    "read_chunks": "graphs.logs.chunks",
     "Traces": "graphs.traces.batch",
     "Limits": "graphs.traces.limits",
 }

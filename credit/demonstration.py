@@ -21,7 +21,7 @@ from estimators import Credit, rloo
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 from graphs.worlds import Episodes, Truth, World
 from graphs.writers import native, otlp

@@ -1,6 +1,6 @@
 """Event graphs of agent teams as padded arrays, their readers and structure, and worlds with known credit.
 
-Names load on first use: arrays and structure need JAX, and the readers in `graphs.readers` do not, so a process that
+Names load on first use: arrays and structure need JAX, and the readers in `graphs.logs` do not, so a process that
 only reads logs starts without JAX.
 """
 

@@ -146,7 +146,7 @@ LONGEST = (
     "tests/estimators/counterfactual/test_offpolicy_coverage.py", "tests/credit/page/test_browser.py",
     "tests/credit/test_devices.py", "tests/estimators/composition/test_reconcile.py",
     "tests/training/test_training_loop.py", "tests/test_page_blocks.py", "tests/critic/test_devices_fit.py",
-    "tests/graphs/readers/hostile/test_hostile_memory.py", "tests/critic/test_training.py",
+    "tests/graphs/reading/hostile/test_hostile_memory.py", "tests/critic/test_training.py",
     "tests/training/test_language_team.py", "tests/test_wheel.py",
 )  # fmt: skip
 """Files of the slow run that take longest, in this order: begun last, one of them would keep a single process busy."""
@@ -197,8 +197,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 COMPILED_LOOPS = (
     "tests/test_docs.py",  # imports every module, after which readers take the loops
-    "tests/graphs/test_problem_log.py", "tests/graphs/traces/test_grouping.py", "tests/graphs/readers/native/",
-    "tests/graphs/readers/hostile/", "tests/graphs/readers/test_chunks.py",
+    "tests/graphs/test_problem_log.py", "tests/graphs/traces/test_grouping.py", "tests/graphs/reading/native/",
+    "tests/graphs/reading/hostile/", "tests/graphs/reading/test_chunks.py",
 )  # fmt: skip
 """Tests that run Numba's loops: together in the default run, where compiling them twice would cost ten seconds."""
 

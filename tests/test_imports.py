@@ -46,7 +46,7 @@ def test_importing_credit_loads_nothing_heavy() -> None:
 
 
 def test_a_process_that_only_reads_does_without_jax() -> None:
-    modules = modules_after("import graphs.readers.native, graphs.readers.evaluation.who_and_when")
+    modules = modules_after("import graphs.formats.native, graphs.formats.who_and_when")
     assert "pyarrow" in modules
     assert "jax" not in modules
 

@@ -82,7 +82,7 @@ async def read_store_async(
       CreditError: the store has no such rollout, or is no store.
     """
     from graphs.atomic import atomic_write
-    from graphs.readers import read
+    from graphs.logs import read
 
     if not all(hasattr(store, name) for name in ("query_rollouts", "get_latest_attempt", "query_spans")):
         kind = type(store).__name__

@@ -54,7 +54,7 @@ def found_instead(traces: Traces) -> str:
 
 def _document(traces: Traces) -> dict[str, Any]:
     """The first trace as the log has it; empty where it cannot be read again."""
-    from graphs.readers.raw import raw_record
+    from graphs.logs.raw import raw_record
 
     try:
         document = json.loads(raw_record(traces, 0))

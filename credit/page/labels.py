@@ -12,8 +12,8 @@ import msgspec
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
-from graphs.readers.common.tables.ids import id_text
-from graphs.readers.common.tables.rows import LostRow, number, read_rows
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.rows import LostRow, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import CreditError, MissingExtraError
-from graphs.readers.chunk_index import Glimpse
-from graphs.readers.chunks import Chunks, read_chunks
-from graphs.readers.common.addresses import is_address, links_of
-from graphs.readers.common.remote import file_size
-from graphs.readers.common.source import Source
+from graphs.logs.chunk_index import Glimpse
+from graphs.logs.chunks import Chunks, read_chunks
+from graphs.reading.addresses import is_address, links_of
+from graphs.reading.remote import file_size
+from graphs.reading.source import Source
 from graphs.traces.limits import Limits
 
 __all__ = ["EVENTS", "RETRIES", "chunks_on_cluster", "connected", "results_of"]

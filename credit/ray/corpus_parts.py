@@ -12,8 +12,8 @@ from credit.methods.running import has_outcomes
 from credit.ray.cluster import EVENTS, RETRIES, chunks_on_cluster, connected, results_of
 from credit.reports.corpus import Survey, Tally
 from graphs.errors import NothingReadError, Problem
+from graphs.logs.chunks import Chunks
 from graphs.problem_log import ProblemLog
-from graphs.readers.chunks import Chunks
 from graphs.traces.grouping import GROUP_KEYS
 from graphs.traces.limits import DEFAULT, Limits
 

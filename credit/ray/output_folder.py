@@ -14,8 +14,8 @@ from credit.ray.jobs import Job
 from credit.ray.part_notes import PartNote, note_file, noted_numbers, part_file, read_note
 from credit.ray.run_mark import RunMark, claim, mark_file, read_mark
 from graphs.errors import CreditError
-from graphs.readers.common.addresses import is_address, was_address
-from graphs.readers.common.results import NOTES
+from graphs.reading.addresses import is_address, was_address
+from graphs.reading.results import NOTES
 
 __all__ = ["OutputFolder", "checked_folder"]
 

@@ -9,7 +9,7 @@ import msgspec
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, Problem
-from graphs.readers.common.results import NOTES
+from graphs.reading.results import NOTES
 
 __all__ = ["PartNote", "note_file", "noted_numbers", "part_file", "read_note", "write_note"]
 
@@ -17,7 +17,7 @@ __all__ = ["PartNote", "note_file", "noted_numbers", "part_file", "read_note", "
 class PartNote(msgspec.Struct):
     """The note beside a part: what it was made from, and what the driver needs of it."""
 
-    made_from: str  # the first field: by it `graphs.readers.common.results` knows a note
+    made_from: str  # the first field: by it `graphs.reading.results` knows a note
     rows: int
     bytes: int
     """Of the file; 0 where there is none."""

@@ -16,11 +16,11 @@ from credit.ray.output_folder import OutputFolder, checked_folder
 from credit.ray.part_notes import PartNote, part_file, read_note, write_note
 from credit.tables.files import write_table
 from graphs.errors import CreditError, NothingReadError, Problem
+from graphs.logs.chosen_channel import channels_of
+from graphs.logs.chunk_pieces import UnreadableError
+from graphs.logs.chunks import Chunks
 from graphs.problem_log import ProblemLog
-from graphs.readers.chosen_channel import channels_of
-from graphs.readers.chunk_pieces import UnreadableError
-from graphs.readers.chunks import Chunks
-from graphs.readers.common.tables.reward_sources import RewardSources
+from graphs.reading.tables.reward_sources import RewardSources
 
 __all__ = ["Parts", "made_from", "run_parts"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from graphs.readers.common.results import NOTES
+from graphs.reading.results import NOTES
 
 __all__ = ["RunMark", "claim", "mark_file", "read_mark"]
 
@@ -18,7 +18,7 @@ RUN = "run"
 class RunMark(msgspec.Struct, frozen=True):
     """The run that a folder belongs to."""
 
-    made_from: str  # the first field: by it `graphs.readers.common.results` knows a note
+    made_from: str  # the first field: by it `graphs.reading.results` knows a note
     """A hash of what all parts are made from, known after the first pass over the logs."""
     asked: str
     """A hash of the computation, known before."""

@@ -15,7 +15,7 @@ from credit.replay.stated_errors import stated_stderr
 from credit.replay.team_planning import shares_by_name
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
-from graphs.readers import read
+from graphs.logs import read
 from graphs.text import counted, excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence

@@ -18,8 +18,8 @@ import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from graphs.errors import CreditError, Problem
-from graphs.readers.common.tables.ids import id_text
-from graphs.readers.common.tables.rows import LostRow, read_rows
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.rows import LostRow, read_rows
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers.common.source import Source
+from graphs.reading.source import Source
 from graphs.text import printable
 from graphs.traces.batch import Traces
 

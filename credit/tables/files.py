@@ -16,7 +16,7 @@ import pyarrow.parquet
 from graphs.argument_kinds import checked_kinds
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
-from graphs.readers.common.results import STAMP
+from graphs.reading.results import STAMP
 from graphs.text import printable
 
 __all__ = ["TABLE_SUFFIXES", "printable_table", "table_writer", "write_csv", "write_table", "write_tables"]

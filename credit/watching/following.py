@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.errors import CreditError
-from graphs.readers.common.source_search import is_log
+from graphs.reading.find import is_log
 
 __all__ = ["GrowingFolder", "GrowingMetrics"]
 

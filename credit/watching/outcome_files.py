@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from graphs.errors import Problem
-from graphs.readers.common.source import Source
-from graphs.readers.common.source_search import find_sources, identity, without_tables
-from graphs.readers.formats import sort_sources
-from graphs.readers.outcome_tables import states_outcomes
+from graphs.logs.detection import sort_sources
+from graphs.logs.outcome_tables import states_outcomes
+from graphs.reading.find import find_sources, identity, without_tables
+from graphs.reading.source import Source
 from graphs.traces.limits import DEFAULT, Limits
 
 __all__ = ["OutcomeFiles"]

@@ -38,7 +38,7 @@ class Limits:
     """Bounds on the input; each applies to one file, record or trace.
 
     A record is a line of a file, or one trace of a JSON list of traces. Peak memory of reading is a small multiple of
-    the largest file, so `file_bytes` bounds it. `tests/graphs/readers/hostile/test_hostile_memory.py` states the
+    the largest file, so `file_bytes` bounds it. `tests/graphs/reading/hostile/test_hostile_memory.py` states the
     multiples.
 
     Attributes:

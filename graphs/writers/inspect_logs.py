@@ -15,9 +15,9 @@ import numpy as np
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, Problem, TraceError
-from graphs.readers.common.places import stem
-from graphs.readers.common.source import Source
-from graphs.readers.evaluation.inspect_ai import header_of, samples_of
+from graphs.formats.inspect_ai import header_of, samples_of
+from graphs.reading.documents import stem
+from graphs.reading.source import Source
 from graphs.traces.batch import Traces
 from graphs.writers.valid_advantages import valid_advantages
 

@@ -20,9 +20,9 @@ from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.event_types import STATED_TOPOLOGIES
-from graphs.readers.collector_pause import collector_paused
-from graphs.readers.native.records import from_wire
-from graphs.readers.native.wire import DECODER, EXTENSION_KEYS
+from graphs.formats.native.records import from_wire
+from graphs.formats.native.wire import DECODER, EXTENSION_KEYS
+from graphs.logs.collector_pause import collector_paused
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import numbers_of_traces

@@ -18,11 +18,11 @@ import numpy as np
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, TraceError
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers.collector_pause import collector_paused
-from graphs.readers.tracing.otlp.assembly import build
-from graphs.readers.tracing.otlp.rewards import STEP
-from graphs.readers.tracing.otlp.spans import log_evaluation, make_span
-from graphs.readers.tracing.otlp.wire import Place, WireLog, WireSpan
+from graphs.formats.otlp.assembly import build
+from graphs.formats.otlp.rewards import STEP
+from graphs.formats.otlp.spans import log_evaluation, make_span
+from graphs.formats.otlp.wire import Place, WireLog, WireSpan
+from graphs.logs.collector_pause import collector_paused
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import numbers_of_traces
 from graphs.traces.record import Agent, TraceRecord

@@ -15,8 +15,8 @@ import numpy as np
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, Problem
-from graphs.readers.common.places import documents
-from graphs.readers.common.source import Source
+from graphs.reading.documents import documents
+from graphs.reading.source import Source
 from graphs.traces.batch import Traces
 from graphs.writers.valid_advantages import valid_advantages
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from credit import demonstration as demo
 from estimators import Credit, rloo
 from graphs.errors import CreditError
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 from graphs.writers import native
 

@@ -23,7 +23,7 @@ import os, signal, sys, json
 from pathlib import Path
 import credit.cli.advantages.assign, credit.cli.logs.convert, credit.methods.registry
 import credit.tables.advantages, credit.tables.files, graphs.writers.native
-from graphs.readers import FORMATS, reader_of
+from graphs.logs import FORMATS, reader_of
 for name in FORMATS:
     reader_of(name)
 from credit.__main__ import main

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers import chunks
-from graphs.readers.native.compiled import threads as compiled
+from graphs.formats.native.compiled import threads as compiled
+from graphs.logs import chunks
 from graphs.traces.record import Agent, TraceRecord
 
 

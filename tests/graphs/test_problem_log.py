@@ -12,9 +12,9 @@ from linear_time import assert_linear
 
 from credit.reports.corpus import survey
 from graphs.errors import Problem
+from graphs.logs import read
+from graphs.logs.chunks import read_chunks
 from graphs.problem_log import MOST_LISTED, ProblemLog
-from graphs.readers import read
-from graphs.readers.chunks import read_chunks
 from graphs.traces.batch import Traces
 
 TRACE = {

@@ -13,7 +13,7 @@ import pytest
 
 from graphs.errors import NothingReadError
 from graphs.event_graph import EventType
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import EventType
-from graphs.readers import read
+from graphs.logs import read
 
 HERE = Path(__file__).parent
 MANIFEST: dict[str, Any] = json.loads((HERE / "manifest_more.json").read_text())

@@ -11,7 +11,7 @@ import msgspec
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
-from graphs.readers.common.decoder_words import expected_type
+from graphs.reading.decoder_words import expected_type
 from graphs.text import counted, excerpt
 
 __all__ = ["POINTS", "kept_rows", "row_key", "write_rows"]

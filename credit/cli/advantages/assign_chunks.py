@@ -12,7 +12,7 @@ from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
 from credit.tables.files import write_tables
 from graphs.errors import CreditError
-from graphs.readers.chunks import Chunks, read_chunks
+from graphs.logs.chunks import Chunks, read_chunks
 from graphs.traces.grouping import GROUP_KEYS
 from graphs.traces.limits import Limits
 
@@ -43,7 +43,7 @@ def assign_in_chunks(
 
     Raises:
       CreditError: the method's numbers depend on the whole batch; a format other than the native one; evidence that no
-        chunk has; and as `graphs.readers.chunks.read_chunks` and `credit.run`.
+        chunk has; and as `graphs.logs.chunks.read_chunks` and `credit.run`.
     """
     computed = ChunkedMethod(method, options, also)
     if columns is not None or format_ not in (None, "native"):

@@ -160,10 +160,10 @@ def _table(corpus: Survey, channel: str) -> Table:
 def _group_option(traces: Traces, columns: dict[str, str]) -> str:
     """The option that names the column of the group in a table that was read without one; "" where there is none."""
     from graphs.errors import TraceError
-    from graphs.readers.common.source import Source
-    from graphs.readers.common.tables.rows import column_names
-    from graphs.readers.training.table_columns import find_columns
-    from graphs.readers.training.table_hints import columns_option, likely_column
+    from graphs.formats.table_columns import find_columns
+    from graphs.formats.table_hints import columns_option, likely_column
+    from graphs.reading.source import Source
+    from graphs.reading.tables.rows import column_names
 
     kinds, files = (traces.traces[name].to_pylist() for name in ("format", "file"))
     path = Path(files[kinds.index("table")]) if "table" in kinds else None

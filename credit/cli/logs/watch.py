@@ -79,7 +79,7 @@ def watch(
     from credit.methods.option_texts import parse_options
     from credit.methods.published import find_method
     from credit.watching.sinks import METRICS
-    from graphs.readers.common.addresses import local_path
+    from graphs.reading.addresses import local_path
 
     options = parse_options(method, given)
     others = tuple(name.strip() for name in compare.split(",") if name.strip())

@@ -124,7 +124,7 @@ def replay(
     for line in _about_runs(planned, outcomes, results, max_tokens):
         console.print(words(line), soft_wrap=True)
     if log is not None and output is not None:
-        from graphs.readers import read
+        from graphs.logs import read
 
         earlier = [read_plan(earlier_plan) for earlier_plan, _ in after]
         sittings = [(one, read_results(one, file)) for one, (_, file) in zip(earlier, after, strict=True)]

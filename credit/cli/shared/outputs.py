@@ -144,7 +144,7 @@ def check_folder(path: Path, option: str) -> None:
 
 def stay_outside(context: click.Context, output: Path) -> None:
     """Refuse an output in a folder that is read: the next reading would find every trace twice."""
-    from graphs.readers.common.addresses import is_remote, local_path
+    from graphs.reading.addresses import is_remote, local_path
 
     place = output.resolve()
     for path in context.params["paths"]:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from graphs.readers.common.source import Source
-    from graphs.readers.reading import Item
+    from graphs.logs.read_logs import Item
+    from graphs.reading.source import Source
 
 __all__ = ["progress_bar", "reading_bar", "steps", "working"]
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from credit.reports.corpus import Survey
     from graphs.errors import Problem
-    from graphs.readers.common.source import Source
-    from graphs.readers.common.tables.reward_sources import RewardSources
+    from graphs.reading.source import Source
+    from graphs.reading.tables.reward_sources import RewardSources
     from graphs.traces.batch import Traces
 
 __all__ = [
@@ -44,12 +44,12 @@ __all__ = [
 
 SHOWN = 20  # problems and names listed before "…"
 REFUSED = 3
-CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.readers.read`
+CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.logs.read_logs`
 WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 
 
 def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command PATH... (`paths`) and the options of `graphs.readers.read` (keywords of `read_traces`)."""
+    """Give a command PATH... (`paths`) and the options of `graphs.logs.read_logs` (keywords of `read_traces`)."""
     options = (
         click.argument("paths", metavar="PATH...", nargs=-1, required=required, type=click.Path(readable=False)),
         click.option(
@@ -142,7 +142,7 @@ def _keep_inputs(context: click.Context) -> None:
 
 def keep_logs(context: click.Context, output: Path, option: str) -> None:
     """Refuse an output that would take the place of a log that the command reads, by itself or in a folder."""
-    from graphs.readers.common.addresses import is_remote, local_path
+    from graphs.reading.addresses import is_remote, local_path
 
     place = output.resolve()
     inputs = [local_path(path).resolve() for path in context.params["paths"] if path != "-" and not is_remote(path)]
@@ -157,9 +157,9 @@ def keep_logs(context: click.Context, output: Path, option: str) -> None:
 
 def _is_log(path: Path) -> bool:
     """Whether a file of a folder would be read as a log; tables that this library left there are not."""
-    from graphs.readers.common.results import is_result
-    from graphs.readers.common.source import Source
-    from graphs.readers.common.source_search import is_log
+    from graphs.reading.find import is_log
+    from graphs.reading.results import is_result
+    from graphs.reading.source import Source
 
     if not (path.is_file() and is_log(path)):
         return False
@@ -173,7 +173,7 @@ allow_bad = click.option("--allow-bad", is_flag=True, help="Exit with 0 although
 
 
 def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from graphs.readers import FORMATS
+    from graphs.logs import FORMATS
 
     return [CompletionItem(name, help=text) for name, text in FORMATS.items() if name.startswith(incomplete)]
 
@@ -264,7 +264,7 @@ def read_traces(
       CreditError: an unknown format, or an option of a wrong type; or no trace has the reward that was asked for by
         name.
     """
-    from graphs.readers.reading import read_and_count
+    from graphs.logs.read_logs import read_and_count
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
 

@@ -27,7 +27,7 @@ from credit.replay.drivers.inspect_calls import CURRENT_RUN, SampleRun, inspect_
 from credit.replay.drivers.inspect_tape import SampleTape, read_sample_tape
 from credit.replay.replayer import Continuation, Prefix, PrefixError
 from graphs.errors import CreditError
-from graphs.readers import read
+from graphs.logs import read
 from graphs.text import excerpt
 
 __all__ = ["InspectReplayer"]

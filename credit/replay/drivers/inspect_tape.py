@@ -17,7 +17,7 @@ from typing import Any
 from credit.replay.drivers.call_tape import Call, Tape, digest
 from credit.replay.replayer import Prefix, PrefixError
 from graphs.errors import CreditError
-from graphs.readers.common.places import stem
+from graphs.reading.documents import stem
 from graphs.text import excerpt
 
 __all__ = ["MAIN", "Agent", "AgentSpans", "SampleTape", "asked", "read_sample_tape"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
-from graphs.readers.common.source import Source
+from graphs.reading.source import Source
 from graphs.traces.batch import Traces
 
 __all__ = ["EventContent", "WithoutContent", "event_content"]

@@ -25,7 +25,7 @@ from credit.ledger.auditing import Audit, audit
 from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipts.explaining import explain
 from estimators.base import Estimand, Reason, finish
-from graphs.readers import read
+from graphs.logs import read
 
 RIGHT = (0.5, 0.5, 0.8)
 TYPES = ("orchestrator_decision", "message", "tool_call", "message")

@@ -19,7 +19,7 @@ from credit.cli.shared.channel_weights import parse_channels
 from credit.ledger import Ledger, compose
 from credit.ledger.channels import DERIVED, FAMILIES, annealed, channel, depart, kimi_parl, sharp
 from estimators.base import Reason, finish
-from graphs.readers import read
+from graphs.logs import read
 
 pytestmark = pytest.mark.optimised
 

@@ -22,7 +22,7 @@ from credit.cli import cli
 from credit.methods import survey_questions
 from credit.methods.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
 from credit.methods.survey_questions import LONG, QUESTIONS, _per_trace, answer_questions
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -22,7 +22,7 @@ from credit.methods.option_texts import parse_options
 from credit.methods.published import PUBLISHED
 from estimators.composition.increments import as_increment
 from graphs.errors import CreditError
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.worlds import Bernoulli, World
 from graphs.writers import native

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from credit.methods.survey_questions import Question, answer_questions
-from graphs.readers import read
+from graphs.logs import read
 
 
 def asked(path: Path, *teams: str, talk: bool = True) -> dict[str, Question]:

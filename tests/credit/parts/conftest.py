@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from credit.ray import calls, part_runs
-from graphs.readers.chunks import read_chunks
+from graphs.logs.chunks import read_chunks
 
 
 class TaskError(Exception):

@@ -20,8 +20,8 @@ from credit.ray.output_folder import OutputFolder
 from credit.ray.part_runs import made_from
 from credit.ray.run_mark import RunMark, claim, mark_file, read_mark
 from graphs.errors import CreditError, NothingReadError
-from graphs.readers.chunk_pieces import UnreadableError
-from graphs.readers.chunks import read_chunks
+from graphs.logs.chunk_pieces import UnreadableError
+from graphs.logs.chunks import read_chunks
 
 GROUPS = 5
 

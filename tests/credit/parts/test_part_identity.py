@@ -16,7 +16,7 @@ import pytest
 import credit
 from credit.ray import calls
 from credit.ray.part_runs import made_from
-from graphs.readers.chunks import read_chunks
+from graphs.logs.chunks import read_chunks
 from graphs.traces.limits import Limits
 
 NO_CONTENT = {"output", "progress"}

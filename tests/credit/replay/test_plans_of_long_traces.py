@@ -18,7 +18,7 @@ from credit.replay.before import TraceEvents
 from credit.replay.replay_plan import Job, ReplayPlan, read_plan, write_plan
 from credit.replay.replayer import Prefix
 from credit.replay.run_planning import outcome_spread, plan_replays
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 
 

@@ -15,7 +15,7 @@ from credit.cli import cli
 from credit.cli.trust.compare import _number
 from credit.reports.comparison import Comparison, compare
 from estimators.base import Reason, finish
-from graphs.readers import read
+from graphs.logs import read
 
 NAN = float("nan")
 

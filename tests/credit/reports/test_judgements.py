@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.reports.judgements import Judgements, read_judgements
-from graphs.readers import read
+from graphs.logs import read
 
 
 @pytest.fixture(scope="module")

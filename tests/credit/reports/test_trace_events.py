@@ -10,7 +10,7 @@ import numpy as np
 
 from credit.reports.trace_events import event_rows, event_texts
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
 

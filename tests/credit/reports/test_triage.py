@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from credit.reports.triage import triage
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 
 

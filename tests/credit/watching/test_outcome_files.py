@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from credit.cli import cli
 from credit.watching.outcome_files import OutcomeFiles
-from graphs.readers import outcome_tables
+from graphs.logs import outcome_tables
 
 STEPS = {
     "n.jsonl": "".join(

@@ -17,7 +17,7 @@ from linear_time import assert_linear, seconds
 from estimators.composition.nesting import prior_variance
 from estimators.shapley.structured import subtree_sizes
 from graphs.errors import CreditError
-from graphs.readers import read
+from graphs.logs import read
 from graphs.structure.forest import ancestors, descendants, longest_paths, spawn_forest
 from graphs.structure.prefix import agent_births
 from graphs.structure.topology import _spawned

@@ -13,8 +13,8 @@ import pytest
 from graphs.errors import CreditError, NothingReadError
 from graphs.event_graph import EdgeType, EventType
 from graphs.invariants import validate
+from graphs.logs import read
 from graphs.padding import unpad
-from graphs.readers import read
 from graphs.structure.networkx_graphs import from_networkx, to_networkx
 from graphs.structure.prefix import pack, select_trace
 from graphs.traces.assembling import assemble

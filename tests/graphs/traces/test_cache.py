@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphs.errors import CreditError, NothingReadError
+from graphs.logs import read
 from graphs.padding import bucket
-from graphs.readers import read
 from graphs.traces.batch import Traces
 from graphs.traces.cache import KEY, is_cache, read_cache, write_cache
 from graphs.traces.limits import Limits

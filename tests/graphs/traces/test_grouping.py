@@ -12,8 +12,8 @@ import pytest
 import credit
 from credit.reports.corpus import survey
 from graphs.errors import CreditError
-from graphs.readers import read
-from graphs.readers.chunks import read_chunks
+from graphs.logs import read
+from graphs.logs.chunks import read_chunks
 from graphs.structure.networkx_graphs import from_networkx, to_networkx
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces

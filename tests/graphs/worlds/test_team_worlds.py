@@ -15,8 +15,8 @@ import pytest
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
+from graphs.logs import read
 from graphs.padding import unpad
-from graphs.readers import read
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.traces.batch import Traces
 from graphs.traces.record_checks import check

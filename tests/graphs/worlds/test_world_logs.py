@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.record import TraceRecord
 from graphs.traces.record_checks import check
 from graphs.worlds import Episodes, World

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from linear_time import assert_linear
 
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.cache import write_cache
 from graphs.writers import native, otlp
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphs.errors import CreditError
-from graphs.readers import read
-from graphs.readers.common.source import Source
-from graphs.readers.evaluation.inspect_ai import samples_of
+from graphs.formats.inspect_ai import samples_of
+from graphs.logs import read
+from graphs.reading.source import Source
 from graphs.writers import inspect_logs
 
 LOG = Path(__file__).parents[2] / "recordings" / "inspect_team.eval"

@@ -15,7 +15,7 @@ import pytest
 
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence

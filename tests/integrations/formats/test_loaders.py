@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphs.readers import read
+from graphs.logs import read
 from graphs.traces.batch import Traces
 from graphs.writers import inspect_logs, otlp, verifiers
 

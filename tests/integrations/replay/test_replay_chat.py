@@ -16,7 +16,7 @@ from credit.replay.drivers.chat_driver import converse
 from credit.replay.drivers.tape_driver import TapeReplayer, record
 from credit.replay.replayer import Prefix, PrefixError
 from graphs import CreditError
-from graphs.readers import read
+from graphs.logs import read
 
 GOOD, YES = 0.6, {"good": 0.8, "bad": 0.3}
 

@@ -1,0 +1,182 @@
+"""Events of Agent Lightning v1: each model request that went through the gateway is a call.
+
+There is no agent in an event. Requests of one model with one system prompt are of one agent, named after both (the
+prompt by a digest), so that the name is the same in every rollout; a prompt that differs from task to task makes a
+different name for each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.formats.agent_lightning.last_reward import GivenReward, in_order
+from graphs.formats.common.order_of_time import Moment, order_of_time
+from graphs.formats.common.team import Team
+from graphs.reading.decode import decode
+from graphs.reading.documents import Document
+from graphs.reading.files import canonical, model_names
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
+
+__all__ = ["write_requests"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_LogProb = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+_SYSTEM = ("system", "developer")
+
+
+class _Function(msgspec.Struct):
+    name: str
+
+
+class _ToolCall(msgspec.Struct):
+    id: str
+    function: _Function
+
+
+class _Reply(msgspec.Struct):
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Token(msgspec.Struct):
+    logprob: _LogProb
+
+
+class _LogProbs(msgspec.Struct):
+    content: list[_Token] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Reply | None = None
+    logprobs: _LogProbs | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+
+
+class _Response(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: msgspec.Raw = msgspec.Raw(b"null")
+    tool_call_id: str | None = None
+
+
+class _Request(msgspec.Struct):
+    messages: list[_Message] | None = None
+
+
+class _ModelRequest(msgspec.Struct):
+    model: Annotated[str, msgspec.Meta(min_length=1)]
+    request: _Request
+    response: _Response
+    status: str = "ok"
+    usage: _Usage | None = None
+
+
+class _Reward(msgspec.Struct):
+    value: float
+    source: str | None = None
+
+
+class _Event(msgspec.Struct):
+    event_type: str
+    timestamp: float | None = None
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_MODEL_REQUEST = msgspec.json.Decoder(_ModelRequest)
+_REWARD = msgspec.json.Decoder(_Reward)
+
+
+def write_requests(record: TraceRecord, events: list[Document]) -> None:
+    """Fill the record with the events of an attempt, in the order of their times.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode`; "unordered-events", "disagreeing-rewards".
+    """
+    trace = record.trace_id
+    decoded = [decode(_EVENT, raw, file=place.file, line=place.line, trace=trace) for raw, place in events]
+    moments = [Moment(event.timestamp, place) for event, (_, place) in zip(decoded, events, strict=True)]
+    team = Team(record)
+    asked: dict[str, tuple[int, str, str]] = {}  # tool call id -> position, agent, tool, until its result is seen
+    rewards: list[GivenReward] = []
+    call: int | None = None
+    models: set[str | None] = set()
+    for index, position_in_log in enumerate(order_of_time(moments, trace, "timestamp")):
+        event, moment = decoded[position_in_log], moments[position_in_log]
+        place = moment.place
+        where: Any = {"file": place.file, "line": place.line, "trace": trace}
+        if event.event_type == "reward":
+            reward = decode(_REWARD, event.data, at="data", **where)
+            if reward.source != "fallback":
+                rewards.append(GivenReward(reward.value, call, moment))
+        if event.event_type != "model_request":
+            continue
+        data = decode(_MODEL_REQUEST, event.data, at="data", **where)
+        if data.status != "ok" or not data.response.choices:
+            continue  # it failed: nothing was chosen
+        models.add(data.model)
+        agent, time = _agent(data), float("nan") if event.timestamp is None else event.timestamp
+        team.agent(agent, agent)
+        for message in data.request.messages or []:
+            if message.role == "tool" and message.tool_call_id in asked:
+                position, caller, tool = asked.pop(message.tool_call_id)
+                team.result(caller, f"{index}/{message.tool_call_id}.result", place, answers=position, tool=tool)
+        call = team.call(agent, str(index), place, time=time, **_evidence(data))
+        reply = data.response.choices[0].message
+        for tool_call in (reply.tool_calls if reply else None) or []:
+            name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
+            asked[tool_call.id] = team.tool_call(agent, event_id, place, call=call, tool=name), agent, name
+    ordered = in_order(rewards, moments, trace)
+    team.finish()
+    record.model = model_names(models)
+    place_rewards(record, [(reward.amount, reward.call) for reward in ordered])
+
+
+def place_rewards(record: TraceRecord, rewards: list[tuple[float, int | None]]) -> None:
+    """The last amount is the outcome; earlier ones are rewards at the event given with them.
+
+    Earlier ones before any call belong to no event; they are the channel "early".
+    """
+    for amount, position in rewards[:-1]:
+        if position is None:
+            record.rewards["early"] = record.rewards.get("early", 0.0) + amount
+        else:
+            add_reward(record, position, amount)
+    if rewards:
+        record.rewards["team"] = rewards[-1][0]
+
+
+def add_reward(record: TraceRecord, position: int, amount: float) -> None:
+    """Add to the reward that arrives at an event."""
+    column = record.columns.setdefault("event_reward", [])
+    column.extend([None] * (position + 1 - len(column)))
+    column[position] = (column[position] or 0.0) + amount
+
+
+def _agent(data: _ModelRequest) -> str:
+    prompt = next((canonical(m.content) for m in data.request.messages or [] if m.role in _SYSTEM), None)
+    if prompt is None:
+        return data.model
+    return f"{data.model}/{hashlib.blake2b(prompt, digest_size=4).hexdigest()}"
+
+
+def _evidence(data: _ModelRequest) -> dict[str, Any]:
+    usage = data.usage or data.response.usage or _Usage()
+    logprobs = data.response.choices[0].logprobs if data.response.choices else None
+    tokens = logprobs.content if logprobs else None
+    return {
+        "tokens": usage.completion_tokens,
+        "input_tokens": usage.prompt_tokens,
+        "log_prob": sum(token.logprob for token in tokens) if tokens else None,
+        "token_log_probs": [token.logprob for token in tokens] if tokens else None,
+    }

@@ -1,0 +1,201 @@
+"""Events and edges of a trajectory and of those it refers to.
+
+Depth first: an agent's steps stand in their order, behind each step what its sub-agents did, one after another.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.atif.library import Library
+from graphs.formats.atif.trajectories import Result, Step, Trajectory
+from graphs.formats.common.team import Team
+from graphs.reading.documents import Place
+from graphs.reading.files import model_names
+from graphs.reading.times import seconds
+from graphs.text import counted, excerpt
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Writer"]
+
+_MAIN = "main"
+_UNNAMED = "sub-agent"
+_LONGEST_PREFIX = 100
+
+_Walk = Iterator[tuple[Trajectory, str]]  # sub-agents whose turn has come, and their instances
+
+
+class Writer:
+    """Walks a trajectory and appends its events."""
+
+    def __init__(self, record: TraceRecord, library: Library, root: Trajectory) -> None:
+        self.record, self.library, self.root = record, library, root
+        self.team = Team(record)
+        self.problems: list[Problem] = []  # named, while the trace reads
+        self.parts: list[Trajectory] = []
+        self.deep = 0  # instances whose ids would be too long to repeat in those below
+
+    def write(self) -> TraceRecord:
+        """The record.
+
+        Raises:
+          TraceError: kinds "unknown-tool-call", "duplicate-id", "bad-value".
+        """
+        self.team.agent(_MAIN, self.root.name)
+        stack: list[_Walk] = [self._walk(self.root, _MAIN, "")]
+        while stack:
+            below = next(stack[-1], None)
+            if below is None:
+                stack.pop()
+            else:
+                stack.append(self._walk(*below, self._prefix(below[1])))
+        for unlinked in (other for part in self.parts for other in part.nested if not other.placed):
+            expected = "the id of a trajectory that the result of a tool call refers to"
+            self.note("unlinked-subagent", unlinked.place, "trajectory_id", unlinked.own, expected)
+        self.record.model, self.record.system = model_names(part.model for part in self.parts), self.root.name
+        return self.team.finish()
+
+    def _prefix(self, instance: str) -> str:
+        """What the ids of an instance's events begin with: its own id; where nesting is deep, a number."""
+        if len(instance) <= _LONGEST_PREFIX:
+            return f"{instance}/"
+        self.deep += 1
+        return f"deep-{self.deep}/"
+
+    def _walk(self, trajectory: Trajectory, instance: str, prefix: str) -> _Walk:
+        """Append the events of a trajectory and of those it is continued in."""
+        number, prompted = 0, instance != _MAIN  # what a sub-agent was started with, its spawn says already
+        part: Trajectory | None = trajectory
+        while part is not None:
+            part.placed = True
+            self.parts.append(part)
+            for step, place, at in part.steps:
+                number += 1
+                if step.is_copied_context:
+                    continue
+                if step.source == "user" and prompted:
+                    prompted = False
+                elif step.source == "user":
+                    self.team.human(instance, f"{prefix}{number}", place, time=seconds(step.timestamp))
+                else:
+                    yield from _Turn(self, part, step, place, at, instance, f"{prefix}{number}").write()
+            following = self.library.beside(part, part.continued) if part.continued else None
+            if part.continued and following is None:
+                expected = "the trajectory that this run goes on in, among the files"
+                self.note("missing-continuation", part.place, "continued_trajectory_ref", part.continued, expected)
+            part = None if following is None or following.placed else following
+
+    def note(self, kind: str, place: Place, field: str, value: object, expected: str) -> None:
+        """Name what was wrong with a part that the trace reads without."""
+        trace = self.record.trace_id
+        self.problems.append(Problem(kind, place.file, place.line, field, excerpt(value), expected, trace))
+
+
+class _Turn:
+    """One step of an agent, or one of the system, which may start agents too."""
+
+    def __init__(
+        self, writer: Writer, part: Trajectory, step: Step, place: Place, at: str, instance: str, event_id: str
+    ) -> None:
+        self.writer, self.team, self.part = writer, writer.team, part
+        self.step, self.place, self.at = step, place, at
+        self.instance, self.id = instance, event_id
+        self.results = step.observation.results if step.observation else []
+        self.call: int | None = None
+        self.tools: dict[str, str] = {}  # tool call id -> tool
+        self.asked: dict[str, int] = {}  # tool call id -> position, of those that started no agent
+        self.unnamed = collections.deque[tuple[int, str]]()  # tool calls with an empty id, which are answered in order
+
+    def write(self) -> _Walk:
+        """Append the call, then its effects, then the answers to them."""
+        if self.step.source == "agent" and self.step.llm_call_count != 0:
+            columns = self._evidence()
+            time = seconds(self.step.timestamp)
+            self.call = self.team.call(self.instance, self.id, self.place, time=time, **columns)
+        self._ask()
+        children = [self._start(number, result) for number, result in enumerate(self.results)]
+        for number, (result, started) in enumerate(zip(self.results, children, strict=True)):
+            for name, child in started:
+                if child is not None:
+                    yield child, name
+                self.team.returned(name, f"{name}.return", self.instance, self.place)
+            if not started and self.step.source == "agent":
+                self._answer(number, result)
+
+    def _evidence(self) -> dict[str, Any]:
+        metrics = self.step.metrics
+        if metrics is None:
+            return {}
+        ids, log_probs = metrics.completion_token_ids, metrics.logprobs
+        if ids is not None and log_probs is not None and len(ids) != len(log_probs):
+            self._refuse(
+                "bad-value", "metrics.logprobs", counted(len(log_probs), "number"), f"{len(ids)}, one a token id"
+            )
+        tokens = metrics.completion_tokens
+        if tokens is None and ids is not None:
+            tokens = len(ids)
+        log_prob = sum(log_probs) if log_probs else None
+        return {
+            "tokens": tokens,
+            "input_tokens": metrics.prompt_tokens,
+            "log_prob": log_prob,
+            "token_ids": ids or None,
+            "token_log_probs": log_probs or None,
+        }
+
+    def _ask(self) -> None:
+        starting = {result.source_call_id for result in self.results if result.references}
+        for number, tool_call in enumerate(self.step.tool_calls or []):
+            own, tool = tool_call.tool_call_id, tool_call.function_name
+            if not own:
+                position = self.team.tool_call(
+                    self.instance, f"{self.id}/call-{number}", self.place, call=self.call, tool=tool
+                )
+                self.unnamed.append((position, tool))
+                continue
+            if own in self.tools:
+                self._refuse("duplicate-id", f"tool_calls[{number}].tool_call_id", own, "an id of its own in this step")
+            self.tools[own] = tool
+            if own not in starting:
+                event_id = f"{self.id}/call-{number}"
+                self.asked[own] = self.team.tool_call(self.instance, event_id, self.place, call=self.call, tool=tool)
+
+    def _start(self, number: int, result: Result) -> list[tuple[str, Trajectory | None]]:
+        """Spawn the sub-agents that a result comes from; their instances and trajectories."""
+        wanted = result.source_call_id
+        if wanted and wanted not in self.tools:
+            field = f"observation.results[{number}].source_call_id"
+            self._refuse("unknown-tool-call", field, wanted, "the id of a tool call of the same step")
+        started: list[tuple[str, Trajectory | None]] = []
+        for index, reference in enumerate(result.references):
+            child = self.writer.library.find(reference, self.part, self.writer.root)
+            if child is None:
+                field = f"{self.at}.observation.results[{number}].subagent_trajectory_ref[{index}]"
+                self.writer.note("missing-subagent", self.place, field, reference.named, "a trajectory at hand")
+            elif child.placed:
+                child = None  # its events stand where it was referred to first
+            else:
+                child.placed = True
+            name = f"{self.id}/agent-{number}" + (f".{index}" if index else "")
+            self.team.agent(name, child.name if child else _UNNAMED, parent=self.instance)
+            tool = self.tools.get(wanted or "")
+            self.team.spawn(self.instance, f"{name}.spawn", name, self.place, call=self.call, tool=tool)
+            started.append((name, child))
+        return started
+
+    def _answer(self, number: int, result: Result) -> None:
+        """A tool's result; feedback that names no tool call answers the step's call itself."""
+        wanted = result.source_call_id
+        tool = self.tools.get(wanted or "")
+        answers = self.asked.get(wanted) if wanted else self.call
+        if not wanted and self.unnamed:
+            answers, tool = self.unnamed.popleft()
+        self.team.result(self.instance, f"{self.id}/result-{number}", self.place, answers=answers, tool=tool)
+
+    def _refuse(self, kind: str, field: str, value: object, expected: str) -> NoReturn:
+        trace = self.writer.record.trace_id
+        field = f"{self.at}.{field}"
+        raise TraceError(Problem(kind, self.place.file, self.place.line, field, excerpt(value), expected, trace))

@@ -1,0 +1,232 @@
+"""Events and edges of a Claude Code session, from the lines of its agents.
+
+Order. Events of an agent stand in the order of its lines; a call's effects stand right behind it, and behind them all
+events of the agents that it started, one agent after another. So a cause always stands before its effect, while the
+lines of parallel agents interleave at random and clocks run backwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from graphs.event_graph import EdgeType, EventType
+from graphs.formats.claude_code.lines import Block, Entry
+from graphs.formats.claude_code.links import Chain, Spawn, is_prompt
+from graphs.reading.files import model_names
+from graphs.traces.record import Agent, TraceRecord
+
+__all__ = ["write_events"]
+
+_MAIN = "main"
+_UNNAMED = "sub-agent"
+
+
+@dataclasses.dataclass(slots=True)
+class _Call:
+    """A model call: its first line, and the tool uses and token counts of all its lines.
+
+    A line with `stop_reason: null` was written while the reply was streaming, and its output count is a placeholder.
+    The count is taken where a line is final, or where it grew from line to line: the last line then has the whole.
+    """
+
+    entry: Entry
+    uses: list[tuple[Block, Entry]] = dataclasses.field(default_factory=list)
+    present: set[str | None] = dataclasses.field(default_factory=set)  # ids of these
+    output: int | None = None
+    read: int | None = None
+    counted: bool = False
+
+    def add(self, entry: Entry) -> None:
+        uses = [block for block in entry.message.blocks if block.type == "tool_use"]
+        self.uses += [(block, entry) for block in uses if block.id not in self.present]
+        self.present |= {block.id for block in uses}
+        usage = entry.message.usage
+        if usage is not None:
+            grew = None not in (self.output, usage.output_tokens) and self.output != usage.output_tokens
+            self.counted |= grew or entry.message.stop_reason is not None
+            self.output = _largest(self.output, usage.output_tokens)
+            self.read = _largest(self.read, usage.read)
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens that the call wrote; None where every line was written before they were counted."""
+        return self.output if self.counted else None
+
+
+@dataclasses.dataclass(slots=True)
+class _Step:
+    """What becomes events: a call, a tool result, or, where it is neither, a human's text."""
+
+    entry: Entry
+    call: _Call | None = None
+    result: Block | None = None
+
+
+def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> None:
+    """Fill the record with the events of the main agent and of all agents started from it.
+
+    Depth first, with a stack of its own: logs may nest agents as deeply as they like.
+
+    Raises:
+      TraceError: kind "unknown-tool-use", a result of a tool use that its agent did not make.
+    """
+    instances = {id(root): _MAIN} | {id(spawn.chain): spawn.instance for spawn in spawns.values() if spawn.chain}
+    writer = _Writer(record, spawns, {instances.get(id(spawn.caller), "") for spawn in spawns.values()})
+    record.instances[_MAIN] = Agent(name=_MAIN, role=_MAIN)
+    stack = [(_MAIN, _steps(root.entries, spawned=False))]
+    while stack:
+        agent, steps = stack[-1]
+        step = next(steps, None)
+        if step is None:
+            stack.pop()
+        elif step.call is not None:
+            started = [(spawn.instance, spawn.take()) for spawn in writer.call(step.call, agent)]
+            stack += [(instance, _steps(entries, spawned=True)) for instance, entries in reversed(started)]
+        elif step.result is not None:
+            writer.result(step.entry, step.result, agent)
+        else:
+            writer.human(step.entry, agent)
+    record.model = model_names(writer.models)
+
+
+def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
+    """The steps of an agent in order; the text that a spawned agent was started with is none.
+
+    A result that was written before the first line of its call stands behind it.
+    """
+    calls: dict[str, _Call] = {}
+    begun: dict[str, int] = {}
+    called_at: dict[str, int] = {}  # tool use id -> index of the first line of its call
+    steps: list[tuple[int, int, _Step]] = []
+    for index, entry in enumerate(entries):
+        if entry.type == "assistant":
+            if entry.harness:
+                continue
+            name = entry.message.id or ""
+            if name not in calls:
+                calls[name], begun[name] = _Call(entry), index
+                steps.append((index, 0, _Step(entry, call=calls[name])))
+            calls[name].add(entry)
+            called_at |= {block.id or "": begun[name] for block in entry.message.blocks if block.type == "tool_use"}
+        elif not is_prompt(entry):
+            results = (block for block in entry.message.blocks if block.type == "tool_result")
+            steps += [(index, 1, _Step(entry, result=block)) for block in results]
+        elif spawned:
+            spawned = False
+        else:
+            steps.append((index, 1, _Step(entry)))
+
+    def place(item: tuple[int, int, _Step]) -> tuple[int, int]:
+        index, kind, step = item
+        use = step.result.tool_use_id if step.result is not None else None
+        return max(index, called_at.get(use or "", 0)), kind
+
+    return (step for _, _, step in sorted(steps, key=place))
+
+
+def _largest(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+class _Writer:
+    """Appends events to the record, and draws the edges as their later ends appear."""
+
+    def __init__(self, record: TraceRecord, spawns: dict[str, Spawn], spawners: set[str]) -> None:
+        self.record = record
+        self.spawns = spawns
+        self.spawners = spawners  # agents that start another anywhere in the session
+        self.placed: dict[str, tuple[int, str, str]] = {}  # tool use id -> position, agent, tool
+        self.begun_by: dict[str, list[int]] = {}  # by agent, the spawns that its next event answers to
+        self.causes: dict[str, list[tuple[int, EdgeType]]] = {}  # by agent, what its next call answers to
+        self.last_call: dict[str, int] = {}
+        self.models: set[str | None] = set()
+
+    def call(self, call: _Call, agent: str) -> list[Spawn]:
+        """Append a call and its effects; the agents that it started."""
+        self.models.add(call.entry.message.model)
+        position = self._event(
+            call.entry.message.id or "",
+            EventType.ORCHESTRATOR_DECISION if agent in self.spawners else EventType.MESSAGE,
+            agent,
+            call.entry,
+            action=True,
+            tokens=call.tokens,
+            input_tokens=call.read,
+        )
+        for cause, edge_type in self.causes.pop(agent, ()):
+            self.record.edge(cause, position, edge_type)
+        if agent in self.last_call:
+            self.record.edge(self.last_call[agent], position, EdgeType.TEMPORAL)
+        self.last_call[agent] = position
+        return [
+            spawn for block, entry in call.uses if (spawn := self._effect(block, entry, agent, position)) is not None
+        ]
+
+    def _effect(self, block: Block, entry: Entry, agent: str, call: int) -> Spawn | None:
+        use, tool = block.id or "", block.name or ""
+        spawn = self.spawns.get(use)
+        if spawn is None:
+            position = self._event(use, EventType.TOOL_CALL, agent, entry, tool=tool)
+            self.record.edge(call, position, EdgeType.TOOL_DEPENDENCY)
+        else:
+            position = self._event(use, EventType.SPAWN, agent, entry, tool=tool, to=spawn.instance)
+            self.record.edge(call, position, EdgeType.CAUSAL)
+            self.begun_by.setdefault(spawn.instance, []).append(position)
+            role = spawn.role or _UNNAMED
+            self.record.instances.setdefault(spawn.instance, Agent(name=role, role=role, parent=agent))
+        self.placed[use] = (position, agent, tool)
+        return spawn
+
+    def result(self, entry: Entry, block: Block, agent: str) -> None:
+        """Append a tool's result, or the return of a spawned agent."""
+        use = block.tool_use_id or ""
+        position, caller, tool = self.placed.get(use, (0, None, ""))
+        if caller != agent:
+            expected = "the id of a tool use of the same agent"
+            raise entry.refuse("unknown-tool-use", "tool_use_id", use, expected, self.record.trace_id)
+        status = "error" if block.is_error else None
+        spawn = self.spawns.get(use)
+        if spawn is None or spawn.launched:
+            answer = self._event(f"{use}.result", EventType.TOOL_RESULT, agent, entry, tool=tool, status=status)
+            self.record.edge(position, answer, EdgeType.RETURN)
+            self._cause(agent, answer, EdgeType.CAUSAL)
+            return
+        child = spawn.instance
+        answer = self._event(f"{use}.return", EventType.RETURN, child, entry, to=agent, status=status)
+        if child in self.last_call:
+            self.record.edge(self.last_call[child], answer, EdgeType.CAUSAL)
+        self._cause(agent, answer, EdgeType.RETURN)
+
+    def human(self, entry: Entry, agent: str) -> None:
+        """Append what a human wrote to the agent."""
+        event_id = entry.uuid or f"line-{entry.line}"
+        self._cause(agent, self._event(event_id, EventType.HUMAN_INTERVENTION, agent, entry), EdgeType.CAUSAL)
+
+    def _cause(self, agent: str, position: int, edge_type: EdgeType) -> None:
+        self.causes.setdefault(agent, []).append((position, edge_type))
+
+    def _event(
+        self,
+        event_id: str,
+        event_type: EventType,
+        agent: str,
+        entry: Entry,
+        *,
+        action: bool = False,
+        **columns: str | int | None,
+    ) -> int:
+        position = self.record.event(
+            event_id,
+            event_type,
+            agent,
+            action=action,
+            time=entry.time,
+            line=entry.line,
+            offset=entry.offset,
+            **columns,
+        )
+        self.record.files.append(entry.file)
+        for spawn in self.begun_by.pop(agent, ()):
+            self.record.edge(spawn, position, EdgeType.SPAWN)
+        return position

@@ -1,0 +1,178 @@
+"""Chats between an agent with tools and a user: from messages to the events of a trace.
+
+Several formats store a rollout as a list of chat messages. Every assistant message is one model call, and an action.
+Its tool calls are effects of it. User messages and tool results are what the environment did. System messages are no
+events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.common.team import Team
+from graphs.reading.decode import decode
+from graphs.reading.documents import Place
+from graphs.text import excerpt
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Chat", "Message", "OpenCalls", "ToolCall", "add_messages", "decode_messages"]
+
+_SILENT = ("system", "developer")
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+
+
+class ToolCall(msgspec.Struct):
+    """A tool call of a message, in the layout of chat completions or with its name beside its id."""
+
+    id: str | None = None
+    name: str | None = None
+    function: _Function | None = None
+
+    @property
+    def tool(self) -> str:
+        """The tool's name."""
+        return self.name or (self.function.name if self.function else "") or "tool"
+
+
+class Message(msgspec.Struct):
+    """A chat message: what is needed of it to place events."""
+
+    role: str
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+
+    @property
+    def calls(self) -> list[tuple[str | None, str]]:
+        """Id and tool of each tool call."""
+        return [(call.id, call.tool) for call in self.tool_calls or []]
+
+
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_MESSAGE = msgspec.json.Decoder(Message)
+
+
+class OpenCalls:
+    """Tool calls that have no result yet, in the order of the chat. All operations take constant time."""
+
+    def __init__(self) -> None:
+        self._tools: dict[int, str] = {}  # position -> tool
+        self._by_id: dict[str, list[int]] = {}  # positions, also of calls that were answered without an id
+
+    def add(self, call_id: str | None, position: int, tool: str) -> None:
+        """Note a call."""
+        self._tools[position] = tool
+        if call_id:
+            self._by_id.setdefault(call_id, []).append(position)
+
+    def take(self, call_id: str | None) -> tuple[int, str] | None:
+        """Position and tool of the call that a result answers; None where there is none.
+
+        Ids may repeat within a chat: the latest open call of the id is meant. Without an id, results come in the order
+        of the calls.
+        """
+        if not call_id:
+            position = next(iter(self._tools), None)
+            return None if position is None else (position, self._tools.pop(position))
+        positions = self._by_id.get(call_id, [])
+        while positions:
+            position = positions.pop()
+            if position in self._tools:
+                return position, self._tools.pop(position)
+        return None
+
+
+class Chat:
+    """Appends the messages of one agent's chat to a record; call `finish` at the end."""
+
+    def __init__(
+        self, record: TraceRecord, agent: str = "assistant", *, user: str = "user", role: str = "user"
+    ) -> None:
+        """Start a chat of `agent` with `user`, an instance of the environment with this role.
+
+        The user of an agent that is named so is `AGENT/user`, an instance of its own.
+        """
+        self.record, self.agent, self.role = record, agent, role
+        self.user = user if user != agent else f"{agent}/user"
+        self.team = Team(record)
+        self.team.agent(agent, agent)
+        self.open = OpenCalls()
+
+    def reply(self, event_id: str, place: Place, calls: Sequence[tuple[str | None, str]] = (), **columns: Any) -> int:
+        """A model call of the agent, with the ids and names of the tools that it called."""
+        position = self.team.call(self.agent, event_id, place, **columns)
+        for number, (call_id, tool) in enumerate(calls):
+            effect = self.team.tool_call(self.agent, f"{event_id}/call-{number}", place, call=position, tool=tool)
+            self.open.add(call_id, effect, tool)
+        return position
+
+    def input(self, event_id: str, place: Place, **columns: Any) -> int:
+        """A message of the user."""
+        self.team.agent(self.user, self.user, self.role, outside=True)
+        return self.team.input(self.user, event_id, self.agent, place, **columns)
+
+    def result(self, event_id: str, place: Place, call_id: str | None, field: str, **columns: Any) -> int:
+        """A tool's result.
+
+        Raises:
+          TraceError: kind "unknown-tool-call", it answers no open call; `field` says where its id stands.
+        """
+        answered = self.open.take(call_id)
+        if answered is None:
+            self.refuse("unknown-tool-call", place, field, call_id, "the id of a tool call before it without a result")
+        call, tool = answered
+        return self.team.result(self.agent, event_id, place, answers=call, tool=tool, **columns)
+
+    def refuse(self, kind: str, place: Place, field: str, value: object, expected: str) -> NoReturn:
+        """Raise a `TraceError` at a message."""
+        raise TraceError(Problem(kind, place.file, place.line, field, excerpt(value), expected, self.record.trace_id))
+
+    def finish(self) -> TraceRecord:
+        """The record, with its edges."""
+        return self.team.finish()
+
+
+def add_messages(
+    chat: Chat, messages: Iterable[tuple[Message, Place]], at: str, *, prefix: str = "", **columns: Any
+) -> None:
+    """Append chat messages in order; event ids are `prefix` and the message's position.
+
+    Args:
+      chat: where to.
+      messages: decoded messages with their places.
+      at: what the list is called in the log, for errors.
+      prefix: what the ids begin with.
+      columns: evidence of every model call.
+
+    Raises:
+      TraceError: kinds "bad-value", an unknown role; "unknown-tool-call".
+    """
+    for index, (message, place) in enumerate(messages):
+        event_id, field = f"{prefix}{index}", f"{at}[{index}]"
+        if message.role == "assistant":
+            chat.reply(event_id, place, message.calls, **columns)
+        elif message.role in ("user", "human", "environment"):
+            chat.input(event_id, place)
+        elif message.role in ("tool", "function"):
+            chat.result(event_id, place, message.tool_call_id, f"{field}.tool_call_id")
+        elif message.role not in _SILENT:
+            expected = "system, developer, user, assistant or tool"
+            chat.refuse("bad-value", place, f"{field}.role", message.role, expected)
+
+
+def decode_messages(raw: msgspec.Raw | bytes, place: Place, at: str, trace: str) -> Iterator[tuple[Message, Place]]:
+    """The messages of a JSON list within a record; all bear the record's place.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode`.
+    """
+    elements: list[msgspec.Raw] = decode(_LIST, raw, file=place.file, line=place.line, at=at, trace=trace)
+    for index, element in enumerate(elements):
+        message = decode(_MESSAGE, element, file=place.file, line=place.line, at=f"{at}[{index}]", trace=trace)
+        yield message, place

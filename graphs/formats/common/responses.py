@@ -1,0 +1,104 @@
+"""Items of OpenAI's Responses API as the events of a chat.
+
+Items of the model that stand side by side (reasoning, text, tool calls) are one model call; a tool's output, a message
+of the user, or the end of the list ends it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import msgspec
+
+from graphs.formats.common.chat import Chat
+from graphs.reading.documents import Place
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
+
+__all__ = ["Item", "Responses", "Usage"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_OF_MODEL = ("reasoning", "web_search_call", *_CALLS)
+
+
+class Item(msgspec.Struct):
+    """An item: what is needed of it to place events."""
+
+    type: str = "message"
+    role: str | None = None
+    name: str | None = None
+    call_id: str | None = None
+    generation_token_ids: list[_Count] | None = None
+    generation_log_probs: list[_Float] | None = None
+
+
+class Usage(msgspec.Struct):
+    """Token counts of a model call."""
+
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+
+
+class Responses:
+    """Takes items in order; call `end` behind the last."""
+
+    def __init__(self, chat: Chat) -> None:
+        self.chat = chat
+        self.calls: list[int] = []  # positions of model calls
+        self._items: list[Item] = []  # of the model call that has not ended
+        self._begun = ("", Place("", 0, -1), math.nan)  # event id, place and time of the first of them
+
+    def add(self, item: Item, event_id: str, place: Place, field: str, *, time: float = math.nan) -> None:
+        """Take an item in.
+
+        Raises:
+          TraceError: kinds "unknown-tool-call", "bad-value".
+        """
+        if item.type in _OF_MODEL or (item.type == "message" and item.role == "assistant"):
+            self._begun = self._begun if self._items else (event_id, place, time)
+            self._items.append(item)
+            return
+        self.end()
+        if item.type in _OUTPUTS:
+            self.chat.result(event_id, place, item.call_id, f"{field}.call_id", time=time)
+        elif item.type == "message" and item.role == "user":
+            self.chat.input(event_id, place, time=time)
+        elif item.type == "message" and item.role not in ("system", "developer"):
+            expected = "assistant, user, system or developer"
+            self.chat.refuse("bad-value", place, f"{field}.role", item.role, expected)
+
+    def end(self, usage: Usage | None = None) -> None:
+        """Append the model call that the items since the last one are of; `usage` is that call's own."""
+        if not self._items:
+            return
+        event_id, place, time = self._begun
+        tools = [(item.call_id, item.name or item.type) for item in self._items if item.type in _CALLS]
+        ids = [item.generation_token_ids for item in self._items if item.generation_token_ids is not None]
+        log_probs = [number for item in self._items for number in item.generation_log_probs or ()]
+        generated = [token for own in ids for token in own]
+        fit = len(log_probs) == len(generated)  # an item may have only one of the two
+        tokens = len(generated) if ids else usage.output_tokens if usage is not None else None
+        self.calls.append(
+            self.chat.reply(
+                event_id, place, tools, time=time, tokens=tokens,
+                input_tokens=usage.input_tokens if usage is not None else None,
+                log_prob=math.fsum(log_probs) if log_probs else None,
+                token_ids=generated or None, token_log_probs=log_probs if log_probs and fit else None,
+            )
+        )  # fmt: skip
+        self._items = []
+
+    def count_last(self, usage: Usage) -> None:
+        """Write the usage that the log states behind a call, or behind the answers to it."""
+        if self._items:
+            self.end(usage)
+            return
+        for name, count in (("tokens", usage.output_tokens), ("input_tokens", usage.input_tokens)):
+            column = self.chat.record.columns.setdefault(name, [])
+            if self.calls and count is not None and len(column) <= self.calls[-1]:
+                column.extend([None] * (self.calls[-1] - len(column)))
+                column.append(count)

@@ -1,0 +1,90 @@
+"""Scores of a trace and of its spans: each counts once, for the trace or at the event that it is about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, NoReturn
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.common.span_tree import Kind, Span
+from graphs.reading.documents import Place
+from graphs.text import excerpt
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Score", "place_scores"]
+
+_ROUNDING = 1e-9  # a mean of equal numbers may differ from them in its last digits
+
+
+class Score(NamedTuple):
+    """A number that a log gives a trace or one of its spans.
+
+    `span` is "" for the trace. `id` is "" where the log states none; `number` then tells scores of one list apart.
+    """
+
+    name: str
+    value: float
+    place: Place
+    span: str = ""
+    id: str = ""
+    number: int = 0
+
+
+def place_scores(
+    record: TraceRecord, spans: Mapping[str, Span], scores: Iterable[Score], fields: tuple[str, str]
+) -> None:
+    """Write the scores of the trace or of a root span as channels, and add up those of a call or a tool at its event.
+
+    A score that is stated twice, under one id, counts once.
+
+    Args:
+      record: the trace.
+      spans: its spans by id.
+      scores: all scores about it, in order.
+      fields: what the format calls a score's value and the id of its span.
+
+    Raises:
+      TraceError: "unknown-span"; "disagreeing-rewards", one id with two contents, or two numbers of one channel;
+        "ambiguous-event-reward", equal scores without ids, which may be one or two.
+    """
+    at, at_span = fields
+    of_events: dict[tuple[str, str, float], list[Score]] = {}
+    for score in _once(record, scores, at):
+        about = spans.get(score.span)
+        if score.span and about is None:
+            _refuse(record, score, "unknown-span", at_span, score.span, "the id of a span of this trace")
+        if about is None or about.parent not in spans:
+            first = record.rewards.setdefault(score.name, score.value)
+            if not math.isclose(first, score.value, rel_tol=_ROUNDING):
+                expected = f"{first!r}, which another score {score.name!r} of the trace has"
+                _refuse(record, score, "disagreeing-rewards", at, score.value, expected)
+        elif about.kind in (Kind.CALL, Kind.TOOL):
+            of_events.setdefault((score.span, score.name, score.value), []).append(score)
+            about.columns["event_reward"] = about.columns.get("event_reward", 0.0) + score.value
+    for alike in of_events.values():
+        without_id = [score.number for score in alike if not score.id]
+        if without_id and len(alike) > len(set(without_id)):
+            expected = "an id of each score: without it one score stated twice looks as two scores do"
+            _refuse(record, alike[-1], "ambiguous-event-reward", at, alike[-1].value, expected)
+
+
+def _once(record: TraceRecord, scores: Iterable[Score], at: str) -> Iterator[Score]:
+    """The scores without those that repeat an earlier one of their id."""
+    by_id: dict[str, Score] = {}
+    for score in scores:
+        first = by_id.setdefault(score.id, score) if score.id else score
+        if first is score:
+            yield score
+        elif (first.name, first.value, first.span) != (score.name, score.value, score.span):
+            where = f"{first.place.file}:{first.place.line}"
+            expected = (
+                f"{first.name} {first.value!r} of {first.span or 'the trace'}, which the score {score.id} is in {where}"
+            )
+            shown = f"{score.name} {score.value!r} of {score.span or 'the trace'}"
+            _refuse(record, score, "disagreeing-rewards", at, shown, expected)
+
+
+def _refuse(record: TraceRecord, score: Score, kind: str, field: str, value: object, expected: str) -> NoReturn:
+    place = score.place
+    raise TraceError(Problem(kind, place.file, place.line, field, excerpt(value), expected, record.trace_id))

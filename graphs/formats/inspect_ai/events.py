@@ -1,0 +1,239 @@
+"""A sample's events as spans: what is a model call, a tool, an agent, a judge.
+
+Newer logs name by `span_id` the span that contains an event, and begin spans of type "agent", "tool", "scorer"; a
+tool's event stands in the tool's own span, but names the span around it. Older logs mark steps, which nest by
+position and put what happened inside a tool or a subtask into its own list `events`.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import math
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.inspect_ai.outcomes import number
+from graphs.reading.decode import decode
+from graphs.reading.documents import Place, Places
+from graphs.reading.times import seconds
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
+
+__all__ = ["spans_of"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+
+
+class _Event(msgspec.Struct):
+    event: str
+    timestamp: datetime.datetime | None = None
+    completed: datetime.datetime | None = None
+    span_id: str | None = None
+    id: str | None = None
+    parent_id: str | None = None
+    type: str | None = None
+    name: str | None = None
+    action: str | None = None
+    function: str | None = None
+    failed: bool | None = None
+    decision: str | None = None
+    approver: str | None = None
+    source: str | None = None
+    intermediate: bool | None = None
+    agent_span_id: str | None = None
+    output: msgspec.Raw = msgspec.Raw()
+    score: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw(b"null")
+    events: msgspec.Raw = msgspec.Raw()
+
+
+class _LogProb(msgspec.Struct):
+    logprob: Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+
+
+class _LogProbs(msgspec.Struct):
+    content: list[_LogProb] | None = None
+
+
+class _Choice(msgspec.Struct):
+    logprobs: _LogProbs | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+
+
+class _Output(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+
+
+class _Score(msgspec.Struct):
+    value: Any = None
+
+
+_SPAN_KINDS = {"agent": Kind.AGENT, "scorer": Kind.GUARD, "scorers": Kind.GUARD}
+
+_EVENT = msgspec.json.Decoder(_Event)
+_OUTPUT = msgspec.json.Decoder(_Output)
+_SCORE = msgspec.json.Decoder(_Score)
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def spans_of(raw: msgspec.Raw, place: Place, trace: str) -> list[Span]:
+    """The spans of a sample, in the order of its events.
+
+    Args:
+      raw: the list of events.
+      place: where it begins.
+      trace: the trace's id, for errors.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode`, "missing-field".
+    """
+    reading = _Reading(place, trace)
+    waiting = [reading.listed(raw, place, "", "events", "")]
+    while waiting:
+        following = next(waiting[-1], None)
+        if following is None:
+            waiting.pop()
+            continue
+        event, event_id, where, at, parent = following
+        inside = reading.add(event, event_id, where, at, parent)
+        if bytes(event.events) not in (b"", b"[]", b"null"):
+            # Their places are not sought: they are inside this event's own record.
+            waiting.append(reading.listed(event.events, where, event_id + ".", f"{at}.events", inside, nested=True))
+    return reading.spans
+
+
+class _Reading:
+    """Spans met so far, and what the older logs' steps are inside of."""
+
+    def __init__(self, place: Place, trace: str) -> None:
+        self.file, self.trace = place.file, trace
+        self.spans: list[Span] = []
+        self.steps: list[str] = []
+        # (parent, name): spans of tools without their event
+        self.tools: dict[tuple[str, str], collections.deque[Span]] = {}
+        self.handoffs: dict[str, str] = {}  # spans around the tool that hands over, and what these are inside of
+        self.repeatable: dict[str, list[Span]] = {}  # parent -> its calls and tools since its last branch
+        self.rewarded: Span | None = None  # the latest model call or tool, which an intermediate score is about
+
+    def listed(self, raw: msgspec.Raw, place: Place, prefix: str, at: str, parent: str, *, nested: bool = False) -> Any:
+        """(event, its id, place, field, what it is inside of) of each event of a list."""
+        elements: list[msgspec.Raw] = decode(_LIST, raw, file=self.file, line=place.line, at=at, trace=self.trace)
+        places = None if nested or place.offset < 0 else Places(bytes(raw), 0, place.line)
+        for index, element in enumerate(elements):
+            here = place
+            if places is not None:
+                line, offset = places.of(element)
+                here = Place(place.file, line, place.offset + offset)
+            field = f"{at}[{index}]"
+            event = decode(_EVENT, element, at=field, file=self.file, line=here.line, trace=self.trace)
+            yield event, f"{prefix}{index}", here, field, parent
+
+    def add(self, event: _Event, event_id: str, place: Place, at: str, around: str) -> str:
+        """Take an event in; the id of the span that events in its own list are inside of."""
+        parent = event.span_id or around or (self.steps[-1] if self.steps else "")
+        span = Span(f"event:{event_id}", parent, Kind.OTHER, place, name=event.name or "", label=event_id)
+        span.start = seconds(event.timestamp)
+        kind = event.event
+        if kind == "span_begin":
+            span.id, span.label = self._needed(event.id, "id", at, place), ""
+            span.parent = event.parent_id or ""
+            span.kind = _SPAN_KINDS.get(event.type or "", Kind.OTHER)
+            if span.kind is Kind.AGENT and not span.name:
+                self._needed(event.name, "name", at, place)
+            if event.type == "handoff":
+                self.handoffs[span.id] = span.parent
+            elif event.type == "tool":
+                around = self.handoffs.get(span.parent, span.parent)
+                self.tools.setdefault((around, span.name), collections.deque()).append(span)
+        elif kind == "step":
+            if event.action == "end":
+                if self.steps:
+                    self.steps.pop()
+                return parent
+            self.steps.append(span.id)
+            span.kind = Kind.GUARD if event.type == "scorer" else Kind.OTHER
+        elif kind == "model":
+            self._call(event, span, at)
+        elif kind == "tool":
+            return self._tool(event, span, event_id, at)
+        elif _is_human(event):
+            span.kind = Kind.HUMAN
+        elif kind == "approval" and event.decision not in ("approve", None):
+            span.kind, span.failed, span.name = Kind.GUARD, True, event.approver or ""
+        elif kind == "branch":
+            self._forget_replay(parent)
+            return parent
+        elif kind == "score" and event.intermediate:
+            self._reward(event, place, at)
+            return parent
+        elif kind != "subtask":
+            return parent
+        self.spans.append(span)
+        return span.id
+
+    def _needed(self, value: str | None, field: str, at: str, place: Place) -> str:
+        if not value:
+            problem = Problem("missing-field", self.file, place.line, f"{at}.{field}", "absent", "a string", self.trace)
+            raise TraceError(problem)
+        return value
+
+    def _call(self, event: _Event, span: Span, at: str) -> None:
+        """A call without any choice failed or was cut off: nothing was chosen."""
+        if bytes(event.output) in (b"", b"null"):
+            return
+        line, at = span.place.line, f"{at}.output"
+        output = decode(_OUTPUT, event.output, file=self.file, line=line, at=at, trace=self.trace)
+        if not output.choices:
+            return
+        span.kind = Kind.CALL
+        self.repeatable.setdefault(span.parent, []).append(span)
+        if output.usage is not None:
+            span.columns["tokens"] = output.usage.output_tokens
+            span.columns["input_tokens"] = output.usage.input_tokens
+        logprobs = output.choices[0].logprobs
+        if logprobs is not None and logprobs.content:
+            span.columns["token_log_probs"] = [token.logprob for token in logprobs.content]
+            span.columns["log_prob"] = math.fsum(span.columns["token_log_probs"])
+        self.rewarded = span
+
+    def _tool(self, event: _Event, span: Span, event_id: str, at: str) -> str:
+        name = self._needed(event.function, "function", at, span.place)
+        waiting = self.tools.get((span.parent, name))
+        if waiting:  # the tool's own span was begun just before
+            begun = waiting.popleft()
+            begun.kind, begun.place = Kind.TOOL, span.place
+        else:
+            begun = span
+            begun.kind = Kind.TOOL
+            self.spans.append(begun)
+        self.repeatable.setdefault(begun.parent, []).append(begun)
+        begun.name, begun.label = name, event_id
+        begun.start, begun.end = seconds(event.timestamp), seconds(event.completed)
+        begun.failed = bool(event.failed) or bytes(event.error) != b"null"
+        self.rewarded = begun
+        return begun.id
+
+    def _forget_replay(self, parent: str) -> None:
+        """What a branch did before this point was to repeat the prefix of the trajectory that it branches from."""
+        for span in self.repeatable.pop(parent, ()):
+            span.kind = Kind.OTHER
+
+    def _reward(self, event: _Event, place: Place, at: str) -> None:
+        score = decode(_SCORE, event.score, file=self.file, line=place.line, at=f"{at}.score", trace=self.trace)
+        amount = number(score.value)
+        if amount is not None and self.rewarded is not None:
+            self.rewarded.columns["event_reward"] = self.rewarded.columns.get("event_reward", 0.0) + amount
+
+
+def _is_human(event: _Event) -> bool:
+    if event.event == "approval":
+        return event.approver == "human"
+    return event.event == "input" or (event.event == "interrupt" and event.source == "user_cancel")

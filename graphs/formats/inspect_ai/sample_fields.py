@@ -1,0 +1,99 @@
+"""What of an Inspect log is read: its header, its samples, and their events and scores in all versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.reading.documents import Place
+
+__all__ = ["DECODE_SAMPLE", "Header", "Log", "Sample", "Score", "events_of", "scores_of"]
+
+
+class _Eval(msgspec.Struct):
+    task: str
+    model: str = ""
+    solver: str | None = None
+
+
+class _Named(msgspec.Struct):
+    name: str | None = None
+
+
+class _Results(msgspec.Struct):
+    """What a log knows of its scorers: a list, or in older logs one."""
+
+    scores: list[_Named] = []
+    scorer: _Named | None = None
+
+    @property
+    def first(self) -> str:
+        """The name of the first scorer."""
+        names = [scorer.name for scorer in (*self.scores, self.scorer) if scorer is not None and scorer.name]
+        return names[0] if names else "score"
+
+
+class Header(msgspec.Struct):
+    """A log without its samples."""
+
+    eval: _Eval
+    results: _Results | None = None
+    status: Any = None
+
+    @property
+    def scorer(self) -> str:
+        """The scorer that the only score of an older sample is of."""
+        return (self.results or _Results()).first
+
+
+class Log(Header):
+    """A log of the JSON form, its samples not decoded."""
+
+    samples: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Score(msgspec.Struct):
+    """What one scorer says of a sample."""
+
+    value: Any = None
+
+
+class _Transcript(msgspec.Struct):
+    events: msgspec.Raw
+
+
+class Sample(msgspec.Struct):
+    """A sample; `transcript` and `score` are what logs had before `events` and `scores`."""
+
+    id: int | str
+    epoch: int
+    events: msgspec.Raw = msgspec.Raw()
+    transcript: _Transcript | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    scores: dict[str, Score] | None = None
+    score: Score | None = None
+    uuid: Any = None
+
+
+DECODE_SAMPLE = msgspec.json.Decoder(Sample)
+
+
+def events_of(sample: Sample, place: Place, at: str, trace: str) -> msgspec.Raw:
+    """The sample's events, which older logs keep in its transcript."""
+    if bytes(sample.events):
+        return sample.events
+    if sample.transcript is not None:
+        return sample.transcript.events
+    raise TraceError(Problem("missing-field", place.file, place.line, f"{at}.events", "absent", "a list", trace))
+
+
+def scores_of(sample: Sample, log: Header, place: Place, at: str, trace: str) -> dict[str, Score]:
+    """The sample's scores by scorer; the one `score` of an older log is of the log's first scorer."""
+    if sample.score is None:
+        return sample.scores or {}
+    if sample.scores:
+        expected = "`score`, as in older logs, or `scores`, but not both"
+        raise TraceError(Problem("bad-value", place.file, place.line, f"{at}.score", "given twice", expected, trace))
+    return {log.scorer: sample.score}

@@ -1,0 +1,242 @@
+"""Tasks of a LangGraph run as events and edges."""
+
+from __future__ import annotations
+
+import bisect
+import collections
+from typing import Annotated, Any, NamedTuple, NoReturn
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.event_types import EdgeType, EventType
+from graphs.formats.common.chat import OpenCalls
+from graphs.formats.langgraph.checkpoints import Fault
+from graphs.formats.langgraph.hearing import USER, Allowance, Calls, Causes, Hearing
+from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, Usage, messages_of
+from graphs.formats.langgraph.said_inside import SaidInside
+from graphs.reading.documents import Place
+from graphs.reading.files import model_names
+from graphs.text import excerpt
+from graphs.traces.record import Agent, TraceRecord
+
+__all__ = ["SENT", "Run", "Step", "Task"]
+
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+SENT = "__pregel_push"
+"""Mark of a task that `Send` started."""
+
+
+class Task(msgspec.Struct):
+    """A task that begins or ends: a run of a node."""
+
+    id: _Id
+    name: _Id
+    input: msgspec.Raw = msgspec.Raw()
+    result: msgspec.Raw = msgspec.Raw()
+    triggers: list[str] = []
+    interrupts: list[msgspec.Raw] = []
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this result is the last: an interrupted or failed task runs again when its graph goes on."""
+        return not self.interrupts and bytes(self.error) == b"null"
+
+
+class Step(NamedTuple):
+    """Where an event of the stream stands: super-step, enclosing (node, task) pairs, time and place."""
+
+    number: int
+    outer: tuple[tuple[str, ...], ...]
+    time: float
+    place: Place
+
+
+class _Begun(NamedTuple):
+    """A task that has begun: its agent, how often its input has messages by key, and the events that caused it.
+
+    Tasks of one checkpoint have one input, and share the last two. A super-step has ended before the next begins, so
+    the calls of the one before are known when the task ends.
+    """
+
+    agent: str
+    keys: collections.Counter[str]
+    given: Causes | Calls
+
+    @property
+    def causes(self) -> Causes:
+        """The events."""
+        return self.given.causes if isinstance(self.given, Calls) else self.given
+
+
+class Run:
+    """Turns tasks into events and edges."""
+
+    def __init__(self, record: TraceRecord, allowance: Allowance) -> None:
+        self.record, self.calls = record, OpenCalls()
+        self.hearing = Hearing(record, allowance)
+        record.system = "langgraph"
+        self.fault: Fault | None = None  # that refuses the thread
+        self.unfinished: Fault | None = None  # a task whose result is not in the log, though its step has ended
+        self.tasks: dict[str, _Begun] = {}
+        self.open: dict[tuple[tuple[str, ...], ...], dict[str, Step]] = {}  # graph -> its tasks without a result
+        self.ended: set[str] = set()  # tasks that run no more: a graph that goes on names them again, without a result
+        self.inside = collections.defaultdict[str, SaidInside](SaidInside)  # by task that is a sub-graph
+        self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
+        self.last: dict[str, int] = {}
+        self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
+        self.latest: dict[tuple[tuple[str, ...], ...], dict[int, Calls]] = {}  # graph -> step -> its calls
+        self.steps: dict[tuple[tuple[str, ...], ...], list[int]] = {}  # graph -> steps with calls, ascending
+        self.models: set[str | None] = set()
+        self._input: tuple[msgspec.Raw, collections.Counter[str], Causes] | None = None  # of the last task
+
+    def grow(self, size: int) -> None:
+        """Note that the thread has so many bytes more."""
+        self.hearing.size += size
+
+    def begin(self, step: Step, task: Task) -> None:
+        """Note a task, and what it was given."""
+        sent = SENT in task.triggers
+        path = [outer[0] for outer in step.outer]
+        agent = "/".join([*path, f"{task.name}:{task.id}" if sent else task.name])
+        self.record.instances.setdefault(agent, Agent(name="/".join([*path, task.name]), role=task.name))
+        if self._input is None or self._input[0] is not task.input:
+            self._input = (task.input, *self._given(step, task, sent))
+        _, keys, causes = self._input
+        given: Causes | Calls = causes
+        if sent and not causes.events:
+            steps = self.steps.get(step.outer, [])
+            earlier = bisect.bisect_left(steps, step.number)
+            given = self.latest[step.outer][steps[earlier - 1]] if earlier else causes
+        self.tasks[task.id] = _Begun(agent, keys, given)
+        if task.id not in self.ended:
+            self.open.setdefault(step.outer, {})[task.id] = step
+
+    def _given(self, step: Step, task: Task, sent: bool) -> tuple[collections.Counter[str], Causes]:
+        """How often the input of a task has messages by key, and the events that are among them."""
+        keys, causes = collections.Counter[str](), list[int]()
+        messages = messages_of(task.input, **self._where(step, "payload.input"))
+        for number, (message, key) in enumerate(messages):
+            keys[key] += 1
+            if step.outer:
+                self.inside[step.outer[-1][1]].add(message)
+            if message.type in HUMAN and key not in self.position and not sent:
+                self.record.instances.setdefault(USER, Agent(name=USER, role=USER))
+                self.position[key] = self._event(f"{task.id}/input-{number}", EventType.MESSAGE, USER, step)
+            given = self.position.get(key)
+            if given is not None:
+                causes.append(given)
+        return keys, Causes(causes)
+
+    def end(self, step: Step, task: Task) -> None:
+        """Append the events of a task.
+
+        Raises:
+          TraceError: kinds "unknown-task", "unknown-tool-call", those of `graphs.reading.decode.decode`.
+        """
+        begun = self.tasks.pop(task.id, None)
+        if begun is None:
+            self._refuse("unknown-task", step, "payload.id", task.id, "the id of a task that has begun")
+        self.open.get(step.outer, {}).pop(task.id, None)
+        if task.has_ended:
+            self.ended.add(task.id)
+        # A task inside without a result handed over to this graph (`Command.PARENT`): the result here has what it gave.
+        self.open.pop((*step.outer, (task.name, task.id)), None)
+        inside = self.inside.get(task.id)
+        repeated = collections.Counter[str]()
+        for index, (message, key) in enumerate(messages_of(task.result, **self._where(step, "payload.result"))):
+            if step.outer:
+                self.inside[step.outer[-1][1]].add(message)
+            if repeated[key] < begun.keys[key]:  # a node may return the whole state
+                repeated[key] += 1
+            elif (message.id and key in self.position) or (inside is not None and inside.has(message)):
+                continue
+            else:
+                position = self._add(f"{task.id}/{index}", message, begun, step)
+                if message.id:
+                    self.position[key] = position
+
+    def settle(self, outer: tuple[tuple[str, ...], ...], number: int) -> None:
+        """Note that the steps of a graph up to this one have ended: tasks of these have a result, or it is lost."""
+        tasks = self.open.get(outer, {})
+        while tasks and next(iter(tasks.values())).number <= number:  # in the order of their steps
+            task = next(iter(tasks))
+            self._note_unfinished(task, tasks.pop(task))
+
+    def abandon(self, outer: tuple[tuple[str, ...], ...]) -> None:
+        """Note that a graph begins anew, with another input: tasks that were interrupted get no result."""
+        self.open.pop(outer, None)
+
+    def _note_unfinished(self, task: str, step: Step) -> None:
+        if self.unfinished is None:
+            expected = "a task with a result: its step has ended, and the thread reads without what it did"
+            self.unfinished = Fault("unfinished-task", step.place, "payload.id", excerpt(task), expected)
+
+    def _add(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int | None:
+        if message.type in CALL:
+            return self._call(event_id, message, begun, step)
+        if message.type in RESULT:
+            answered = self.calls.take(message.tool_call_id)
+            if answered is None:
+                expected = "the id of a tool call before it without a result"
+                self._refuse("unknown-tool-call", step, "payload.result", message.tool_call_id, expected)
+            call, tool = answered
+            owner = self.record.agents[call]
+            status = "error" if message.status == "error" else None
+            position = self._event(event_id, EventType.TOOL_RESULT, owner, step, tool=tool, status=status)
+            self.record.edge(call, position, EdgeType.RETURN)
+            self.results.setdefault(owner, []).append(position)
+            return position
+        if message.type in HUMAN:  # a node wrote it, and no model
+            return self._event(event_id, EventType.MESSAGE, begun.agent, step)
+        return None
+
+    def _call(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int:
+        record, agent = self.record, begun.agent
+        usage = message.usage_metadata or Usage()
+        self.models.add(message.response_metadata.model_name if message.response_metadata is not None else None)
+        position = self._event(
+            event_id, EventType.MESSAGE, agent, step, tokens=usage.output_tokens, input_tokens=usage.input_tokens
+        )
+        record.actions[position] = True
+        self.hearing.call(agent, position, begun.causes, self.results.pop(agent, ()))
+        if agent in self.last:
+            record.edge(self.last[agent], position, EdgeType.TEMPORAL)
+        self.last[agent] = position
+        calls = self.latest.setdefault(step.outer, {})
+        if step.number not in calls:
+            bisect.insort(self.steps.setdefault(step.outer, []), step.number)
+        calls.setdefault(step.number, Calls()).add(agent, position)
+        for number, asked in enumerate(message.tool_calls):
+            effect = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, agent, step, tool=asked.name)
+            record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
+            self.calls.add(asked.id, effect, asked.name)
+        return position
+
+    def finish(self) -> TraceRecord:
+        """The record, with its models and all edges.
+
+        Raises:
+          TraceError: `fault`; kind "too-many", the messages that its calls were given are more edges than the limits
+            allow.
+        """
+        if self.fault is not None:
+            raise TraceError(self.fault.problem(self.record.trace_id))
+        self.hearing.draw()
+        self.record.model = model_names(self.models)
+        return self.record
+
+    def _event(self, event_id: str, kind: EventType, agent: str, step: Step, **columns: Any) -> int:
+        return self.record.event(
+            event_id, kind, agent, action=False, time=step.time, line=step.place.line,
+            offset=max(step.place.offset, 0), **columns,
+        )  # fmt: skip
+
+    def _where(self, step: Step, at: str) -> dict[str, Any]:
+        return {"file": self.record.file, "line": step.place.line, "at": at, "trace": self.record.trace_id}
+
+    def _refuse(self, kind: str, step: Step, field: str, value: object, expected: str) -> NoReturn:
+        raise TraceError(
+            Problem(kind, self.record.file, step.place.line, field, excerpt(value), expected, self.record.trace_id)
+        )

@@ -1,0 +1,143 @@
+"""The native format: the survey's orchestration-trace JSON and its extension. `docs/formats/native.md` is the map.
+
+A file holds one trace, a JSON list of traces, or one trace a line. They are divided into records here,
+one a trace; `graphs.formats.native.batches` makes columns of the records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.formats.native.batches import Record, read_compiled, read_records
+from graphs.formats.native.slim import SlimDecoder
+from graphs.formats.native.wire import Trace
+from graphs.reading.json_problems import JSON_ERRORS, json_problem
+from graphs.reading.keys import Opening, opening
+from graphs.reading.source import Source, unreadable
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["NEXT_OBJECT", "Piece", "of_source", "pieces", "read", "sniff"]
+
+_TOP_LEVEL = frozenset(Trace.__struct_encode_fields__)
+_LINES_TO_LOOK_AT = 20
+_SHORT_HEAD = 2048
+NEXT_OBJECT = re.compile(rb"\}\s*\{")
+"""Where two objects stand side by side, no document goes over both: they are lines."""
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content is a trace of this format, a list of them, or lines of them, by its first keys.
+
+    The first line may be broken: the lines behind it are looked at too.
+    """
+    if b'"events"' not in head and not (b'"trace_id"' in head and b'"task_id"' in head):
+        return False  # for speed: most files are not ours
+    head = head.lstrip()
+    if head.startswith(b"["):
+        at = head.find(b"{")  # the first elements may be broken, too
+        return at > 0 and _is_ours(head[at:])
+    starts, at = [0], head.find(b"\n{")
+    while at >= 0 and len(starts) < _LINES_TO_LOOK_AT:
+        starts.append(at + 1)
+        at = head.find(b"\n{", at + 1)
+    return any(_is_ours(head[start:]) for start in starts)
+
+
+def _is_ours(head: bytes) -> bool:
+    if len(head) > _SHORT_HEAD and b'"events"' in head[:_SHORT_HEAD] and _has_our_events(opening(head[:_SHORT_HEAD])):
+        return True  # for speed: more of it would show more keys, not fewer
+    seen = opening(head)
+    if _has_our_events(seen):
+        return True
+    keys = set(seen.keys)
+    return {"trace_id", "task_id"} <= keys and "events" not in keys and not seen.complete and keys <= _TOP_LEVEL
+
+
+def _has_our_events(seen: Opening) -> bool:
+    ids = {"trace_id", "task_id"}.intersection(seen.keys)
+    event = seen.first.get("events", frozenset())
+    return "events" in seen.keys and (
+        len(ids) == 2 or {"type", "agent"} <= event or (bool(ids) and len(event & {"id", "t", "type", "agent"}) > 1)
+    )
+
+
+def read(sources: Sequence[Source], compiled: bool = False) -> Iterator[Part | TraceRecord | Problem]:
+    """The traces of all sources; a trace that cannot be decoded is a `Problem` and harms no other.
+
+    `compiled` says whether by compiled loops (`graphs.formats.native.compiled.threads`); what is read is the same.
+    """
+    yield from (read_compiled if compiled else read_records)(_records(sources), SlimDecoder())
+
+
+def _records(sources: Sequence[Source]) -> Iterator[Record | Problem]:
+    for source in sources:
+        try:
+            located = pieces(source)
+        except OSError as error:
+            yield unreadable(source, error)
+            continue
+        yield from of_source(source, located)
+        source.release()
+
+
+def of_source(source: Source, located: Iterable[Piece | Problem]) -> Iterator[Record | Problem]:
+    """Pieces of a source as records."""
+    return (piece if isinstance(piece, Problem) else Record(source, *piece) for piece in located)
+
+
+Piece = tuple[int, int, bytes]
+"""Line, offset and JSON of a record."""
+
+
+def pieces(source: Source) -> Iterable[Piece | Problem]:
+    """The record of each trace of a source.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    data = source.data
+    text = data.strip()
+    if not text:
+        return [Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")]
+    start = len(data) - len(data.lstrip())
+    whole = (1 + data.count(b"\n", 0, start), start, text)
+    if text.startswith(b"["):
+        return _elements(source.name, *whole)
+    end = text.find(b"\n")
+    if end < 0:
+        return [whole]
+    if NEXT_OBJECT.match(text, end - 1):
+        return source.unchecked_lines()
+    if _is_json(text[:end]) or (not _is_json(text) and any(_is_json(line) for _, _, line in source.unchecked_lines())):
+        return source.unchecked_lines()
+    return [whole]
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        return bytes(msgspec.json.decode(data, type=msgspec.Raw)).startswith(b"{")
+    except JSON_ERRORS:
+        return False
+
+
+def _elements(file: str, line: int, offset: int, text: bytes) -> Iterator[Piece | Problem]:
+    try:
+        elements = msgspec.json.decode(text, type=list[msgspec.Raw])
+    except JSON_ERRORS as error:
+        yield json_problem(error, text, file, line)
+        return
+    if not elements:
+        yield Problem("empty-file", file, line, "content", "[]", "at least one trace")
+    at = 1
+    for element in elements:
+        piece = bytes(element)
+        begin = text.index(piece, at)  # between two elements there are only blanks and a comma
+        line += text.count(b"\n", at, begin)
+        yield line, offset + begin, piece
+        line += piece.count(b"\n")
+        at = begin + len(piece)

@@ -1,0 +1,268 @@
+"""Records of the native format as columns, batch by batch: each by the quickest way that takes it.
+
+Compiled loops, where they are wanted, take plain text (`graphs.formats.native.compiled.scan`); typed structs take
+everything that the format allows (`graphs.formats.native.structs`); and a trace in which something is wrong or out of
+order goes through a `TraceRecord` alone (`graphs.formats.native.records`), which names its fault.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.native.columns import Decoded, columns
+from graphs.formats.native.records import from_wire
+from graphs.formats.native.repeated import may_repeat, repeated_in_heading, repeated_key
+from graphs.formats.native.slim import SlimDecoder
+from graphs.formats.native.structs import edges_of, events_of
+from graphs.formats.native.wire import DECODER, EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
+from graphs.problem_log import MOST_LISTED
+from graphs.reading.encodings import is_utf8
+from graphs.reading.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
+from graphs.reading.source import Source
+from graphs.text import excerpt
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["BATCH_BYTES", "Faults", "Record", "read_compiled", "read_records"]
+
+BATCH_BYTES = 2 << 20
+"""Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
+
+
+BATCH_RECORDS = 1 << 14
+"""Records of a batch: a record may be two bytes long, and takes a hundred while it waits."""
+
+
+class Faults:
+    """Records that cannot be decoded: after `MOST_LISTED` of a file they are counted, by kind, and not described."""
+
+    def __init__(self) -> None:
+        self._met: collections.Counter[str] = collections.Counter()
+        self._counted: dict[tuple[str, str], tuple[Problem, int]] = {}
+
+    def counts(self, error: Exception, record: Record) -> bool:
+        """Note a fault; True where it is only counted."""
+        file = record.source.name
+        self._met[file] += 1
+        if self._met[file] <= MOST_LISTED:
+            return False
+        kind = brief_kind(error)
+        first, number = self._counted.get((file, kind), (None, 0))
+        if first is None:
+            first = Problem(kind, file, record.line, "content", excerpt(record.data[:60]), "a valid record")
+        self._counted[file, kind] = first, number + 1
+        return True
+
+    def counted(self) -> list[Problem]:
+        """One problem for the faults of each file and kind that were only counted."""
+        return [dataclasses.replace(first, count=number) for first, number in self._counted.values()]
+
+
+class Record(NamedTuple):
+    """The JSON of a trace, and where it stands."""
+
+    source: Source
+    line: int
+    offset: int
+    data: bytes
+
+
+_NOTHING = Trace("-", "-", [])
+_SHORTEST = len('{"trace_id":"t","task_id":"q","events":[{"id":"e","type":"stop","agent":"a"}]}')
+
+
+def read_compiled(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """The same as `read_records`, by compiled loops where they take a trace."""
+    batch: list[Record] = []
+    size = 0
+    faults = Faults()
+    for record in items:
+        if isinstance(record, Problem) or _too_large(record) is not None:
+            yield from _scanned(batch, decoder, faults)
+            yield from _structs([record], decoder, faults)
+            batch, size = [], 0
+            continue
+        if size + len(record.data) > BATCH_BYTES or len(batch) == BATCH_RECORDS:
+            yield from _scanned(batch, decoder, faults)
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.data)
+    yield from _scanned(batch, decoder, faults)
+    yield from faults.counted()
+
+
+def _scanned(batch: list[Record], decoder: SlimDecoder, faults: Faults) -> Iterator[Part | TraceRecord | Problem]:
+    """A batch of records as parts; those that are not plain by `_structs`, between them."""
+    if not batch:
+        return
+    if 2 * sum(len(record.data) < _SHORTEST for record in batch) > len(batch):  # few traces, if any
+        yield from _structs(batch, decoder, faults)
+        return
+    from graphs.formats.native.compiled.scan import MOST_TEXT, NEVER_DEEPER, scan_traces  # loads a compiler
+
+    limits = batch[0].source.limits
+    texts = [record.data for record in batch]
+    fits = limits.depth >= NEVER_DEEPER and sum(map(len, texts)) <= MOST_TEXT
+    scanned = scan_traces(texts) if fits else None
+    if scanned is None:
+        yield from _structs(batch, decoder, faults)
+        return
+    decoded = [
+        Decoded(_heading(record, header) if count else _NOTHING, record.source.name, record.line, record.offset)
+        for record, header, count in zip(batch, scanned.headers, scanned.events.counts.tolist(), strict=True)
+    ]
+    part, plain = columns(decoded, scanned.events, scanned.edges, limits)
+    plain &= np.array([of.trace is not _NOTHING for of in decoded])
+    for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
+        rows = list(run)
+        if is_plain:
+            yield part.slice(rows[0], rows[-1] + 1)
+        else:
+            yield from _structs(batch[rows[0] : rows[-1] + 1], decoder, faults)
+
+
+def _heading(record: Record, header: bytes) -> Trace:
+    """A header decoded; `_NOTHING` where it nests too deep, cannot be decoded or repeats a key."""
+    if record.source.limits.refuse_depth(header, record.source.name, record.line) is None:
+        with contextlib.suppress(*JSON_ERRORS):  # `read_records` names what is wrong
+            trace = DECODER.decode(header)
+            if not repeated_in_heading(trace, header):
+                return trace
+    return _NOTHING
+
+
+def read_records(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
+    """The traces of records, and the problems, in their order; records of several files are put into one part."""
+    faults = Faults()
+    yield from _structs(items, decoder, faults)
+    yield from faults.counted()
+
+
+def _structs(
+    items: Iterable[Record | Problem], decoder: SlimDecoder, faults: Faults
+) -> Iterator[Part | TraceRecord | Problem]:
+    """As `read_records`, without the records that `faults` only counts."""
+    batch: list[tuple[Record, Trace]] = []
+    size = 0
+    for record in items:
+        item = record if isinstance(record, Problem) else _decode(record, decoder, faults)
+        if item is None:
+            continue
+        if batch and (isinstance(item, Problem) or size > BATCH_BYTES or type(item) is not type(batch[-1][1])):
+            yield from _built(batch)
+            batch, size = [], 0
+        if isinstance(record, Problem):
+            yield record
+        elif isinstance(item, Problem):
+            yield from _without_foreign_keys(item, record)
+        else:
+            batch.append((record, item))
+            size += len(record.data)
+    yield from _built(batch)
+
+
+def _too_large(record: Record) -> Problem | None:
+    return record.source.limits.refuse_size(record.data, record.source.name, record.line)
+
+
+def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) -> Trace | Problem | None:
+    """The trace of a record, or what is wrong; None where `faults` only counts it."""
+    source, line, _, data = record
+    refused = _too_large(record)
+    if refused is not None:
+        return refused
+    try:
+        trace = decoder.decode(data)
+    except JSON_ERRORS as error:
+        if faults is not None and faults.counts(error, record):
+            return None
+        return json_problem(error, data, source.name, line)
+    if not is_utf8(data):
+        return not_utf8(data, source.name, line)
+    known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
+    return source.limits.refuse_depth(data, source.name, line, known) or trace
+
+
+def _built(batch: list[tuple[Record, Trace]]) -> Iterator[Part | TraceRecord | Problem]:
+    """A batch as parts; traces that are not plain, one by one between them, as records or problems."""
+    if not batch:
+        return
+    traces = [trace for _, trace in batch]
+    plain = np.zeros(len(batch), bool)
+    events = events_of(traces) if any(trace.events for trace in traces) else None
+    repeated: dict[int, Problem] = {}
+    for row in may_repeat(traces, [record.data for record, _ in batch], events):
+        record = batch[row][0]
+        problem = repeated_key(record.data, record.source.name, record.line)
+        if problem is not None:
+            repeated[row] = problem
+    if events is not None:
+        edges = edges_of(traces, events.fields["id"], events.counts)
+        decoded = [Decoded(trace, record.source.name, record.line, record.offset) for record, trace in batch]
+        part, plain = columns(decoded, events, edges, batch[0][0].source.limits)
+    plain[list(repeated)] = False
+    for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
+        rows = list(run)
+        if is_plain:
+            yield part.slice(rows[0], rows[-1] + 1)
+            continue
+        for row in rows:
+            record, trace = batch[row]
+            if row in repeated:
+                yield repeated[row]
+                continue
+            try:
+                yield from_wire(trace, record.source.name, record.line, record.offset)
+            except TraceError as error:
+                yield from _without_foreign_keys(error.problem, record)
+
+
+def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord | Problem]:
+    """A trace in the survey's own form, read without the event keys that only look like the extension's.
+
+    The survey lets an event have any further key with any value: there, a text under "value" is not wrong, it is
+    another thing. Such a key is left out of the whole trace, and a problem says so. Where something else is wrong, the
+    problem remains and the trace does not.
+    """
+    document = untyped(record.data) if _concerns_extension(problem) else None
+    if not isinstance(document, dict) or any(key in document for key in TOP_LEVEL_EXTENSION):
+        return [problem]
+    repeated = repeated_key(record.data, record.source.name, record.line)
+    if repeated is not None:
+        return [repeated]
+    foreign: list[TraceRecord | Problem] = []
+    while True:
+        if not _concerns_extension(problem):
+            return [problem]
+        key = _key_of_event(problem)
+        expected = f"{problem.expected}; {key!r} is left out of this trace"
+        foreign.append(dataclasses.replace(problem, kind="foreign-key", expected=expected))
+        for event in document["events"]:
+            if isinstance(event, dict):
+                event.pop(key, None)
+        trace = _decode(record._replace(data=json.dumps(document).encode()), SlimDecoder())
+        if not isinstance(trace, Trace):
+            problem = trace or problem
+            continue
+        try:
+            return [*foreign, from_wire(trace, record.source.name, record.line, record.offset)]
+        except TraceError as error:
+            problem = error.problem
+
+
+def _concerns_extension(problem: Problem) -> bool:
+    return problem.field.startswith("events[") and _key_of_event(problem) in EXTENSION_KEYS
+
+
+def _key_of_event(problem: Problem) -> str:
+    """The key of an event that a problem names: "token_ids" for `events[0].token_ids[2]`."""
+    return problem.field.rpartition(".")[2].partition("[")[0]

@@ -1,0 +1,109 @@
+"""Rollout dumps of trainers: verl, SkyRL, NeMo-RL, NeMo Gym, and TRL's completions.
+
+    {input, output, gts, score, step, …}                                            verl, `rollout_data_dir`
+    {input_prompt, output_response, score, stop_reason, env_class, …}               SkyRL
+    {content, rewards, generation_logprobs, prev_logprobs, input_lengths, idx}      NeMo-RL, `train_data_stepN.jsonl`
+    {responses_create_params, response, reward, _ng_task_index, _ng_rollout_index}  NeMo Gym
+    step, prompt, completion, REWARD…, advantage                                    TRL, `completions_N.parquet`
+
+A row is a trace, whatever its text: rows of equal text are different rollouts. Rows of one prompt at one step are a
+group. Where no model is stated, runs in different folders are different systems. `docs/formats/rollouts.md` has the
+whole mapping.
+
+`rows` reads rows with one text, `row_parts` many of them at once, `nemo_gym` rows with messages and tools, `trl` the
+Parquet files.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.repeated_rows import repeated_rows
+from graphs.formats.rollouts.nemo_gym import GymRows, read_gym
+from graphs.formats.rollouts.row_parts import begins_with_a_row, read_lines
+from graphs.formats.rollouts.rows import NEMO_RL, SKYRL, VERL, read_row
+from graphs.formats.rollouts.trl import read_completions
+from graphs.reading.documents import Document, documents
+from graphs.reading.files import real_folder, short_names, systems
+from graphs.reading.keys import opening
+from graphs.reading.source import Source
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["COMPLETIONS", "read", "sniff"]
+
+COMPLETIONS = frozenset({"step", "prompt", "completion", "advantage"})
+"""Columns that TRL's Parquet files have."""
+
+_GYM = frozenset({"responses_create_params", "response"})
+_MAGIC = b"PAR1"
+_GYM_KEY = re.compile(rb'"responses_create_params"\s*:')
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as a row of one of the trainers."""
+    keys = frozenset(opening(head).keys)
+    if _GYM_KEY.match(head.lstrip().removeprefix(b"{").lstrip()):
+        return True
+    return any(needed <= keys for needed in (VERL, SKYRL, NEMO_RL, _GYM))
+
+
+def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
+    """A trace for each row.
+
+    Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
+    trainer), "repeated-key", "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
+    "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
+    "several-rewards", several reward functions whose weights the file does not hold; "repeated-rows", lines that repeat
+    the lines before; "mixed-ids", a `uid`, `step` or `_ng_task_index` that some rows have and others do not. A row of
+    NeMo Gym that stands twice, with its numbers, is read once: "repeated-run".
+    """
+    folders = {source.name: real_folder(source.name) for source in sources}
+    systems_of = functools.cache(lambda system: systems(system, folders))
+    for item in _read(sources):
+        headings = item.headings if isinstance(item, Part) else [item] if isinstance(item, TraceRecord) else []
+        for heading in headings:
+            if not heading.model:
+                heading.system = systems_of(heading.system)[heading.file]
+        yield item
+
+
+def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
+    tables = [source for source in sources if source.head(4) == _MAGIC]
+    names = short_names(sources)
+    for source in tables:
+        yield from read_completions(source, names[source.name])
+    others = [source for source in sources if source not in tables]
+    names = short_names(others)
+    uids: set[type] = set()
+    for source in others:
+        file, gym, is_readable = names[source.name], GymRows(), True
+        try:
+            is_rows = begins_with_a_row(source)
+        except OSError:
+            is_rows = is_readable = False  # `documents` names the reason
+        if is_rows:
+            yield from read_lines(source, file, _read_one, uids)
+        else:
+            for document in documents(source):
+                problem = document if isinstance(document, Problem) else gym.repeated(document, file)
+                if problem is not None:
+                    yield problem
+                elif isinstance(document, Document):
+                    yield from _read_one(document, file)
+            yield from gym.mixed_ids(source.name)
+        if is_readable and not gym.any_repeated:
+            yield from repeated_rows(source, rows_are_runs=True)
+        source.release()
+
+
+def _read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
+    """The record of a row, or what is wrong with it."""
+    read_it = read_gym if b'"responses_create_params"' in document.raw else read_row
+    try:
+        yield from read_it(document, file)
+    except TraceError as error:
+        yield error.problem

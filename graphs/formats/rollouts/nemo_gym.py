@@ -1,0 +1,131 @@
+"""Rollouts of NeMo Gym: a row holds the items of OpenAI's Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.formats.common.chat import Chat
+from graphs.formats.common.responses import Item, Responses, Usage
+from graphs.formats.rollouts.rows import mixed_ids, prompt_group
+from graphs.reading.decode import decode_record
+from graphs.reading.documents import Document, Place
+from graphs.reading.files import canonical
+from graphs.reading.json_problems import JSON_ERRORS
+from graphs.reading.repeated_runs import content_of, digest_of
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
+
+__all__ = ["GymRows", "read_gym"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+
+
+class _Response(msgspec.Struct):
+    output: list[Item] = []
+    model: str | None = None
+    usage: Usage | None = None
+
+
+class _Request(msgspec.Struct):
+    input: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Agent(msgspec.Struct):
+    name: str = ""
+
+
+class _Row(msgspec.Struct):
+    responses_create_params: _Request
+    response: _Response
+    reward: _Float | None = None
+    reward_components: dict[str, float | None] | None = None
+    agent_ref: _Agent | None = None
+    task: _Count | None = msgspec.field(default=None, name="_ng_task_index")
+    rollout: _Count | None = msgspec.field(default=None, name="_ng_rollout_index")
+
+
+class _Indices(msgspec.Struct):
+    responses_create_params: msgspec.Raw
+    response: msgspec.Raw
+    task: _Count | None = msgspec.field(default=None, name="_ng_task_index")
+    rollout: _Count | None = msgspec.field(default=None, name="_ng_rollout_index")
+
+
+_NO_PROMPT = frozenset({b"null", b'""', b"[]"})
+_ROW = msgspec.json.Decoder(_Row)
+_INDICES = msgspec.json.Decoder(_Indices)
+
+
+class GymRows:
+    """The rows of one file and the numbers of their task and rollout: a run that went on may have appended some again.
+
+    Attributes:
+      any_repeated: whether a row was.
+    """
+
+    def __init__(self) -> None:
+        self.any_repeated = False
+        self._without, self._with_task = 0, 0  # rows
+        self._place_of: dict[bytes, Place] = {}
+
+    def repeated(self, document: Document, file: str) -> Problem | None:
+        """The problem of a row that an earlier line has, however it is written; None for any other."""
+        raw, place = document
+        try:
+            indices = _INDICES.decode(raw)
+        except JSON_ERRORS:  # `read_gym` names rows that cannot be read
+            return None
+        self._with_task += indices.task is not None
+        self._without += indices.task is None
+        if indices.task is None or indices.rollout is None:  # rows without numbers may be equal
+            return None
+        first = self._place_of.setdefault(digest_of(content_of(raw)), place)
+        if first == place:
+            return None
+        self.any_repeated = True
+        shown = f"rollout {indices.rollout} of task {indices.task}, as in line {first.line}"
+        expected = f"each run once, so it is read from line {first.line} alone"
+        trace = f"{file}/{place.line}"
+        return Problem("repeated-run", place.file, place.line, "_ng_rollout_index", shown, expected, trace)
+
+    def mixed_ids(self, file: str) -> Iterator[Problem]:
+        """The problem of a file, once its rows are read, in which some number their task and others do not."""
+        expected = "a number in every row, or in none: a row without one is of the group of its prompt"
+        yield from mixed_ids(file, "_ng_task_index", self._without, self._with_task, expected)
+
+
+def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
+    """The record of a row.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode`, "repeated-key", "unknown-tool-call",
+        "bad-value".
+    """
+    raw, place = document
+    trace = f"{file}/{place.line}"
+    row = decode_record(_ROW, raw, file=place.file, line=place.line, trace=trace)
+    prompt = canonical(row.responses_create_params.input)
+    group = prompt_group(prompt, None)
+    if row.task is not None:
+        group = f"task-{row.task}/{group}"
+    elif prompt in _NO_PROMPT:
+        group = trace  # nothing tells the group
+    record = TraceRecord(trace, group, place.file, place.line, place.offset, format="rollouts")
+    record.model = row.response.model or ""
+    record.system = row.agent_ref.name if row.agent_ref is not None else ""
+    if row.reward is not None:
+        record.rewards["team"] = row.reward
+    components = row.reward_components or {}
+    record.rewards |= {name: value for name, value in components.items() if value is not None and name != "team"}
+    responses = Responses(Chat(record, record.system or "assistant"))
+    for index, item in enumerate(row.response.output):
+        responses.add(item, str(index), place, f"response.output[{index}]")
+    responses.end()
+    responses.chat.finish()
+    if len(responses.calls) == 1 and row.response.usage is not None:  # else it is the sum over all calls
+        responses.count_last(row.response.usage)
+    yield record

@@ -1,0 +1,140 @@
+"""Rows that hold a rollout as text: one model call, one reward."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.event_types import EventType
+from graphs.reading.decode import decode_record
+from graphs.reading.documents import Document
+from graphs.text import counted, excerpt
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
+
+__all__ = [
+    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "has_several_rewards", "mixed_ids", "prompt_group", "read_row",
+    "reward_of", "system_of", "uid_group",
+]  # fmt: skip
+
+VERL = frozenset({"input", "output", "score"})
+SKYRL = frozenset({"input_prompt", "output_response", "score"})
+NEMO_RL = frozenset({"content", "rewards", "generation_logprobs"})
+
+AGENT = "policy"
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+
+
+class Row(msgspec.Struct):
+    """The fields of verl, SkyRL and NeMo-RL; a row has those of one of them."""
+
+    input: str | None = None
+    output: str | None = None
+    input_prompt: str | list[Any] | None = None
+    output_response: str | None = None
+    content: Any = None
+    score: _Float | list[_Float] | None = None
+    rewards: _Float | list[_Float] | None = None
+    step: _Count | None = None
+    uid: str | int | None = None
+    response_ids: list[_Count] | None = None
+    acc: float | bool | None = None
+    responses_create_params: msgspec.Raw | None = None  # of NeMo Gym, whose rows another reader takes
+
+
+ROW = msgspec.json.Decoder(Row)
+
+
+def prompt_group(prompt: bytes, step: int | None) -> str:
+    """The group of the rows of one prompt at one training step: a digest, for prompts are long."""
+    digest = hashlib.blake2b(prompt, digest_size=8).hexdigest()
+    return f"prompt-{digest}" if step is None else f"prompt-{digest}@{step}"
+
+
+def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
+    """The record of a row.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode`; "unknown-item", a row of none of the trainers;
+        "repeated-key"; "empty-id", a blank `uid`; "bad-value", a row of NeMo-RL with several rewards.
+    """
+    raw, place = document
+    trace = f"{file}/{place.line}"
+    row = decode_record(ROW, raw, file=place.file, line=place.line, trace=trace)
+    system, prompt = system_of(row)
+    if not system:
+        expected = "the fields of verl, SkyRL, NeMo-RL or NeMo Gym: " + "; ".join(
+            ", ".join(sorted(fields)) for fields in (VERL, SKYRL, NEMO_RL)
+        )
+        raise TraceError(Problem("unknown-item", place.file, place.line, "row", excerpt(raw[:60]), expected, trace))
+    record = TraceRecord(trace, trace, place.file, place.line, place.offset, format="rollouts", system=system)
+    if row.uid is not None:
+        record.group_id = uid_group(row.uid, row.step)
+        if not record.group_id:
+            raise TraceError(Problem("empty-id", place.file, place.line, "uid", excerpt(row.uid), "an id", trace))
+    elif prompt:
+        record.group_id = prompt_group(prompt.encode(), row.step)
+    record.instances[AGENT] = Agent(name=AGENT, role=AGENT)
+    record.event(
+        "0", EventType.MESSAGE, AGENT, action=True, line=place.line, offset=place.offset,
+        tokens=len(row.response_ids) if row.response_ids is not None else None, token_ids=row.response_ids,
+    )  # fmt: skip
+    if has_several_rewards(row, system):
+        shown, expected = excerpt(row.rewards), "a list of one number, the reward of this sample"
+        raise TraceError(Problem("bad-value", place.file, place.line, "rewards", shown, expected, trace))
+    reward = reward_of(row, system)
+    if reward is not None:
+        record.rewards["team"] = reward
+    if row.acc is not None:
+        record.metrics["acc"] = float(row.acc)
+    if row.step is not None:
+        record.evidence["policy_version"] = row.step
+    yield record
+
+
+def system_of(row: Row) -> tuple[str, str]:
+    """The trainer that wrote a row, "" for none known, and the row's prompt; "" where nothing states it alone."""
+    if row.input is not None and row.output is not None:
+        return "verl", row.input
+    if row.input_prompt is not None and row.output_response is not None:
+        prompt = row.input_prompt
+        return "skyrl", prompt if isinstance(prompt, str) else repr(prompt) if prompt else ""
+    return ("nemo-rl" if row.content is not None and row.rewards is not None else ""), ""
+
+
+def has_several_rewards(row: Row, system: str) -> bool:
+    """Whether a row of NeMo-RL, which writes a batch of one sample, has more than its reward."""
+    return system == "nemo-rl" and isinstance(row.rewards, list) and len(row.rewards) > 1
+
+
+def reward_of(row: Row, system: str) -> float | None:
+    """The outcome of a row: the sum of a list of scores, which SkyRL writes by token; None for an empty one."""
+    reward = row.rewards if system == "nemo-rl" else row.score
+    if isinstance(reward, list):
+        return math.fsum(reward) if reward else None
+    return reward
+
+
+def uid_group(uid: str | int, step: int | None) -> str:
+    """The group of the rows of one `uid` at one training step; "" for a blank one."""
+    name = str(uid)
+    if not name.strip():
+        return ""
+    return name if step is None else f"{name}@{step}"
+
+
+def mixed_ids(file: str, field: str, without: int, stated: int, expected: str) -> Iterator[Problem]:
+    """The problem of a file in which some rows have a field of their group, and others do not: no group has both.
+
+    Args:
+      file, field: the file, and the field.
+      without, stated: the number of rows without it, and with it.
+      expected: what is expected.
+    """
+    if without and stated:
+        yield Problem("mixed-ids", file, 0, field, f"absent in {counted(without, 'row')}, stated in {stated}", expected)

@@ -1,0 +1,286 @@
+"""Rows of a trainer: CSV, JSON lines or Parquet in which a row is an action. `docs/formats/table.md` is the map.
+
+A trainer's dump has a row for each model call, with ids of the trace, the task and the agent. Columns are recognised by
+`columns`, else by the names in `KNOWN`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from graphs.errors import CreditError, Problem, TraceError
+from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
+from graphs.formats import native
+from graphs.formats.lost_table_rows import LostTableRows
+from graphs.formats.native.wire import EVENT_CODES
+from graphs.formats.repeated_rows import repeated_rows
+from graphs.formats.table_cells import EVIDENCE, LISTS, moment, truth
+from graphs.formats.table_columns import KNOWN, TEXTS, find_columns
+from graphs.reading.files import WrittenIds
+from graphs.reading.keys import opening
+from graphs.reading.source import Source, unreadable
+from graphs.reading.tables.csv_rows import is_header, repeated_header
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.rows import PARQUET, LostRow, Row, is_csv, number, read_rows
+from graphs.text import excerpt, one_of
+from graphs.traces.missing_names import is_missing_name
+from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.tokens import TOKEN_COLUMNS
+
+__all__ = ["read", "sniff"]
+
+_NEEDED_TO_TELL = ("reward", "event_reward")
+_LONGEST_ID = 200
+_HEAD = 1 << 16  # bytes that tell a native log
+_NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
+SINGLE_AGENT = "agent"
+"""The agent of a table without a column of agents."""
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content is a Parquet file, or a table with columns for the trace and for a reward."""
+    if head.startswith(PARQUET):
+        return True
+    head = head.lstrip()
+    if head.startswith(b"{"):
+        if not any(f'"{name}"'.encode() in head for name in KNOWN["trace"]):
+            return False  # for speed: most files are not ours
+        names = opening(head).scalars
+    else:
+        line = head.partition(b"\n")[0].strip()
+        names = frozenset(cell.strip().strip('"') for cell in line.decode("utf-8", "replace").split(","))
+    return any(name in names for name in KNOWN["trace"]) and any(
+        name in names for field in _NEEDED_TO_TELL for name in KNOWN[field]
+    )
+
+
+def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:
+    """The traces of all tables, in order of their first rows.
+
+    A row that cannot be used refuses its trace, if the row tells which that is; a table that breaks off gives none.
+
+    Args:
+      sources: tables; a trace lies in one of them.
+      columns: our name (a key of `KNOWN`) to the table's.
+
+    Raises:
+      CreditError: `columns` names a column that this library does not know.
+    """
+    for name in columns or {}:
+        if name not in KNOWN:
+            raise CreditError(f"columns has the key {name!r}; expected one of {', '.join(KNOWN)}")
+    return _read(sources, columns or {})
+
+
+def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
+    groups = WrittenIds()
+    for source in sources:
+        table = _Table(source.name)
+        try:
+            _refuse_traces(source)
+            is_cells = is_csv(source)
+            if not is_cells:  # where every id is a text, also that of a number
+                table.groups = groups
+            column_of = find_columns(source, columns)
+            lost = LostTableRows(source, column_of["trace"])
+            lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
+            for line, row in read_rows(source, set(column_of.values()), lists):
+                if isinstance(row, LostRow):
+                    yield row.problem
+                    lost.add(row)
+                elif is_cells and is_header(row):
+                    yield repeated_header(source.name, line)
+                else:
+                    problem = table.add(line, row, column_of)
+                    if problem is not None:
+                        yield problem
+        except TraceError as error:  # traces that a broken table shows may lack rows
+            yield error.problem
+        else:
+            for trace in lost.judged(trace for trace in table.traces.values() if trace is not None):
+                yield (table.unless_taken(trace) if isinstance(trace, TraceRecord) else None) or trace
+            yield from repeated_rows(source)
+        source.release()
+
+
+def _refuse_traces(source: Source) -> None:
+    """Refuse native logs, which have columns for the trace too: each trace would pass for a row.
+
+    Raises:
+      TraceError: "other-format".
+    """
+    try:
+        head = source.head(_HEAD)
+    except OSError as error:
+        raise TraceError(unreadable(source, error)) from error
+    if native.sniff(head):
+        expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
+        raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
+
+
+def _event_type(given: Any) -> str:
+    """What is expected in place of an unknown event type."""
+    return one_of(id_text(given)[:_LONGEST_ID], EVENT_CODES)
+
+
+@dataclasses.dataclass
+class _Table:
+    """The traces of one table while its rows come in; None for a refused trace, whose later rows do not count."""
+
+    file: str
+    traces: dict[str, TraceRecord | None] = dataclasses.field(default_factory=dict)
+    stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
+    latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
+    groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
+
+    def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
+        """Append the action of one row to its trace; the problem of a row that refuses its trace."""
+        value = {ours: row.get(theirs) for ours, theirs in column_of.items()}
+        for name in _NAMES & value.keys():
+            if value[name] != value[name]:  # pandas writes NaN where a name is missing
+                value[name] = None
+        if value["trace"] is None:
+            return Problem("missing-field", self.file, line, column_of["trace"], excerpt(row), "the id of a trace")
+        trace_id = id_text(value["trace"])
+        record = self.traces.get(trace_id)
+        if record is None and trace_id in self.traces:
+            return None
+        of_texts = column_of["trace"].lower() in TEXTS
+        for ours, again in (("trace", record is not None), ("group", False)):
+            ambiguous = self._ambiguous_id(ours, value.get(ours), again, of_texts)
+            if ambiguous is not None:
+                kind, expected = ambiguous
+                self._refuse(trace_id)
+                return Problem(kind, self.file, line, column_of[ours], excerpt(value[ours]), expected, trace_id)
+        if record is None:
+            record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, format="table")
+        try:
+            self._append(record, line, value, column_of)
+        except TraceError as error:
+            self._refuse(trace_id)
+            return error.problem
+        return None
+
+    def _refuse(self, trace_id: str) -> None:
+        self.traces[trace_id] = None
+        for ours in ("group", "model", "reward"):  # a table of refused traces takes no memory for what they state
+            self.stated.pop((trace_id, ours, ""), None)
+
+    def unless_taken(self, trace: TraceRecord) -> Problem | None:
+        """The problem of a trace without a group, whose id is the group of other traces: it would join them."""
+        taken = ("group", trace.trace_id) in self.is_text
+        if not taken or (trace.trace_id, "group", "") in self.stated:
+            return None
+        expected = "a group: without one a trace is a group of its own, and its id is the group of other traces"
+        return Problem("ambiguous-id", self.file, trace.line, "group", "none", expected, trace.trace_id)
+
+    def _ambiguous_id(self, ours: str, given: Any, again: bool, of_texts: bool) -> tuple[str, str] | None:
+        """Why rows with this id may not be of one trace or group, as the kind and what was expected of a `Problem`."""
+        if given is None:
+            return None
+        if isinstance(given, bool | list | dict):
+            return "bad-type", f"a text or a number: the id of a {ours}"
+        text = id_text(given)
+        if is_missing_name(text):  # it would be the name of every row without one
+            return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")
+        if not text or text.isspace():
+            return "empty-id", f"the id of a {ours}, or no value where there is none"
+        if self.is_text.setdefault((ours, text), isinstance(given, str)) is not isinstance(given, str):
+            return "ambiguous-id", "an id that is written alike in all rows: here it is a number, there a text"
+        if ours == "group" and self.groups is not None and self.groups.differs(text, given):
+            return "ambiguous-id", "an id that is written alike in all files: here it is a number, there a text"
+        if again and (of_texts or len(text) > _LONGEST_ID or "\n" in text):
+            what = "the column holds what a model reads or writes" if of_texts else (
+                f"this is a text of more than {_LONGEST_ID} characters or several lines"
+            )  # fmt: skip
+            return "text-as-id", f"an id: {what}, and two runs may have written the same"
+        return None
+
+    def _append(self, record: TraceRecord, line: int, value: Row, column_of: Mapping[str, str]) -> None:
+        def convert(ours: str, to: Callable[[Any], Any], expected: str | Callable[[Any], str]) -> Any:
+            if value.get(ours) is None:
+                return None
+            converted = to(value[ours])
+            if converted is None:
+                wanted = expected if isinstance(expected, str) else expected(value[ours])
+                problem = Problem(
+                    "bad-type", self.file, line, column_of[ours], excerpt(value[ours]), wanted, record.trace_id
+                )
+                raise TraceError(problem)
+            return converted
+
+        def constant(ours: str, of: str, amount: Any) -> None:
+            first, first_line = self.stated.setdefault((record.trace_id, ours, of), (amount, line))
+            if first != amount and not (first != first and amount != amount):
+                expected = f"{excerpt(first)} as in row {first_line}: one {ours} {'an agent' if of else 'a trace'}"
+                raise TraceError(
+                    Problem(
+                        f"inconsistent-{ours}",
+                        self.file,
+                        line,
+                        column_of[ours],
+                        excerpt(amount),
+                        expected,
+                        record.trace_id,
+                    )
+                )
+
+        group = convert("group", id_text, "text")
+        if group is not None:
+            constant("group", "", group)
+            record.group_id = group
+            if self.groups is not None:
+                record.group_is_text = isinstance(value["group"], str)
+        model = convert("model", id_text, "text")
+        if model is not None:
+            constant("model", "", model)
+            record.model = model
+        reward = convert("reward", number, "a number")
+        if reward is not None:
+            constant("reward", "", reward)
+            record.rewards["team"] = reward
+        agent = convert("agent", id_text, "text") or SINGLE_AGENT
+        role = convert("role", id_text, "text")
+        instance = record.instances.setdefault(agent, Agent())
+        if role is not None:
+            constant("role", agent, role)
+            instance.role = role
+        kind = convert("type", lambda name: EVENT_CODES.get(id_text(name)), _event_type)
+        event_type = EventType.MESSAGE if kind is None else EventType(kind)
+        chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
+        time = convert("time", moment, "a finite number, 0 or more")
+        evidence = {
+            name: convert(name, *EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in column_of
+        }
+        evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
+        position = record.event(
+            convert("id", id_text, "text") or str(len(record.ids)),
+            event_type,
+            agent,
+            action=event_type in ACTION_TYPES if chosen is None else chosen,
+            time=math.nan if time is None else time,
+            line=line,
+            **evidence,
+        )
+        self._set_turn(record, position, convert("turn", id_text, "text"), line, column_of)
+        before = self.latest.get((record.trace_id, agent))
+        if before is not None:
+            record.edge(before, position, EdgeType.TEMPORAL)
+        self.latest[record.trace_id, agent] = position
+
+    def _set_turn(
+        self, record: TraceRecord, position: int, turn: str | None, line: int, column_of: Mapping[str, str]
+    ) -> None:
+        if turn is not None and len(record.turns) == position:
+            record.turns.append(turn)
+        elif turn is not None or record.turns:
+            expected = "a turn in every row of the trace or in none"
+            problem = Problem(
+                "mixed-turns", self.file, line, column_of["turn"], excerpt(turn), expected, record.trace_id
+            )
+            raise TraceError(problem)

@@ -1,0 +1,68 @@
+"""Values of a table's cells in the types of events; None for one that is not of its type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from graphs.formats.native.wire import FiniteFloat, TokenId
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.rows import number
+from graphs.traces.record import LARGEST_COUNT
+
+__all__ = ["EVIDENCE", "LISTS", "moment", "truth"]
+
+
+def moment(value: Any) -> float | None:
+    """A cell as a time in seconds, 0 or later; None for anything else."""
+    time = number(value)
+    return time if time is not None and math.isfinite(time) and time >= 0 else None
+
+
+def truth(value: Any) -> bool | None:
+    """A cell as true or false, which tables also write as 1 and 0; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    amount = number(value)
+    return bool(amount) if amount in (0, 1) else None
+
+
+def _count(value: Any) -> float | None:
+    count = number(value)
+    return count if count is not None and count.is_integer() and 0 <= count <= LARGEST_COUNT else None
+
+
+EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "float": (number, "a number"),
+    "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
+    "id": (id_text, "text"),
+}
+
+
+def _list_of(kind: Any) -> Callable[[Any], list[Any] | None]:
+    """A list of a type, from a list or, in CSV, from its JSON text; 0 and 1 are truth values."""
+
+    def convert(value: Any) -> list[Any] | None:
+        try:
+            listed: list[Any] = (
+                msgspec.json.decode(value, type=list[kind], strict=False)
+                if isinstance(value, str)
+                else msgspec.convert(value, list[kind], strict=False)
+            )
+        except (msgspec.MsgspecError, UnicodeError):
+            return None
+        return listed
+
+    return convert
+
+
+LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "token_ids": (_list_of(TokenId), f"a list of integers from 0 to {LARGEST_COUNT}"),
+    "token_mask": (_list_of(bool), "a list of truth values"),
+    "token_log_probs": (_list_of(FiniteFloat), "a list of numbers"),
+}

@@ -1,0 +1,97 @@
+"""Which columns of a table have what: as the user says, else by the names that trainers give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.table_hints import columns_option, likely_column, listed_names, other_separator
+from graphs.reading.near_misses import resemblance_of_columns
+from graphs.reading.source import Source
+from graphs.reading.tables.rows import PARQUET, column_names, nested_names
+from graphs.text import excerpt, near_names
+from graphs.traces.schema import EVENT_EVIDENCE
+
+__all__ = ["KNOWN", "TEXTS", "find_columns"]
+
+KNOWN: dict[str, tuple[str, ...]] = {
+    "trace": ("trace", "trace_id", "traj_uid", "traj_id", "trajectory_id", "rollout_id"),
+    "group": ("group", "group_id", "uid", "task_id", "data_id"),
+    "agent": ("agent", "agent_id", "agent_name"),
+    "role": ("role", "role_name"),
+    "model": ("model", "model_name"),
+    "reward": ("reward", "score"),
+    "turn": ("turn", "turn_id"),
+    "type": ("type", "event_type"),
+    "action": ("action",),
+    "id": ("id", "event_id"),
+    "time": ("time", "t"),
+    "token_ids": ("token_ids", "response_ids", "completion_ids"),
+    "token_mask": ("token_mask", "response_mask"),
+    "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
+    **{name: (name,) for name in EVENT_EVIDENCE},
+}
+"""Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""
+_TELLING = ("group", "reward", "agent", "role", "model", "turn", "type", "action", "event_reward")
+"""Columns without which other numbers come out: one that is only spelt otherwise is not passed over."""
+_JOINTS = re.compile(r"[\s_.-]+")
+TEXTS = frozenset(
+    {"answer", "completion", "content", "generation", "input", "message", "output", "prompt", "question", "response",
+     "solution", "text"}
+)  # fmt: skip
+"""Columns of texts, which are no ids: a trace that is named by one must have one row."""
+
+
+def _plain(name: str) -> str:
+    """A name without what spellings differ in: capitals, blanks, and what joins words."""
+    return _JOINTS.sub("", name).lower()
+
+
+def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
+    """Our name to the table's, for the columns that are there.
+
+    Raises:
+      TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
+    """
+    names = column_names(source)
+    separator = other_separator(names[0]) if len(names) == 1 and not source.data.startswith(PARQUET) else ""
+    if separator:
+        expected = f"commas between the cells, not {separator!r}"
+        raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(names[0]), expected))
+    column_of: dict[str, str] = {}
+    for ours, theirs in columns.items():
+        if theirs not in names:
+            near = near_names(theirs, names)
+            hint = f". {near}" if near.startswith("Did") else ""
+            expected = f"a column that the table has: {listed_names(names)}{hint}"
+            raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
+        column_of[ours] = theirs
+    taken = set(column_of.values())
+    for ours, known in KNOWN.items():
+        candidates = [name for name in known if name in names and name not in taken]
+        if ours in column_of or not candidates:
+            continue
+        if len(candidates) > 1 and candidates[0] != ours:
+            expected = f"one column for {ours!r}: {columns_option({ours: candidates[0]})} chooses"
+            raise TraceError(Problem("ambiguous-column", source.name, 1, ours, excerpt(candidates), expected))
+        column_of[ours] = candidates[0]
+    for ours in _TELLING:
+        if ours in columns:
+            continue
+        first = KNOWN[ours]
+        if ours in column_of:  # a name that goes before the one that is there
+            first = first[: first.index(column_of[ours])]
+        spelt = {_plain(name): name for name in first}
+        alike = [name for name in names if name not in (*taken, *column_of.values()) and _plain(name) in spelt]
+        if alike:
+            named = columns_option({ours: alike[0]})
+            expected = f"{spelt[_plain(alike[0])]!r}, or {named}: names count as they are written"
+            raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(alike[0]), expected))
+    if "trace" not in column_of:
+        named = columns_option({"trace": likely_column("trace", names, column_of.values())})
+        expected = f"a column for the trace: one of {', '.join(KNOWN['trace'])}, or {named} to name it"
+        near = resemblance_of_columns(nested_names(source)) if source.data.startswith(PARQUET) else ""
+        expected += f"; or {near}" if near else ""
+        raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))
+    return column_of

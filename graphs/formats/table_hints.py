@@ -1,0 +1,113 @@
+"""Hints for a table with columns of other names: which column may have what, and the `--columns` that says so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping
+
+from graphs.reading.keys import opening
+from graphs.text import excerpt, printable
+
+__all__ = [
+    "INDEX", "columns_option", "likely_column", "listed_names", "other_separator", "table_without",
+]  # fmt: skip
+
+_LIKE = {
+    "trace": re.compile(r"(?:^|[^a-z])(?:trace|traj|trajectory|rollout|episode|conversation|session|run)(?![a-z])"),
+    "group": re.compile(r"(?:^|[^a-z])(?:task|group|question|problem|prompt|puzzle|query|instance)(?![a-z])"),
+    "reward": re.compile(r"(?:^|[^a-z])(?:reward|score|return|outcome|success|correct)(?![a-z])"),
+}
+"""Words in names of columns, in small letters; underscores and digits end a word."""
+INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
+"""Names under which pandas writes the numbers of its rows, which say nothing."""
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATORS = ",;\t|"
+_PLACEHOLDER = "NAME"
+_MOST_NAMED = 20
+_LONGEST_NAME = 60  # of a column; what is longer is a text
+
+
+def likely_column(ours: str, names: Iterable[str], taken: Collection[str] = ()) -> str:
+    """The first column whose name has a word for "trace", "group" or "reward"; "" where none has.
+
+    Examples:
+      >>> likely_column("trace", ["task", "rolloutId", "reward"])
+      'rolloutId'
+      >>> likely_column("group", ["trace", "truncated"])
+      ''
+    """
+    return next((n for n in names if n not in taken and _LIKE[ours].search(_CAPITAL.sub("_", n).lower())), "")
+
+
+def columns_option(column_of: Mapping[str, str]) -> str:
+    """The option that names columns, as it is typed; NAME for a column that is not known.
+
+    Examples:
+      >>> columns_option({"trace": "rollout", "reward": ""})
+      '--columns trace=rollout,reward=NAME'
+    """
+    named = [f"{ours}={printable(theirs, _LONGEST_NAME) or _PLACEHOLDER}" for ours, theirs in column_of.items()]
+    return f"--columns {shlex.quote(','.join(named))}"
+
+
+def listed_names(names: Collection[str]) -> str:
+    """Names of columns in a row, cut where they are many or long."""
+    shown = [printable(name, _LONGEST_NAME) for name in list(names)[:_MOST_NAMED]]
+    return ", ".join(shown) + (", …" if len(names) > _MOST_NAMED else "")
+
+
+def other_separator(line: str) -> str:
+    """What separates the cells of a line that has no commas; "" where it has some, or only one cell."""
+    return "" if "," in line else max(_SEPARATORS, key=line.count) if any(s in line for s in _SEPARATORS) else ""
+
+
+def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[str, str] | None:
+    """What a table of unrecognised columns is and what it lacks, by its first lines; None for what is no such table.
+
+    Args:
+      head: the beginning of the file.
+      known: our names of columns, and the names under which they are found.
+    """
+    lines = [line for line in head.decode("utf-8-sig", "replace").splitlines()[:2] if line.strip()]
+    if not lines or lines[0].lstrip().startswith(("[", "<")):
+        return None
+    if lines[0].lstrip().startswith("{"):
+        separator, names = ",", _keys_of_rows(lines)
+    else:
+        separator = other_separator(lines[0]) or ","
+        names, more = ([cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[-1]))
+        names = names if len(more) >= len(names) else []
+    in_any_case = {name for listed in known.values() for name in listed}
+    if len(names) < 2 or any(len(name) > _LONGEST_NAME for name in names):
+        return None
+    if not any(name.lower() in in_any_case for name in names):
+        return None
+    column_of = {ours: name for ours in known for name in known[ours] if name in names}
+    lacks = [f"commas between the cells, not {separator!r}"] if separator != "," else []
+    kinds = ("trace",) if "event_reward" in column_of else ("trace", "reward")
+    missing = [ours for ours in kinds if ours not in column_of]
+    if missing:
+        lacks.append(_naming(missing, names, column_of, known))
+    return (f"a table with the columns {excerpt(listed_names(names))}", "; ".join(lacks)) if lacks else None
+
+
+def _keys_of_rows(lines: list[str]) -> list[str]:
+    """The keys of the first of two rows of JSON lines, whose values are texts and numbers; none of other objects."""
+    first, second = opening(lines[0].encode()), opening(lines[-1].encode())
+    is_row = len(lines) > 1 and first.scalars == set(first.keys) and not second.scalars.isdisjoint(first.keys)
+    return list(first.keys) if is_row else []
+
+
+def _naming(
+    missing: list[str], names: list[str], found: Mapping[str, str], known: Mapping[str, Collection[str]]
+) -> str:
+    """The columns that are missing, and how to name what has them; and the group, if a column is likely to have it."""
+    wanted = {ours: likely_column(ours, names, found.values()) for ours in missing}
+    group = likely_column("group", names, [*found.values(), *wanted.values()])
+    if group and "group" not in found:
+        wanted["group"] = group
+    kinds = " and ".join(f"a column for the {ours} ({', '.join(known[ours])})" for ours in missing)
+    alone = missing == ["reward"] and not wanted["reward"]
+    without = "; --format table reads the table without a reward" if alone else ""
+    return f"{kinds}, or {columns_option(wanted)} to name {'it' if len(wanted) == 1 else 'them'}{without}"

@@ -1,0 +1,217 @@
+"""Formats: their names, the modules that read them, and detection of a file's format by its content."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.reading.encodings import wide_text
+from graphs.reading.json_problems import JSON_ERRORS
+from graphs.reading.near_misses import PARQUET, is_archive, resemblance
+from graphs.reading.results import is_result
+from graphs.reading.source import Source, unreadable
+from graphs.text import excerpt
+
+__all__ = ["FORMATS", "MODULES", "detect", "reader_of", "sort_sources"]
+
+FORMATS: dict[str, str] = {
+    "native": "the survey's orchestration-trace JSON and its extension, one trace a line or one a file",
+    "tau-bench": "tau-bench result files: a JSON list of runs",
+    "claude-code": "Claude Code session files, sub-agents inline or in files of their own",
+    "openai-agents": "exports of the OpenAI Agents SDK: traces and spans",
+    "inspect-ai": "logs of Inspect AI: .json and .eval",
+    "agent-lightning": "rollouts of Agent Lightning: events of v1, spans of v0.1 to v0.3",
+    "langsmith": "run trees of LangSmith",
+    "atif": "ATIF trajectories, sub-agents nested or in files of their own",
+    "who-and-when": "runs of Who&When with the blamed agent and step, for evaluation only",
+    "verifiers": "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl",
+    "rollouts": "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym",
+    "tau2-bench": "results of tau2-bench: simulations of an agent and a user, both with tools",
+    "langfuse": "exports of Langfuse: traces with observations, pages of its API",
+    "openhands": "OpenHands: output.jsonl and event streams",
+    "swe-agent": "SWE-agent trajectories, with results and predictions beside them",
+    "codex": "rollouts of Codex CLI",
+    "harbor": "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",
+    "autogen": "runs of AutoGen's AgentChat, Magentic-One among them",
+    "langgraph": "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints",
+    "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
+    "spans": "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
+    "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
+}
+"""Formats by name, in the order in which they are tried."""
+
+MODULES: dict[str, str] = {
+    "native": "graphs.formats.native",
+    "tau-bench": "graphs.formats.tau_bench",
+    "claude-code": "graphs.formats.claude_code",
+    "openai-agents": "graphs.formats.openai_agents",
+    "inspect-ai": "graphs.formats.inspect_ai",
+    "agent-lightning": "graphs.formats.agent_lightning",
+    "langsmith": "graphs.formats.langsmith",
+    "atif": "graphs.formats.atif",
+    "who-and-when": "graphs.formats.who_and_when",
+    "verifiers": "graphs.formats.verifiers",
+    "rollouts": "graphs.formats.rollouts",
+    "tau2-bench": "graphs.formats.tau2_bench",
+    "langfuse": "graphs.formats.langfuse",
+    "openhands": "graphs.formats.openhands",
+    "swe-agent": "graphs.formats.swe_agent",
+    "codex": "graphs.formats.codex",
+    "harbor": "graphs.formats.harbor",
+    "autogen": "graphs.formats.autogen",
+    "langgraph": "graphs.formats.langgraph",
+    "otlp": "graphs.formats.otlp",
+    "spans": "graphs.formats.span_dumps",
+    "table": "graphs.formats.table",
+}
+"""The module that reads each format: it has `sniff(head) -> bool` and `read(sources)`."""
+
+FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
+LONG = 256  # bytes of a string that is left out there
+ELEMENTS = 4  # of a list that is longer there
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+HEAD = 1 << 16  # bytes that a reader may look at to know its format
+
+
+def reader_of(name: str) -> Any:
+    """The module that reads a format."""
+    return importlib.import_module(MODULES[name])
+
+
+def detect(head: bytes) -> str | None:
+    """The format of a file that begins with `head`, or None."""
+    return next((name for name in FORMATS if reader_of(name).sniff(head)), None)
+
+
+def sort_sources(
+    sources: Iterable[Source], format: str | None, named: Collection[str]
+) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
+    """Sources by format, the problems of other sources, and the names of tables that this library wrote.
+
+    A table that this library wrote is not a log, unless it is among the `named` files.
+    """
+    members: dict[str, list[Source]] = {name: [] for name in FORMATS}
+    problems: list[Problem] = []
+    results: list[str] = []
+    verdicts = [(source, _verdict(source, format, named)) for source in sources]
+    sessions = [source for source, verdict in verdicts if verdict == "claude-code"]
+    if sessions:  # which are read with the files of their sub-agents, whatever these look like
+        others = [source for source, verdict in verdicts if verdict != "claude-code"]
+        beside = set(map(id, reader_of("claude-code").claims(sessions, others)))
+        verdicts = [(source, "claude-code" if id(source) in beside else verdict) for source, verdict in verdicts]
+    if format is None and len(verdicts) > 1 and any(verdict == "table" for _, verdict in verdicts):
+        from graphs.logs.outcome_tables import without_outcomes
+
+        verdicts = without_outcomes(verdicts, named)
+    for source, verdict in verdicts:
+        if verdict is None:
+            results.append(source.name)
+        elif isinstance(verdict, Problem):
+            problems.append(verdict)
+        else:
+            members[verdict].append(source)
+    if members["harbor"] and members["atif"]:  # a trial's trajectory is read with its result
+        taken = reader_of("harbor").claims(members["harbor"], members["atif"])
+        gone = set(map(id, taken))
+        members["atif"] = [source for source in members["atif"] if id(source) not in gone]
+        members["harbor"] += taken
+    return members, problems, results
+
+
+def _verdict(source: Source, format: str | None, named: Collection[str]) -> str | Problem | None:
+    """The format of a source, or why it has none; None for a table that this library wrote."""
+    from graphs.traces.cache import is_cache
+
+    try:
+        head = source.head(HEAD)
+    except OSError as error:
+        return unreadable(source, error)
+    if source.path is not None and source.name not in named and is_result(source, head):
+        return None
+    if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
+        expected = "a cache alone, or logs without caches among them"
+        return Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected)
+    wide = wide_text(source.name, head)
+    if wide is not None:
+        return wide
+    name = format or _of_parquet(source, head) or detect(head) or _detect_further(source, head)
+    if is_archive(head) and name != "inspect-ai":  # members may stand there as they are, lines of logs
+        name = None
+    if name is None and not head.strip() and len(head) < HEAD:
+        return Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
+    return _unknown(source, head) if name is None else name
+
+
+def _of_parquet(source: Source, head: bytes) -> str | None:
+    """The format of a Parquet file by its columns, which are in the footer."""
+    if source.path is None or not head.startswith(b"PAR1"):
+        return None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        columns = frozenset(pq.read_schema(source.path).names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # its reader will say what is wrong with it
+        return None
+    return next((name for name in PARQUET if columns >= PARQUET[name]), None)
+
+
+def _detect_further(source: Source, head: bytes) -> str | None:
+    """The format of a file that begins with many blanks, or a long string or value, by the content after them."""
+    if len(head) < HEAD:
+        return None
+    try:
+        more = source.head(FURTHER).lstrip()
+    except OSError:  # damaged behind its head, and of no known format
+        return None
+    further = detect(_STRING.sub(lambda match: match[0] if len(match[0]) <= LONG else b'"..."', more)[:HEAD])
+    return further or _detect_shortened(more)
+
+
+def _detect_shortened(text: bytes) -> str | None:
+    """The format of the first record, or the whole content, with few elements of each list."""
+    first = text[: text.find(b"\n")] if b"\n" in text else text
+    for part in dict.fromkeys((first, text)):
+        try:
+            return detect(json.dumps(_shortened(msgspec.json.decode(part)), ensure_ascii=False).encode())
+        except JSON_ERRORS:
+            continue
+    return None
+
+
+def _shortened(value: Any) -> Any:
+    """A JSON value with the first elements of each list and the first characters of each string; limits bound depth."""
+    if isinstance(value, dict):
+        return {key: _shortened(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_shortened(held) for held in value[:ELEMENTS]]
+    return value[:LONG] if isinstance(value, str) else value
+
+
+def _unknown(source: Source, head: bytes) -> Problem:
+    """The problem of a file of unknown format, with the format that it resembles, if any."""
+    from graphs.formats.table_columns import KNOWN
+    from graphs.formats.table_hints import table_without
+
+    close = resemblance(head)
+    table = table_without(head, KNOWN) if close is None else None
+    if table is not None:
+        return Problem("unknown-format", source.name, 0, "content", *table)
+    if close is None:
+        kinds = "a supported format: " + ", ".join(FORMATS)
+        return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds + _by_name(head))
+    value_text, expected = close
+    if "--format" not in expected:
+        expected += _by_name(head)
+    return Problem("unknown-format", source.name, 0, "content", value_text, expected)
+
+
+def _by_name(head: bytes) -> str:
+    """The advice to name the format of a file whose head may not show it."""
+    return "" if len(head) < HEAD else f"; `--format NAME` where the first {HEAD} bytes do not show it"

@@ -1,0 +1,227 @@
+"""Read logs of any format into one batch of traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphs.argument_kinds import checked_kinds
+from graphs.errors import CreditError, NothingReadError, Problem, expect
+from graphs.logs.chosen_channel import DEFAULT_CHANNEL, judge_channel
+from graphs.logs.collector_pause import collector_paused
+from graphs.logs.copied_files import without_copies
+from graphs.logs.detection import FORMATS, reader_of, sort_sources
+from graphs.logs.outcome_rows import OutcomeRows
+from graphs.reading.addresses import is_remote, local_path
+from graphs.reading.find import check_paths, find_sources, without_tables
+from graphs.reading.source import Source
+from graphs.reading.tables.joins import Join
+from graphs.reading.tables.reward_sources import RewardSources
+from graphs.text import counted, excerpt, one_of
+from graphs.traces.grouping import GROUP_KEYS, check_group_by
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do without
+    from graphs.padding import Sizes
+    from graphs.traces.batch import Traces
+
+__all__ = ["read", "read_and_count", "read_records"]
+
+
+Item = TraceRecord | Part | Problem
+"""What a reader yields."""
+
+
+@checked_kinds("rewards", "groups")
+def read(
+    *paths: str | Path,
+    format: str | None = None,
+    reward: str = DEFAULT_CHANNEL,
+    rewards: str | Path | Mapping[str, float] | None = None,
+    groups: str | Path | Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    group_by: str | Iterable[str] = GROUP_KEYS,
+    to: Sizes | None = None,
+    limits: Limits = DEFAULT,
+    compiled: bool | None = None,
+    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+    watch: Callable[[Iterable[Item]], Iterable[Item]] = iter,
+) -> Traces:
+    """Read logs into one batch of traces.
+
+    Args:
+      *paths: files, folders (searched to their depths) or "-" for standard input; `.gz` and `.zst` are unpacked. Or one
+        cache that `graphs.traces.cache.write_cache` wrote.
+      format: one of `FORMATS`; by default the content determines each file's format.
+      reward: the reward channel that is the outcome. One other than "team" that no trace has is a problem, which names
+        those that the logs have.
+      rewards: outcomes kept outside the log: a mapping of trace id to number, or a CSV, JSONL or Parquet file with
+        columns `trace` and `reward`. They replace the log's own. A row is a problem if it matches no trace, if its
+        reward is missing or not finite, or if its trace occurs twice. In the last two cases the trace has no outcome;
+        the log's outcome is not used.
+      groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
+        left out, because its group is unknown.
+      columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
+      group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
+        where the log states model and system; ("task",) compares all traces of a task.
+      to: sizes to pad to; by default the bucket of what was read.
+      limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
+      compiled: whether compiled loops read native logs, at twice the speed or more. They need the extra `fast` and give
+        the same result. By default they are used if they are installed and either loaded already or the logs are large
+        (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
+      progress: wraps the iteration over files, as a progress bar does.
+      watch: wraps the iteration over what readers yield, each with its file and offset: records, parts and problems.
+
+    Returns:
+      `Traces`. Its `problems` list the input that could not be read.
+
+    Raises:
+      NothingReadError: not one trace is usable.
+      CreditError: an unknown `format`, `compiled` without Numba, or an argument of a wrong type.
+
+    Examples:
+      >>> import credit, json, pathlib, tempfile
+      >>> event = {"id": "e", "type": "message", "agent": "solver"}
+      >>> logs = [{"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i}} for i in range(2)]
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     log = pathlib.Path(folder, "log.jsonl")
+      ...     _ = log.write_text("\\n".join(map(json.dumps, logs)))
+      ...     traces = credit.read(log)
+      >>> traces.sizes.traces, traces.reward[:2].tolist()
+      (2, [0.0, 1.0])
+    """
+    return read_and_count(
+        *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by, to=to,
+        limits=limits, compiled=compiled, progress=progress, watch=watch,
+    )[0]  # fmt: skip
+
+
+def read_and_count(
+    *paths: str | Path,
+    format: str | None,
+    reward: str,
+    rewards: str | Path | Mapping[str, float] | None,
+    groups: str | Path | Mapping[str, str] | None,
+    columns: Mapping[str, str] | None,
+    group_by: str | Iterable[str],
+    limits: Limits,
+    progress: Callable[[Iterable[Source]], Iterable[Source]],
+    watch: Callable[[Iterable[Item]], Iterable[Item]],
+    to: Sizes | None = None,
+    compiled: bool | None = None,
+) -> tuple[Traces, RewardSources]:
+    """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
+    from graphs.padding import Sizes
+    from graphs.traces.assembling import assemble
+    from graphs.traces.cache import is_cache, read_cache
+
+    check_paths(paths)
+    check_group_by(group_by)
+    expect("limits", limits, Limits, "graphs.traces.limits.Limits(...)")
+    expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
+    if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
+        if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS:
+            given = "format, columns, rewards, groups and group_by belong to `credit convert`, which made it"
+            raise CreditError(f"{str(paths[0])!r} is a cache of read logs; {given}")
+        cached = read_cache(paths[0], reward=reward, to=to, limits=limits)
+        return judge_channel(cached, reward, paths), RewardSources({}, "")
+    items, ignored = read_records(
+        *paths,
+        format=format,
+        columns=columns,
+        limits=limits,
+        compiled=compiled,
+        progress=progress,
+        tables=(rewards, groups),
+    )
+    join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
+    with collector_paused():
+        traces = assemble(
+            join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits
+        )
+    sources = join.sources()
+    sources.add(traces)
+    return judge_channel(traces, reward, paths), sources
+
+
+def read_records(
+    *paths: str | Path,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    limits: Limits = DEFAULT,
+    compiled: bool | None = None,
+    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+    tables: Iterable[object] = (),
+) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
+    """The records of all logs under `paths`, lazily, and the names of the skipped files.
+
+    Files among `tables`, of rewards and groups, are no logs where a folder holds them.
+    """
+    if format is not None and format not in FORMATS:
+        raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
+    sources, ignored, problems = find_sources(paths, limits)
+    sources, passed = without_tables(sources, tables, paths)
+    ignored += passed
+    if not sources and not problems:
+        place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
+        raise NothingReadError(
+            f"no log among {counted(len(ignored), 'file')} of {place}; logs end in .json, .jsonl, .csv, .parquet, …"
+        )
+
+    is_detected = format is None and not columns
+    named = {str(path if is_remote(path) else local_path(path)) for path in paths}
+
+    def items() -> Iterator[TraceRecord | Part | Problem]:
+        yield from problems
+        reported = frozenset(problems)  # a reader that looks beside its files may meet them again
+        members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
+        ignored.extend(results)
+        yield from refused
+        members_of, copies = without_copies(members_of)
+        yield from copies
+        outcomes = OutcomeRows(members_of, named) if is_detected else None
+        for name, members in members_of.items():
+            if name == "table" and outcomes is not None:  # the last of the formats
+                told = {source.name: problem for source in members if (problem := outcomes.problem(source))}
+                yield from told.values()
+                members = [source for source in members if source.name not in told]
+            if members:
+                items_of_format = _read_format(name, members, columns, compiled)
+                if outcomes is not None:
+                    items_of_format = outcomes.noted(items_of_format)
+                silent = True
+                for item in items_of_format:
+                    silent = False
+                    if not (isinstance(item, Problem) and item in reported):
+                        yield item
+                for source in members if silent else ():
+                    expected = f"at least one trace in the format {name!r}"
+                    yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
+                for source in members:
+                    yield from source.refused.values()
+
+    return items(), ignored
+
+
+def _read_format(
+    name: str, members: Sequence[Source], columns: Mapping[str, str] | None, compiled: bool | None
+) -> Iterator[TraceRecord | Part | Problem]:
+    """The records of all sources of a format."""
+    items: Iterator[TraceRecord | Part | Problem]
+    module = reader_of(name)
+    if name == "table":
+        items = module.read(members, columns=columns)
+        return items
+    if name == "native":
+        from graphs.formats.native.compiled import threads as loops
+
+        if loops.compiles(members, compiled):
+            threads = loops.threads_for(members)
+            items = loops.read_threads(members, threads) if threads > 1 else module.read(members, compiled=True)
+            return items
+    items = module.read(members)
+    return items

@@ -1,1 +1,0 @@
-"""Trees of classified spans, as tracing exports have them, and the events that they make."""

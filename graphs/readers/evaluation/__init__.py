@@ -1,1 +1,0 @@
-"""Logs of evaluation harnesses and benchmarks."""

@@ -1,1 +1,0 @@
-"""Exports of tracing systems: traces made of spans."""

@@ -1,0 +1,109 @@
+"""Typed decoding of one JSON value of an untrusted log, or a `TraceError` with the place and the wrong value."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.reading.encodings import is_utf8
+from graphs.reading.json_problems import JSON_ERRORS, json_problem, not_utf8
+from graphs.reading.repeated_keys import repeated_anywhere, repeated_where_read
+from graphs.reading.source import Source, unreadable
+
+__all__ = ["check_record", "content", "decode", "decode_envelope", "decode_record", "refuse_repeated"]
+
+T = TypeVar("T")
+
+
+def content(source: Source) -> bytes:
+    """The whole content of a source.
+
+    Raises:
+      TraceError: kind "unreadable", it cannot be opened or decompressed.
+    """
+    try:
+        return source.data
+    except OSError as error:
+        raise TraceError(unreadable(source, error)) from error
+
+
+def decode(
+    decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = ""
+) -> T:
+    """The decoded value.
+
+    Args:
+      decoder: its type is the expected one.
+      data: one JSON value, of a record that `decode_record` takes or has taken.
+      file, line: where it begins, for the problem.
+      at: path of the value within its record; the problem's field begins with it.
+      trace: the trace's id, where it is known.
+
+    Raises:
+      TraceError: kinds as in `graphs.reading.json_problems.json_problem`.
+    """
+    try:
+        return decoder.decode(data)
+    except JSON_ERRORS as error:
+        problem = json_problem(error, bytes(data), file, line)
+        placed = " - at `" in str(error) or problem.kind == "missing-field"  # else its field stands for the whole value
+    raise TraceError(_within(problem, at, trace, placed))
+
+
+def decode_record(
+    decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = ""
+) -> T:
+    """As `decode`, for a record, with `check_record`.
+
+    Raises:
+      TraceError: also "not-utf-8" where the decoder skips it, and "repeated-key".
+    """
+    value = decode(decoder, data, file=file, line=line, at=at, trace=trace)
+    check_record(data, file=file, line=line, at=at, trace=trace)
+    return value
+
+
+def check_record(data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = "") -> None:
+    """Refuse what a decoder takes without a word: bytes that are no text where it skips, or a key that stands twice.
+
+    Raises:
+      TraceError: "not-utf-8", "repeated-key".
+    """
+    text = bytes(data)
+    if not is_utf8(text):
+        raise TraceError(_within(not_utf8(text, file, line), at, trace, False))
+    refuse_repeated(repeated_anywhere(text), file=file, line=line, at=at, trace=trace)
+
+
+def decode_envelope(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int) -> T:
+    """As `decode`, for what holds records as raw JSON: a key of its own that stands twice refuses it.
+
+    Raises:
+      TraceError: also "repeated-key".
+    """
+    value = decode(decoder, data, file=file, line=line)
+    refuse_repeated(repeated_where_read(decoder.type, bytes(data)), file=file, line=line)
+    return value
+
+
+def refuse_repeated(field: str | None, *, file: str, line: int, at: str = "", trace: str = "") -> None:
+    """Refuse a field that stands twice, if there is one.
+
+    Raises:
+      TraceError: "repeated-key".
+    """
+    if field is not None:
+        problem = Problem("repeated-key", file, line, field, "stated twice", "each key once in an object")
+        raise TraceError(_within(problem, at, trace, True))
+
+
+def _within(problem: Problem, at: str, trace: str, placed: bool) -> Problem:
+    """The problem of a record, of which `at` is the part with the problem; not `placed` if that part has it."""
+    if at:
+        inner = problem.field if placed else ""
+        joint = "" if not inner or inner.startswith("[") else "."
+        problem = dataclasses.replace(problem, field=at + joint + inner)
+    return dataclasses.replace(problem, trace=trace or problem.trace)

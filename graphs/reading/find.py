@@ -1,0 +1,252 @@
+"""Find the logs under paths: files, folders to their depths, standard input, and addresses of object storage."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Hashable, Iterable
+from pathlib import Path
+
+from graphs.errors import Problem, expect
+from graphs.reading.addresses import is_remote, local_path
+from graphs.reading.remote import FetchedPath, list_remote, normal_address
+from graphs.reading.source import COMPRESSIONS, Source
+from graphs.text import counted, excerpt
+from graphs.traces.limits import DEFAULT, Limits
+
+__all__ = ["SUFFIXES", "check_paths", "files_beside", "find_sources", "identity", "is_log", "without_tables"]
+
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval", ".traj")
+"""Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
+
+
+def find_sources(
+    paths: Iterable[str | Path], limits: Limits = DEFAULT
+) -> tuple[list[Source], list[str], list[Problem]]:
+    """The logs under `paths`: sources in sorted order, names that were passed over, and paths that cannot be opened.
+
+    A folder is searched to its depths, without following links to folders; a file that is named outright is always a
+    source, whatever its suffix; "-" is standard input. An address such as "s3://bucket/runs" is listed through fsspec.
+    A file with several names, such as a link and its target, is one source.
+    Problems: "no-such-file", "not-a-file", "broken-link", "outside-link", "empty-folder", "unreadable", and "too-many"
+    for more files than the limit, of which none is a source then. No fault: "same-file", a further name of a file.
+
+    Raises:
+      CreditError: a path is not a text or a `Path`.
+    """
+    sources: list[Source] = []
+    ignored: list[str] = []
+    problems: list[Problem] = []
+    named: set[str] = set()
+    paths = list(paths)
+    check_paths(paths)
+    for given in paths:
+        if not str(given):
+            problems.append(Problem("no-such-file", "", 0, "path", excerpt(""), "the name of a file or folder"))
+            continue
+        if str(given) == "-":
+            sources.append(Source("<stdin>", None, limits))
+            continue
+        if is_remote(given):
+            _list(str(given), limits, sources, ignored, problems)
+            continue
+        path = local_path(given)
+        if os.path.isdir(path):  # unlike pathlib's, never an error: a name may be too long
+            before = len(sources) + len(ignored) + len(problems)
+            _search(path, limits, sources, ignored, problems)
+            if len(sources) + len(ignored) + len(problems) == before:
+                problems.append(Problem("empty-folder", printable(path), 0, "folder", "empty", "at least one log file"))
+        else:
+            problem = _why_not_a_file(path)
+            (sources.append(Source(printable(path), path, limits)) if problem is None else problems.append(problem))
+            named.add(printable(path))
+    sources, again = _each_once(sources, named)
+    problems += again
+    if len(sources) > limits.files:  # part of the files would be another batch than was asked for
+        expected = f"at most {counted(limits.files, 'file')}"
+        problems.append(Problem("too-many", printable(paths[0]), 0, "paths", counted(len(sources), "file"), expected))
+        sources = []
+    return sources, ignored, problems
+
+
+def without_tables(
+    sources: list[Source], tables: Iterable[object], paths: Iterable[str | Path]
+) -> tuple[list[Source], list[str]]:
+    """The sources without the tables of rewards and groups that a folder holds, and the names of these.
+
+    Their rows would be traces of their own. A table that is named among the `paths`, too, is a log.
+    """
+    files = [table for table in tables if isinstance(table, str | os.PathLike)]
+    if not files:
+        return sources, []
+    outright = {str(path) if is_remote(path) else printable(local_path(path)) for path in paths}
+    own = {identity(Path(file)) for file in files}
+    passed = [source for source in sources if source.name not in outright and identity(source.path) in own]
+    names = {source.name for source in passed}
+    return [source for source in sources if source.name not in names], sorted(names)
+
+
+def check_paths(paths: Iterable[object]) -> None:
+    """Check that paths are texts or `Path`s.
+
+    Raises:
+      CreditError: one is something else, such as a list of paths or an open file.
+    """
+    for path in paths:
+        expect("a path", path, (str, os.PathLike), "the name of a file or folder; several are arguments of their own")
+
+
+def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:
+    def refused(error: OSError) -> None:
+        name = printable(error.filename or folder)
+        problems.append(Problem("unreadable", name, 0, "folder", excerpt(error.strerror), "a readable folder"))
+
+    files: list[Path] = []
+    waiting = [str(folder)]
+    while waiting:  # not os.walk, which before Python 3.12 goes no deeper than its stack
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if not _is_folder(entry):
+                        files.append(Path(entry.path))
+                    elif not entry.is_symlink():
+                        waiting.append(entry.path)
+        except OSError as error:
+            refused(error)
+    for file in sorted(files):
+        if not is_log(file):
+            ignored.append(printable(file))
+            continue
+        problem = _why_not_a_file(file) or (_leads_outside(file, folder) if os.path.islink(file) else None)
+        (sources.append(Source(printable(file), file, limits)) if problem is None else problems.append(problem))
+
+
+def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:
+    """The logs under an address of object storage; nothing is fetched."""
+    try:
+        listed = list_remote(address)
+    except OSError as error:
+        kind = "no-such-file" if isinstance(error, FileNotFoundError) else "unreadable"
+        reason = excerpt(error.strerror or str(error), 200)  # the address of an endpoint, which may be wrong
+        problems.append(Problem(kind, printable(address), 0, "path", reason, "an address that can be listed"))
+        return
+    for name, path, outright in listed:
+        if not (outright or is_log(path)):
+            ignored.append(printable(name))
+        elif path.size is not None and path.size > limits.file_bytes:
+            problems.append(limits.refuse_file(printable(name)))
+        else:
+            sources.append(Source(printable(name), path, limits))
+
+
+def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Source], list[Problem]]:
+    """The logs of a folder that belong to a source by their place, checked as those of a search are.
+
+    A file behind an address has none: a search of its folder lists them.
+
+    Args:
+      source: the file that was named or found; its limits hold for the others.
+      folder: a folder below that of the source.
+      pattern: of the names, as `pathlib` takes it.
+
+    Returns:
+      Sources in sorted order, and the problems of files that cannot be opened, lead out of the source's folder, or are
+      further names of others.
+    """
+    sources: list[Source] = []
+    problems: list[Problem] = []
+    if source.path is None or isinstance(source.path, FetchedPath):
+        return sources, problems
+    for file in sorted(folder.glob(pattern)):
+        if is_log(file):
+            problem = _why_not_a_file(file) or _leads_outside(file, source.path.parent)
+            beside = Source(printable(file), file, source.limits)
+            (sources.append(beside) if problem is None else problems.append(problem))
+    sources, again = _each_once(sources, ())
+    return sources, problems + again
+
+
+def _each_once(sources: list[Source], named: Collection[str]) -> tuple[list[Source], list[Problem]]:
+    """The sources without further names of one file, which would count its traces twice, and a note for each.
+
+    The name that stands is no link if one is none, and one that a folder led to rather than a `named` one, because
+    readers join files by the spelling of their folders; among equals it is the first.
+    """
+    names: dict[Hashable, list[Source]] = {}
+    for source in sources:
+        names.setdefault(identity(source.path), []).append(source)
+    kept: set[int] = set()
+    problems = []
+    for same in names.values():
+        first = same[0]
+        if len(same) > 1:
+            first = min(
+                same, key=lambda source: (source.path is not None and _is_link(source.path), source.name in named)
+            )
+        kept.add(id(first))
+        value = f"the file {excerpt(first.name, 200)} again"
+        expected = "each file once, so it is read under that name alone"
+        further = (source.name for source in same if source is not first)
+        problems += [Problem("same-file", name, 0, "path", value, expected) for name in further]
+    return [source for source in sources if id(source) in kept], problems
+
+
+def identity(path: Path | None) -> Hashable:
+    """What all names of a file share; None is standard input. A name that cannot be looked up stands for itself."""
+    if path is None:
+        return None
+    if isinstance(path, FetchedPath) and path.address:
+        return normal_address(path.address)
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return str(path)
+    return (status.st_dev, status.st_ino) if status.st_ino else os.path.realpath(path)  # some file systems number none
+
+
+def _is_link(path: Path) -> bool:
+    return not isinstance(path, FetchedPath) and os.path.islink(path)
+
+
+def _leads_outside(file: Path, folder: Path) -> Problem | None:
+    """A problem for a file that a link leads to outside a folder, because the author of the logs chose its target."""
+    if Path(os.path.realpath(folder)) in Path(os.path.realpath(file)).parents:
+        return None
+    expected = "a file of the folder itself; name the linked file to read it"
+    return Problem("outside-link", printable(file), 0, "path", "a link out of the folder", expected)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _why_not_a_file(path: Path) -> Problem | None:
+    """None for a file that can be opened, otherwise the reason why it cannot."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
+        kind, expected = "no-such-file", "an existing file or folder"
+        if os.path.islink(path):
+            kind, expected = "broken-link", "a link to an existing file"
+        elif isinstance(error, PermissionError):
+            kind, expected = "unreadable", "a path that may be searched"
+        reason = getattr(error, "strerror", None) or str(error)
+        return Problem(kind, printable(path), 0, "path", excerpt(reason), expected)
+    if not stat.S_ISREG(mode):
+        return Problem("not-a-file", printable(path), 0, "path", excerpt(str(path)), "a regular file or a folder")
+    return None
+
+
+def printable(path: str | Path) -> str:
+    """A path as text that UTF-8 can hold: bytes of a name that are none are spelt out, as in "\\xff.json"."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file in a folder has a log's name."""
+    suffixes = [s for s in path.suffixes if s not in COMPRESSIONS]
+    return bool(suffixes) and suffixes[-1] in SUFFIXES and not path.name.startswith(".")

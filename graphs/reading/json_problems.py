@@ -1,0 +1,199 @@
+"""Faults of JSON as a `Problem`: kind, line, field, offending value, expectation.
+
+The error messages of msgspec give the place of an error. This module parses them and decodes the offending piece again,
+untyped, to quote the value. It runs only for refused input.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.reading.decoder_words import expected_json, expected_name, expected_type
+from graphs.text import excerpt
+
+__all__ = ["JSON_ERRORS", "brief_kind", "json_problem", "not_a_number", "repeated_key", "untyped"]
+
+JSON_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""All errors that msgspec raises for invalid input (a ValidationError is a DecodeError)."""
+
+_PATH = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
+_STEP = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|(?P<any>\[\.\.\.\])")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_LITERAL = re.compile(rb"-?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+_REQUIRED = re.compile(r"required field `(\w+)`")
+
+_STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
+_UNKNOWN = object()
+
+LARGEST_QUOTED = 64 << 20
+"""Bytes of JSON that are decoded once more, untyped, to quote an offending value: Python's objects take many times as
+much."""
+
+
+def json_problem(error: Exception, data: bytes, file: str, line: int) -> Problem:
+    """The problem that `error`, one of `JSON_ERRORS`, reports about `data`, which begins at `line` of `file`.
+
+    Kinds: "too-deep", "not-utf-8", "bad-json", "non-finite", "missing-field", "empty-id", "out-of-range",
+    "unknown-event-type", "unknown-edge-type", "unknown-topology", "bad-type".
+    """
+    if isinstance(error, RecursionError):
+        return Problem("too-deep", file, line, "content", excerpt(data[:60]), "less nesting of lists and objects")
+    if isinstance(error, UnicodeDecodeError):
+        return not_utf8(data, file, line)
+    if isinstance(error, msgspec.ValidationError):
+        return _invalid(str(error), data, file, line)
+    return _malformed(str(error), data, file, line)
+
+
+def not_utf8(data: bytes, file: str, line: int) -> Problem:
+    """The problem of bytes that are no text, though a decoder may take them within what it skips."""
+    return Problem("not-utf-8", file, line, "content", excerpt(data[:60]), "text in UTF-8")
+
+
+def brief_kind(error: Exception) -> str:
+    """The kind of `json_problem` by the message alone, which is fast enough for files with many faults."""
+    return "too-deep" if isinstance(error, RecursionError) else _kind_of_message(str(error))
+
+
+@functools.lru_cache(maxsize=256)
+def _kind_of_message(message: str) -> str:
+    if message.startswith(("JSON is malformed", "Input data was truncated")):
+        return "bad-json"
+    match = _PATH.match(message)
+    what, path = (match["what"], match["path"] or "") if match else (message, "")
+    return "missing-field" if _REQUIRED.search(what) else _classify(what, path.removeprefix("$."))[0]
+
+
+def repeated_key(text: bytes, names: Iterable[str], file: str, line: int) -> Problem | None:
+    """The problem of a JSON object with a repeated key, for which a decoder keeps only the last value.
+
+    Args:
+      text: an object, in JSON that a decoder accepts.
+      names: the keys that are read; a repeated key of another name matters only if it is written with an escape.
+      file, line: the place of the object.
+    """
+    # For speed: a repeated key is written twice, or once with an escape.
+    if not any(text.count(b'"' + name.encode() + b'"') > 1 for name in names) and not _has_escaped_key(text):
+        return None
+    keys = json.loads(text, object_pairs_hook=lambda pairs: [key for key, _ in pairs], parse_int=float)
+    twice = next((key for key, times in collections.Counter(keys).items() if times > 1), None)
+    if twice is None:
+        return None
+    return Problem("repeated-key", file, line, excerpt(twice), "stated twice", "each key once in a row")
+
+
+def _has_escaped_key(text: bytes) -> bool:
+    return b"\\u" in text and any(match[2] and b"\\u" in match[1] for match in _STRING.finditer(text))
+
+
+def not_a_number(value: object) -> bool:
+    """Whether `value` is not a finite number; true and false are not numbers."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return True
+    try:
+        return not math.isfinite(value)
+    except OverflowError:  # an integer too large for a float
+        return True
+
+
+def untyped(data: bytes) -> Any:
+    """`data` as plain Python values, with NaN and infinities where the text has them; None if it cannot be decoded.
+
+    None also where it is longer than `LARGEST_QUOTED`.
+    """
+    if len(data) > LARGEST_QUOTED:
+        return None
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):  # a ValueError also for an integer of thousands of digits
+        return None
+
+
+def _malformed(message: str, data: bytes, file: str, line: int) -> Problem:
+    byte_match = _BYTE.search(message)
+    if byte_match is None:
+        end = line + data.rstrip().count(b"\n")
+        return Problem("bad-json", file, end, "content", excerpt(data[-40:]), "JSON that does not end in the middle")
+    at = int(byte_match.group(1))
+    line += data.count(b"\n", 0, at)
+    literal = _LITERAL.match(data, at) or _LITERAL.match(data, max(0, at - 1))
+    if literal:
+        field = _field_of_non_finite(untyped(data), "") or "content"
+        return Problem("non-finite", file, line, field, literal.group().decode(), "a finite number", _trace_id(data))
+    shown = excerpt(data[max(0, at - 20) : at + 20])
+    return Problem("bad-json", file, line, "content", shown, expected_json(message))
+
+
+def _invalid(message: str, data: bytes, file: str, line: int) -> Problem:
+    match = _PATH.match(message)
+    what, path = (match["what"], match["path"] or "$") if match else (message, "$")
+    field, value = _locate(untyped(data), path)
+    shown = excerpt(data[:60]) if value is _UNKNOWN else excerpt(value)
+    trace = _trace_id(data)
+    required = _REQUIRED.search(what)
+    if required:
+        inner = f"{field}.{required.group(1)}" if field else required.group(1)
+        return Problem(
+            "missing-field", file, line, inner, f"missing in {shown}", f"a field {required.group(1)!r}", trace
+        )
+    kind, expected = _classify(what, field)
+    return Problem(kind, file, line, field or "content", shown, expected, trace)
+
+
+def _classify(what: str, field: str) -> tuple[str, str]:
+    if what.startswith("Invalid enum value"):
+        return expected_name(what, field)
+    if what == "Number out of range":
+        return "non-finite", "a finite number"
+    if "length >= 1" in what:
+        return "empty-id", "a non-empty string"
+    if ">=" in what or "<=" in what:
+        return "out-of-range", expected_type(what)
+    return "bad-type", expected_type(what)
+
+
+def _locate(document: Any, path: str) -> tuple[str, Any]:
+    """The field that msgspec's `path` names, and the value there; in a mapping of numbers, the first that is none."""
+    field, value = "", document
+    for step in _STEP.finditer(path.removeprefix("$")):
+        key: Any = step["name"] if step["name"] else int(step["index"]) if step["index"] else None
+        if key is None and isinstance(value, dict):
+            key = next((k for k, v in value.items() if not_a_number(v)), "...")
+        field += f"[{key}]" if isinstance(key, int) else f".{key}" if field else str(key)
+        try:
+            value = value[key]
+        except (TypeError, KeyError, IndexError):
+            value = _UNKNOWN
+    return field, value if document is not None else _UNKNOWN
+
+
+def _field_of_non_finite(document: Any, field: str) -> str | None:
+    """The field of the first NaN or infinity of a document, such as "rewards.team"; None without one.
+
+    Walks without recursion: `json.loads` may give deeper nesting than Python's stack.
+    """
+    stack: list[tuple[str, Any]] = [(field, document)]
+    while stack:
+        field, value = stack.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            return field
+        if isinstance(value, dict):
+            stack += [(f"{field}.{key}" if field else str(key), inner) for key, inner in reversed(value.items())]
+        elif isinstance(value, list):
+            stack += [(f"{field}[{i}]", value[i]) for i in range(len(value) - 1, -1, -1)]
+    return None
+
+
+def _trace_id(data: bytes) -> str:
+    document = untyped(data)
+    trace_id = document.get("trace_id") if isinstance(document, dict) else None
+    return trace_id if isinstance(trace_id, str) else ""

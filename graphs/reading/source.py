@@ -1,0 +1,215 @@
+"""Sources of readers: a name, decompressed bytes, and lines with numbers and offsets."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import zstandard
+
+from graphs.errors import Problem
+from graphs.reading.remote import FetchedPath
+from graphs.text import counted, excerpt
+from graphs.traces.limits import DEFAULT, Limits
+
+__all__ = ["Source", "TooLargeError", "is_packed", "unreadable"]
+
+COMPRESSIONS = (".gz", ".zst")
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_SKIPPED, _SKIPPED_REST = [bytes([first]) for first in range(0x50, 0x60)], b"\x2a\x4d\x18"
+_CHUNK = 1 << 20
+_FIRST = 1 << 12  # bytes of the first lines, which are often looked at alone
+_REASON = 200  # characters of why a file cannot be read: a sentence
+_FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at most
+
+
+class TooLargeError(OSError):
+    """A file whose content is longer than `Limits.file_bytes`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One input: `name` is what errors print, `path` is None for standard input.
+
+    A byte order mark of UTF-8 is dropped, and offsets count from behind it. `refused` holds, by line, what `lines` left
+    out because it passes the limits; `graphs.reading.read_records` yields it after the reader is done.
+    """
+
+    name: str
+    path: Path | None
+    limits: Limits = DEFAULT
+    refused: dict[int, Problem] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+
+    @functools.cached_property
+    def data(self) -> bytes:
+        """The whole content, decompressed.
+
+        Raises:
+          OSError: it cannot be read or decompressed, is longer than the limit, or ends in the middle of compressed
+            data; `unreadable` makes a `Problem` of it.
+        """
+        most = self.limits.file_bytes
+        if self.path is None:
+            if sys.stdin is None:
+                raise OSError("standard input is closed")
+            return _unpack(io.BytesIO(_read(sys.stdin.buffer, most)), None, most).removeprefix(BYTE_ORDER_MARK)
+        with self.path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > most:
+                raise TooLargeError(f"more than {counted(most, 'byte')}")
+            return _unpack(file, None, most).removeprefix(BYTE_ORDER_MARK)
+
+    def head(self, size: int) -> bytes:
+        """The first `size` bytes of the content, decompressed, without reading the rest of a file.
+
+        Raises:
+          OSError: as for `data`, as far as the first bytes tell.
+        """
+        if self.path is None or "data" in self.__dict__:
+            return self.data[:size]
+        if isinstance(self.path, FetchedPath):
+            first = self.path.first_bytes(max(size, 4))
+            if not (is_packed(first) or first.startswith(b"PAR1")):
+                return first[:size].removeprefix(BYTE_ORDER_MARK)
+        with self.path.open("rb") as file:
+            return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
+
+    def release(self) -> None:
+        """Forget the content, so that a folder's files are not all in memory at once.
+
+        Standard input is kept: nothing could bring it back.
+        """
+        if self.path is not None:
+            self.__dict__.pop("data", None)
+
+    def lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """(line number from 1, byte offset, content) of each line that is not blank and within the limits."""
+        number = 0
+        for start, text in self.windows():
+            number = yield from self.lines_within(text, number, start)
+
+    def lines_within(self, text: bytes, number: int, start: int) -> Generator[tuple[int, int, bytes], None, int]:
+        """`lines` of a window at an offset, behind a number of lines; returns the number of lines behind it."""
+        limits, lines = self.limits, text.split(b"\n")
+        checked = limits.may_refuse(text, np.cumsum([len(line) + 1 for line in lines]))
+        for line in lines:
+            number += 1
+            record = line.strip()
+            if record:
+                problem = limits.refuse_record(record, self.name, number) if checked else None
+                if problem is None:
+                    yield number, start, record
+                else:
+                    self.refused[number] = problem
+            start += len(line) + 1
+        return number
+
+    def unchecked_lines(self) -> Iterator[tuple[int, int, bytes]]:
+        """Like `lines`, for a reader that checks the limits of records itself."""
+        number = 0
+        for start, text in self.windows():
+            for line in text.split(b"\n"):
+                number += 1
+                record = line.strip()
+                if record:
+                    yield number, start, record
+                start += len(line) + 1
+
+    def windows(self, most: int = _CHUNK) -> Iterator[tuple[int, bytes]]:
+        """Lines of at most `most` bytes together, fewer at first, or one longer line: their byte offset and content."""
+        data, start, size = self.data, 0, min(_FIRST, most)
+        while start < len(data):
+            end = data.rfind(b"\n", start, start + size) if start + size < len(data) else len(data)
+            if end < 0:  # a window of one line is not copied when it is split
+                end = data.find(b"\n", start + size)
+            end = len(data) if end < 0 else end
+            size = min(4 * size, most)
+            yield start, data[start:end]
+            start = end + 1
+
+
+def is_packed(head: bytes) -> bool:
+    """Whether a file that begins with so many bytes, four or more, is compressed by gzip or Zstandard.
+
+    Zstandard files of several threads begin with a frame to skip, whose number may end in any digit.
+    """
+    return head.startswith((_GZIP, _ZSTANDARD)) or (head[:1] in _SKIPPED and head[1:4] == _SKIPPED_REST)
+
+
+def unreadable(source: Source, error: OSError) -> Problem:
+    """The problem of a source that cannot be read."""
+    if isinstance(error, TooLargeError):
+        return source.limits.refuse_file(source.name)
+    reason = excerpt(error.strerror or str(error), _REASON)
+    return Problem("unreadable", source.name, 0, "file", reason, "a readable file")
+
+
+def _unpack(file: BinaryIO, size: int | None, most: int) -> bytes:
+    """The content, or its first `size` bytes, decompressed if its first bytes say that it is compressed.
+
+    Never holds much more than `most` bytes, whatever a compressed file claims or unpacks to.
+    """
+    magic = file.read(4)
+    file.seek(0)
+    try:
+        if magic.startswith(_GZIP):
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                return _read(unpacked, most) if size is None else unpacked.read(size)
+        if is_packed(magic):
+            if size is not None:
+                with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False) as stream:
+                    head: bytes = stream.read(size)
+                if len(head) == size:
+                    return head
+                file.seek(0)  # the whole file, or one that ends within a frame, which the stream does not tell
+            return _unpack_zstandard(file, most)
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as error:
+        raise OSError(f"damaged compressed data: {error}") from error
+    if size is not None:
+        return file.read(size)
+    content = file.read(os.fstat(file.fileno()).st_size) if isinstance(file, io.BufferedReader) else b""
+    more = file.read(_CHUNK)  # of a file that grew, or that says no size
+    return content + more + _read(file, most - len(content) - len(more)) if more else content
+
+
+def _read(file: BinaryIO | gzip.GzipFile, most: int) -> bytes:
+    """The rest of a file, piece by piece.
+
+    Raises:
+      TooLargeError: that is more than `most` bytes.
+    """
+    content = io.BytesIO()
+    while chunk := file.read(_CHUNK):
+        content.write(chunk)
+        if content.tell() > most:
+            raise TooLargeError(f"more than {counted(most, 'byte')}")
+    return content.getvalue()
+
+
+def _unpack_zstandard(file: BinaryIO, most: int) -> bytes:
+    """Frame after frame; the library's stream reader would take a file that ends within a frame for a whole one."""
+    content = io.BytesIO()
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    fed = False  # whether the frame has begun
+    while chunk := file.read(_FRAME_CHUNK):
+        while chunk:
+            content.write(frame.decompress(chunk))
+            if content.tell() > most:
+                raise TooLargeError(f"more than {counted(most, 'byte')}")
+            fed, chunk = not frame.eof, frame.unused_data
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+    if fed:
+        raise EOFError("the file ends within a frame")
+    return content.getvalue()

@@ -1,0 +1,82 @@
+"""What a row of a table of rewards or groups may hold, and what is wrong with one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from graphs.errors import Problem, TraceError
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.rows import number
+from graphs.text import excerpt
+from graphs.traces.missing_names import is_missing_name
+from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
+
+__all__ = ["TRACE", "ambiguous", "check_columns", "contradictory", "ids_of", "plain", "unusable"]
+
+TRACE = ("trace", "trace_id")
+"""Names of the column of traces."""
+
+
+def check_columns(field: str, name: str, columns: Collection[str]) -> None:
+    """Refuse a table without a column that it must have.
+
+    Raises:
+      TraceError: "bad-header".
+    """
+    if field not in columns or not set(TRACE) & set(columns):
+        shown = excerpt(", ".join(columns))
+        raise TraceError(Problem("bad-header", name, 1, "columns", shown, f"columns `trace` and `{field}`"))
+
+
+def plain(value: Any) -> Any:
+    """A scalar of NumPy as that of Python, which a table would hold: means of arrays come as NumPy's."""
+    if isinstance(value, np.floating):
+        return float(value)  # a long one has itself as its item
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def ids_of(row: Mapping[str, Any]) -> list[str]:
+    """The ids of traces that a row states, in each column that may have one."""
+    return [id_text(row[name]) for name in TRACE if row.get(name) is not None]
+
+
+def contradictory(row: Mapping[str, Any]) -> tuple[str, str, object, str] | None:
+    """The fault of a row that names two traces, one in each column of traces; None without."""
+    ids = ids_of(row)
+    if len(set(ids)) < 2:
+        return None
+    return "ambiguous-row", TRACE[1], ids[1], f"the trace of column `{TRACE[0]}`, here {excerpt(ids[0])}"
+
+
+def ambiguous(
+    field: str, trace: str, known: Collection[str], spoilt: Collection[str]
+) -> tuple[str, str, object, str] | None:
+    """The fault of a second row of a trace; None for the first row."""
+    is_known = trace in known or trace in spoilt
+    return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
+
+
+def unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
+    """The fault of a cell: kind, field, value and expectation of a `Problem`; None if it has none."""
+    if value is None and field == "group":
+        return "bad-row", field, value, "the id of a group: without it the trace is left out"
+    if value is None:
+        return "bad-row", field, value, "a finite number: without it the trace has no outcome"
+    if field == "group":
+        if isinstance(value, bool | list | dict) or value != value:
+            return "bad-type", field, value, "a text or a number: the id of a group"
+        if is_missing_name(str(value)):  # it would be the group of every row without one
+            return "missing-field", field, value, "the name of a group"
+        return ("empty-id", field, value, "the id of a group") if not str(value).strip() else None
+    amount = number(value)
+    if amount is None or not math.isfinite(amount):
+        is_truth = str(value).strip().lower() in ("true", "false")
+        expected = "a finite number" + (", such as 1 for true and 0 for false" if is_truth else "")
+        return "non-finite-reward", field, value, expected
+    if abs(amount) > LARGEST_FLOAT:
+        return "out-of-range", field, value, FLOAT_RANGE
+    return None

@@ -1,0 +1,262 @@
+"""Rewards and groups from tables outside the log, joined to traces by id."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphs.errors import Problem, TraceError, expect
+from graphs.problem_log import ProblemLog
+from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
+from graphs.reading.source import Source
+from graphs.reading.tables.csv_rows import is_header, repeated_header
+from graphs.reading.tables.early_cuts import EarlyCuts
+from graphs.reading.tables.edges import Edges
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.join_rows import (
+    TRACE,
+    ambiguous,
+    check_columns,
+    contradictory,
+    ids_of,
+    plain,
+    unusable,
+)
+from graphs.reading.tables.reward_sources import RewardSources
+from graphs.reading.tables.rows import PARQUET, LostRow, column_names, is_csv, read_rows
+from graphs.text import counted, excerpt
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.part import Heading, Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Join"]
+
+
+@dataclasses.dataclass
+class Join:
+    """Outcomes (for the reward channel `channel`) and groups by trace id, to be written into records.
+
+    A row with a trace id and an unusable value is a problem, and the value of the log does not replace it: without a
+    reward the trace has no outcome, and without a group the trace is left out. An unreadable row (`lost`) counts as an
+    unusable row of every trace that it mentions. Where it is cut within a text (`begins`), it counts as one of the
+    traces without a row whose ids begin with that text. Where it is cut before the id, that text is empty: it may be of
+    any trace without a row. Of cells that may be two (`edges`), it counts as one of the traces without a row with whose
+    ids a cell begins or ends.
+    """
+
+    channel: str
+    rewards: dict[str, float]
+    groups: dict[str, str]
+    problems: ProblemLog
+    places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
+    spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
+    lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
+    begins: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
+    edges: dict[str, Edges] = dataclasses.field(default_factory=lambda: {"reward": Edges(), "group": Edges()})
+    met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
+    table: str = ""  # the name of the table of rewards
+    table_of_groups: str = ""
+    written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        channel: str,
+        rewards: str | Path | Mapping[str, float] | None,
+        groups: str | Path | Mapping[str, str] | None,
+        limits: Limits = DEFAULT,
+    ) -> Join:
+        """Read the two tables within the limits; an ambiguous or malformed row becomes a problem.
+
+        Raises:
+          CreditError: neither a mapping nor the name of a file.
+          TraceError: a named table cannot be read, lacks a column, or has no row. Without it the rewards would be those
+            of the log.
+        """
+        join = cls(channel, {}, {}, ProblemLog(), {})
+        join._fill("reward", rewards, join.rewards, limits)
+        join._fill("group", groups, join.groups, limits)
+        return join
+
+    def _fill(
+        self, field: str, given: str | Path | Mapping[str, Any] | None, into: dict[str, Any], limits: Limits
+    ) -> None:
+        if given is None:
+            return
+        expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
+        rows: Iterable[tuple[int, dict[str, Any] | LostRow]]
+        cuts: EarlyCuts | None = None
+        has_types = True  # whether the ids have: all cells of CSV are texts
+        if isinstance(given, Mapping):
+            rows = enumerate(({"trace": plain(trace), field: plain(value)} for trace, value in given.items()), start=1)
+            name = f"<{field}s>"
+        else:
+            name = str(given)
+            source = Source(name, Path(given), limits)
+            rows, cuts = read_rows(source), EarlyCuts(source, TRACE)
+            has_types = not is_csv(source)
+            if not has_types or source.data.startswith(PARQUET):
+                check_columns(field, name, column_names(source))  # which a table has that has no row
+        if field == "reward":
+            self.table = name
+        else:
+            self.table_of_groups = name
+        spoilt = self.spoilt[field]
+        columns: dict[str, None] = {}  # an ordered set
+        is_empty = not isinstance(given, Mapping)
+        for line, row in rows:
+            if not has_types and isinstance(row, dict) and is_header(row):
+                self.problems.append(repeated_header(name, line, field))
+                continue
+            is_empty = False
+            if isinstance(row, LostRow):
+                lost = dataclasses.replace(row.problem, about=field)
+                self.problems.append(lost)
+                self.lost[field] |= dict.fromkeys(row.mentions, lost)
+                self.begins[field] |= dict.fromkeys(row.begins, lost)
+                if cuts is not None and cuts.has(row):
+                    self.begins[field][""] = lost
+                self.edges[field].note(row.cells, lost)
+                continue
+            columns |= dict.fromkeys(row)
+            trace: Any = row.get("trace", row.get("trace_id"))
+            value: Any = row.get(field)
+            if trace is None:
+                absent = "empty" if row.keys() & {"trace", "trace_id"} else "missing"
+                expected = f"the id of the trace whose {field} the row states"
+                unnamed = Problem("bad-row", name, line, "trace", absent, expected, about=field)
+                self.problems.append(unnamed)
+                if cuts is not None and cuts.ends_in(row):
+                    self.begins[field][""] = unnamed
+                continue
+            trace = id_text(trace)
+            problem = contradictory(row) or ambiguous(field, trace, into, spoilt) or unusable(field, value)
+            is_typed = field == "group" and has_types
+            if problem is None and is_typed and self.written.differs(id_text(value), value):
+                problem = "ambiguous-id", field, value, WRITTEN_ALIKE
+            if problem is None:
+                into[trace] = id_text(value) if field == "group" else float(value)
+                self.places[f"{field}\0{trace}"] = (name, line)
+            else:
+                for named in {trace, *ids_of(row)}:  # a row that names two traces voids both
+                    into.pop(named, None)
+                    spoilt.add(named)
+                kind, at, wrong, expected = problem
+                shown = excerpt(wrong) if wrong is not None else "empty" if at in row else "missing"
+                self.problems.append(Problem(kind, name, line, at, shown, expected, trace, about=field))
+        if columns:
+            check_columns(field, name, columns)
+        if is_empty:
+            expected = f"a row with the {field} of a trace"
+            raise TraceError(Problem("empty-file", name, 0, "content", "a table without a row", expected))
+
+    def sources(self) -> RewardSources:
+        """A count, from 0, of where outcomes come from."""
+        return RewardSources(self.rewards, self.table)
+
+    @property
+    def _is_stated(self) -> bool:
+        """Whether the tables say anything of any trace."""
+        tables = (self.rewards, self.groups, *self.spoilt.values(), *self.lost.values(), *self.begins.values())
+        return any(tables)
+
+    def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
+        """Yield problems of the tables, the items with rewards and groups, and problems of rows that match no trace."""
+        yield from self.problems
+        yield from self.write(items)
+        yield from self.unmatched()
+
+    def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
+        """Yield items with rewards and groups written in, without the traces whose group is unknown."""
+        for item in items:
+            if isinstance(item, Problem):
+                yield item
+            elif isinstance(item, TraceRecord):
+                yield from self._cut_rows(item.trace_id)
+                if self._fill_in(item):
+                    yield self._otherwise_written(item) or item
+            elif item.headings and not self._is_stated:
+                self.met.update([heading.trace_id for heading in item.headings])
+                yield item
+            else:
+                start = 0
+                for row, heading in enumerate(item.headings):
+                    yield from self._cut_rows(heading.trace_id)
+                    if not self._fill_in(heading):
+                        if row > start:
+                            yield item.slice(start, row)
+                        start = row + 1
+                if start < len(item.headings):
+                    yield item.slice(start, len(item.headings))
+
+    def _fill_in(self, trace: TraceRecord | Heading) -> bool:
+        """Write reward and group into a trace; False if its row in the table of groups is unusable."""
+        name = trace.trace_id
+        self.met.add(name)
+        if name in self.spoilt["reward"] or name in self.lost["reward"] or self._cut("reward", name):
+            trace.rewards.pop(self.channel, None)
+        elif name in self.rewards:
+            trace.rewards[self.channel] = self.rewards[name]
+        trace.group_id = self.groups.get(name, trace.group_id)
+        return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._cut("group", name)
+
+    def _otherwise_written(self, trace: TraceRecord) -> Problem | None:
+        """The problem of a trace whose group in the log has the text of one of the table, but is another kind of id."""
+        if trace.trace_id in self.groups or not self.written.contradicts(trace.group_id, trace.group_is_text):
+            return None
+        kinds = ("text", "number") if trace.group_is_text else ("number", "text")
+        expected = "an id that is written alike in the log and in the table of groups: here it is a {}, there a {}"
+        shown = excerpt(trace.group_id) if trace.group_is_text else trace.group_id
+        return Problem("ambiguous-id", trace.file, trace.line, "group", shown, expected.format(*kinds), trace.trace_id)
+
+    def _cut(self, field: str, name: str) -> Problem | None:
+        """The row that was cut, or glued to one that was, and counts as one of this trace, if no other row is."""
+        begins, table = self.begins[field], self.rewards if field == "reward" else self.groups
+        if name in table:
+            return None
+        glued = self.edges[field].of(name)
+        if glued is not None or not begins:
+            return glued
+        longest = min(len(name), max(map(len, begins)))
+        return next((begins[name[:end]] for end in range(longest, -1, -1) if name[:end] in begins), None)
+
+    def _cut_rows(self, name: str) -> Iterator[Problem]:
+        """Problems of rows that were cut, at a trace which they may name: other processes do not know its id."""
+        for field in self.begins:
+            problem = self._cut(field, name)
+            if problem is not None and name not in self.spoilt[field] and name not in self.lost[field]:
+                yield _unreadable_row(problem, field, name)
+
+    def unmatched(self, read: int | None = None) -> Iterator[Problem]:
+        """Problems of rows without a trace, of traces that an unreadable row mentions, and of groups of two sources.
+
+        Args:
+          read: how many traces were read, where these are not the traces that passed here.
+        """
+        for field, mentions in self.lost.items():
+            for trace_id, problem in mentions.items():
+                if trace_id in self.met and trace_id not in self.spoilt[field]:
+                    yield _unreadable_row(problem, field, trace_id)
+        for field, table in (("reward", self.rewards), ("group", self.groups)):
+            for trace_id in table:
+                if trace_id not in self.met:
+                    name, line = self.places[f"{field}\0{trace_id}"]
+                    expected = f"the id of a trace that was read, whose {field} the row states"
+                    yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
+        stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
+        listed = sum(trace in self.met for trace in stated)
+        read = len(self.met) if read is None else read
+        if listed < read and any(trace in self.met for trace in self.groups):
+            shown = f"a row for {listed} of {counted(read, 'trace')}"
+            expected = "a row for each: the others keep the group of the log"
+            yield Problem("groups-of-some", self.table_of_groups, 0, "trace", shown, expected, about="group")
+
+
+def _unreadable_row(problem: Problem, field: str, trace: str) -> Problem:
+    """The problem of a row that cannot be read, as one of a trace that it mentions."""
+    expected = f"a readable row: without it the {field} of the trace is unknown"
+    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)

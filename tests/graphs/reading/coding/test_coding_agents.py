@@ -1,0 +1,187 @@
+"""OpenHands, SWE-agent, Codex and Harbor: who acts, what is joined from other files, and what is left out."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.event_types import EventType
+from graphs.logs import read
+from graphs.traces.batch import Traces
+
+from ..samples import OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT
+
+
+def shape(traces: Traces, row: int = 0) -> list[tuple[str, str]]:
+    names = traces.agents["name"].to_pylist()
+    graph = traces.graph
+    of = [i for i in range(traces.sizes.events) if graph.trace_ids[i] == row]
+    return [(EventType(int(graph.event_type[i])).name.lower(), names[int(graph.agent_ids[i])]) for i in of]
+
+
+def write(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_openhands_actions_of_one_response_are_one_call(tmp_path: Path) -> None:
+    traces = read(SAMPLES["openhands"].write(tmp_path))
+    assert shape(traces) == [
+        ("human_intervention", "agent"), ("orchestrator_decision", "agent"), ("tool_call", "agent"),
+        ("tool_call", "agent"), ("tool_result", "agent"), ("tool_result", "agent"),
+        ("orchestrator_decision", "agent"), ("spawn", "agent"), ("message", "delegate"), ("tool_call", "delegate"),
+        ("tool_result", "delegate"), ("return", "delegate"), ("stop", "agent"),
+    ]  # fmt: skip
+    assert np.asarray(traces.reward)[:2].tolist() == [1, 0]
+    assert traces.traces["group"].to_pylist() == ["repo__repo-1"] * 2
+    assert traces.evidence["tokens"].amounts.tolist() == [4, 4]
+    assert traces.traces.select(["model", "system"]).to_pylist()[0] == {"model": "m", "system": "CodeActAgent"}
+    assert traces.events["tool"].to_pylist()[4:6] == ["read", "bash"]  # as `cause` says, not in order
+
+
+def test_openhands_tests_count_before_the_models_own_judgement(tmp_path: Path) -> None:
+    row = OPENHANDS | {"success": True, "test_result": {"report": {"resolved": False}}}
+    assert float(read(write(tmp_path / "output.jsonl", row)).reward[0]) == 0
+    paired = OPENHANDS | {"history": [[{"action": "message"}, {"observation": "null"}],
+                                      [{"action": "run"}, {"observation": "run"}]]}  # fmt: skip
+    assert [kind for kind, _ in shape(read(write(tmp_path / "output.jsonl", paired)))] == [
+        "human_intervention", "message", "tool_call", "tool_result",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "more", [{"resolved": True}, {"report": {"resolved": True}}, {"test_result": {"resolved": True, "report": {}}}]
+)
+def test_openhands_tests_of_two_verdicts_refuse_the_row(more: dict[str, Any], tmp_path: Path) -> None:
+    """The first verdict counted."""
+    test = {"report": {"resolved": False}}
+    row: dict[str, Any] = OPENHANDS | {"test_result": test} | more
+    row["test_result"] = row["test_result"] | test
+    with pytest.raises(NothingReadError, match="disagreeing-rewards"):
+        read(write(tmp_path / "output.jsonl", row))
+
+
+def test_swe_agent_is_joined_with_its_evaluation(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        for name in ("repo__repo-1", "repo__repo-2"):
+            write(tmp_path / run / name / f"{name}.traj", SWE_AGENT)
+    results = {"resolved": ["repo__repo-1"], "generated": ["repo__repo-1", "repo__repo-2"]}
+    write(tmp_path / "a" / "results.json", results)
+    write(tmp_path / "b" / "report.json", {"resolved_ids": [], "submitted_ids": ["repo__repo-1"]})
+    prediction = {"instance_id": "repo__repo-1", "model_name_or_path": "m", "model_patch": ""}
+    write(tmp_path / "b" / "preds.json", {"repo__repo-1": prediction})
+    traces = read(tmp_path)
+    assert traces.problems == ()
+    assert repr(np.asarray(traces.reward)[:4].tolist()) == "[1.0, 0.0, 0.0, nan]"
+    assert traces.traces["task"].to_pylist() == ["repo__repo-1", "repo__repo-2"] * 2
+    assert traces.traces["model"].to_pylist() == [None, None, "m", None]
+    assert [kind for kind, _ in shape(traces)] == ["message", "tool_call", "tool_result"] * 2
+    assert traces.events["tool"].to_pylist()[:6] == [None, "ls", "ls", None, "submit", "submit"]
+
+
+def test_codex_before_payloads_reads_as_the_session_does_today(tmp_path: Path) -> None:
+    """The same items with and without envelopes are the same events, edges and human texts."""
+    old, new = (read(SAMPLES[name].write(tmp_path / name)) for name in ("codex before payloads", "codex"))
+    assert old.problems == ()
+    assert old.traces.select(["trace", "group", "model", "system"]).to_pylist() == [
+        {"trace": "s-2", "group": "s-2", "model": None, "system": "codex"}
+    ]
+    for name in ("event_type", "action_mask", "agent_ids", "senders", "receivers", "edge_type"):
+        assert np.array_equal(getattr(old.graph, name), getattr(new.graph, name)), name
+    assert old.events["event"].to_pylist()[0] == "4"
+    assert not {"tokens", "input_tokens"} & old.evidence.keys()
+
+
+def test_a_codex_line_without_its_payload_refuses_the_session(tmp_path: Path) -> None:
+    """Such a line is no bare item: the first line says of which form a session is."""
+    values = copy.deepcopy(SAMPLES["codex"].values)
+    values[5] = values[5]["payload"] | {"timestamp": values[5]["timestamp"]}
+    path = SAMPLES["codex"]._replace(values=values).write(tmp_path)
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    assert [(p.kind, p.line) for p in caught.value.problems] == [("missing-field", 6)]
+
+
+def test_codex_as_it_writes_today() -> None:
+    """Recorded with Codex CLI 0.169.0: lines of further types hold nothing new, and tokens are told twice."""
+    path = RECORDINGS / "codex_session.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    items = [line["payload"] for line in lines if line["type"] == "response_item"]
+    usage = [line["payload"]["usage"] for line in lines if line["type"] == "token_usage_record"]
+    traces = read(path)
+    assert traces.problems == ()
+    assert shape(traces) == [
+        ("human_intervention", "codex"), ("message", "codex"), ("tool_call", "codex"), ("tool_result", "codex"),
+        ("message", "codex"),
+    ]  # fmt: skip
+    called = [item["name"] for item in items if item["type"] == "function_call"]
+    assert traces.events["tool"].to_pylist()[2:4] == called * 2 == ["exec_command"] * 2
+    for name, key in (("tokens", "output_tokens"), ("input_tokens", "input_tokens")):
+        assert traces.evidence[name].amounts.tolist() == [one[key] for one in usage]
+    (session,) = (line["payload"] for line in lines if line["type"] == "session_meta")
+    assert traces.traces.select(["trace", "model", "system"]).to_pylist() == [
+        {"trace": session["id"], "model": "tiny", "system": f"codex {session['cli_version']}"}
+    ]
+
+
+def test_codex_usage_and_humans(tmp_path: Path) -> None:
+    traces = read(SAMPLES["codex"].write(tmp_path))
+    assert [kind for kind, _ in shape(traces)] == [
+        "human_intervention", "message", "tool_call", "tool_result", "message",
+    ]  # fmt: skip
+    assert traces.evidence["tokens"].array[:5].tolist() == [-1, 4, -1, -1, 2]
+    assert traces.evidence["input_tokens"].amounts.tolist() == [9, 19]
+    assert traces.traces.select(["trace", "model", "system"]).to_pylist() == [
+        {"trace": "s-1", "model": "m", "system": "codex 0.50.0"}
+    ]
+    assert traces.events["event"].to_pylist()[1] == "5"
+
+
+TRAJECTORY = {
+    "schema_version": "ATIF-v1.7", "session_id": "s", "agent": {"name": "terminus", "model_name": "m"},
+    "steps": [{"step_id": 1, "source": "user", "message": "go"}, {"step_id": 2, "source": "agent", "message": "x"}],
+}  # fmt: skip
+
+
+def trial(folder: Path, name: str, **result: Any) -> None:
+    agent = {"name": "terminus", "version": "2", "model_info": {"name": "m", "provider": "p"}}
+    whole = {"task_name": "hello", "trial_name": name, "source": "tb", "config": {}, "agent_info": agent}
+    write(folder / name / "result.json", whole | result)
+    write(folder / name / "config.json", {"task": {"path": "x"}, "trial_name": name, "agent": {}})
+
+
+def test_a_harbor_job_is_joined(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    write(job / "result.json", {"id": "j", "n_total_trials": 3, "stats": {}})
+    write(job / "config.json", {"jobs_dir": "jobs", "agents": [], "n_attempts": 2})
+    trial(job, "hello__a", verifier_result={"rewards": {"reward": 1.0, "style": 0.5}})
+    trial(job, "hello__b", verifier_result={"reward": 0.0})
+    trial(job, "hello__c", verifier_result=None)
+    write(job / "hello__a" / "agent" / "trajectory.json", TRAJECTORY)
+    write(job / "hello__b" / "agent" / "trajectory.json", TRAJECTORY)
+    write(tmp_path / "alone.json", TRAJECTORY | {"session_id": "other"})
+    traces = read(tmp_path)
+    assert [(problem.kind, problem.is_failure) for problem in traces.problems] == [("no-events", False)]
+    rows = {row["trace"]: row for row in traces.traces.to_pylist()}
+    assert set(rows) == {"hello__a", "hello__b", "other"}
+    assert rows["hello__a"]["task"] == "tb/hello" and rows["hello__a"]["model"] == "p/m"
+    assert rows["hello__a"]["format"] == "harbor" and rows["other"]["format"] == "atif"
+    of = dict(zip(traces.traces["trace"].to_pylist(), np.asarray(traces.reward).tolist(), strict=False))
+    assert (of["hello__a"], of["hello__b"]) == (1.0, 0.0) and np.isnan(of["other"])
+
+
+def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
+    for name in ("verifiers", "spans of strands", "rollouts of verl", "tau2-bench", "langfuse", "openhands", "codex"):
+        SAMPLES[name].write(tmp_path / name.replace(" ", "-"))
+    traces = read(tmp_path)
+    assert [problem for problem in traces.problems if problem.is_failure] == []
+    assert set(traces.traces["format"].to_pylist()) == {
+        "verifiers", "spans", "rollouts", "tau2-bench", "langfuse", "openhands", "codex",
+    }  # fmt: skip

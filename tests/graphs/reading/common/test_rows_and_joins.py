@@ -1,0 +1,321 @@
+"""Rows of tables with their places, and rewards and groups joined to traces."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from graphs.errors import CreditError, NothingReadError, TraceError
+from graphs.logs import read
+from graphs.reading.source import Source
+from graphs.reading.tables.rows import LostRow, column_names, number, read_rows
+
+
+def parquet(**columns: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table(columns), out, row_group_size=2)
+    return out.getvalue()
+
+
+def rows_of(content: bytes, folder: Path, name: str = "table") -> list[tuple[int, Any]]:
+    file = folder / name
+    file.write_bytes(content)
+    return [(line, row.problem.kind if isinstance(row, LostRow) else row) for line, row in read_rows(file)]
+
+
+def test_csv_cells_stay_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
+    content = b'trace,reward,note\r\n007,1.5,"a, ""b""\nc"\r\n\r\nx,,""\n'
+    assert rows_of(content, tmp_path)[0] == (2, {"trace": "007", "reward": "1.5", "note": 'a, "b"\nc'})
+    assert rows_of(b"a,b\n1,\n", tmp_path) == [(2, {"a": "1", "b": None})]
+
+
+def test_a_bad_row_of_csv_stands_alone(tmp_path: Path) -> None:
+    content = b"a,b\n1,2\n1\n1,2,3\n5,6\n"
+    assert rows_of(content, tmp_path) == [
+        (2, {"a": "1", "b": "2"}),
+        (3, "bad-row"),
+        (4, "bad-row"),
+        (5, {"a": "5", "b": "6"}),
+    ]
+
+
+def test_json_lines_keep_their_types_and_a_bad_line_stands_alone(tmp_path: Path) -> None:
+    content = b'{"a": 1, "b": [2]}\n\n{"a": \n[1]\n{"a": NaN}\n{"a": null}\n' + b'{"a":' * 9999
+    assert rows_of(content, tmp_path) == [
+        (1, {"a": 1, "b": [2]}),
+        (3, "bad-json"),
+        (4, "bad-type"),
+        (5, "non-finite"),
+        (6, {"a": None}),
+        (7, "too-deep"),
+    ]
+
+
+def test_parquet_rows_are_numbered(tmp_path: Path) -> None:
+    content = parquet(a=[1, None, 3], b=["x", "y", "z"])
+    assert rows_of(content, tmp_path) == [(1, {"a": 1, "b": "x"}), (2, {"a": None, "b": "y"}), (3, {"a": 3, "b": "z"})]
+    assert [row for _, row in read_rows(tmp_path / "table", ["b"])] == [{"b": "x"}, {"b": "y"}, {"b": "z"}]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gz", "zst"])
+@pytest.mark.parametrize("content", [b"a\n1\n", b'{"a": "1"}', parquet(a=["1"])], ids=["csv", "jsonl", "parquet"])
+def test_compressed_tables(pack: Callable[[bytes], bytes], content: bytes, tmp_path: Path) -> None:
+    assert [row for _, row in rows_of(pack(content), tmp_path)] == [{"a": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "line"),
+    [
+        (b"", "empty-file", 0),
+        (b"\n \n", "empty-file", 0),
+        (b"a,a\n1,2\n", "bad-header", 1),
+        (b'"a\n1,2\n', "bad-csv", 1),
+        (b'a,b\n1,2\n3,"x"y\n5,6\n', "bad-csv", 3),
+        (b'a,b\n1,2\n3,"x\n5,6\n', "bad-csv", 3),
+        (b"a\n\xff\n", "not-utf-8", 2),
+        (b"PAR1 and no more", "bad-parquet", 0),
+        (parquet(a=list(range(1000)))[:-9], "bad-parquet", 0),
+        (gzip.compress(b"a\n1\n")[:-3], "unreadable", 0),
+    ],
+    # gzip stamps the time into its header: an id made of it would differ between the workers of a run.
+    ids=lambda value: repr(value[:4]) if isinstance(value, bytes) else str(value),
+)
+def test_tables_that_cannot_be_read(content: bytes, kind: str, line: int, tmp_path: Path) -> None:
+    with pytest.raises(TraceError) as caught:
+        rows_of(content, tmp_path)
+    assert (caught.value.problem.kind, caught.value.problem.line) == (kind, line)
+    assert caught.value.problem.file == str(tmp_path / "table")
+
+
+def test_damage_inside_a_parquet_file_is_named(tmp_path: Path) -> None:
+    content = bytearray(parquet(a=[f"text {i}" for i in range(1000)]))
+    rng = np.random.default_rng(7)
+    seen: set[str] = set()
+    for _ in range(60):
+        damaged = bytearray(content)
+        for at in rng.integers(4, len(content), 20):
+            damaged[at] = rng.integers(256)
+        try:
+            seen.add(str(len(rows_of(bytes(damaged), tmp_path))))
+        except TraceError as error:
+            seen.add(error.problem.kind)
+    assert "bad-parquet" in seen
+
+
+def test_column_names(tmp_path: Path) -> None:
+    for content, names in (
+        (b"a,b\n1,2\n", ["a", "b"]),
+        (b'{"a": 1}\n{"b": 2, "a": 3}\n', ["a", "b"]),
+        (parquet(x=[1], y=[2]), ["x", "y"]),
+    ):
+        (tmp_path / "t").write_bytes(content)
+        assert column_names(Source("t", tmp_path / "t")) == names
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Three traces, the first with an outcome of its own."""
+    file = tmp_path / "log.jsonl"
+    lines = [
+        {"trace_id": name, "task_id": "k", "events": [{"id": "1", "type": "message", "agent": "x"}]} for name in "abc"
+    ]
+    lines[0]["rewards"] = {"team": 5.0}
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return file
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"trace,reward,other\nc,0.5,x\na,-1,y\n", b'{"trace_id": "c", "reward": 0.5}\n{"trace": "a", "reward": -1}',
+     parquet(trace=["c", "a"], reward=[0.5, -1.0])],
+    ids=["csv", "jsonl", "parquet"],
+)  # fmt: skip
+def test_rewards_from_a_file(content: bytes, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "rewards").write_bytes(content)
+    traces = read(log, rewards=tmp_path / "rewards")
+    np.testing.assert_array_equal(traces.reward[:3], np.array([-1, np.nan, 0.5], np.float32))
+    assert traces.problems == ()
+
+
+def test_groups_from_a_file_and_mappings(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "groups.csv").write_text("trace,group\na,1\nb,2\nc,1\n")
+    traces = read(log, groups=tmp_path / "groups.csv", rewards={"a": 1, "b": 2.5, "c": "3"}, reward="judge")
+    assert traces.traces["group"].to_pylist() == ["1", "2", "1"]
+    assert traces.graph.group_ids[:3].tolist() == [0, 1, 0]
+    assert traces.reward[:3].tolist() == [1, 2.5, 3]
+    assert traces.evidence["rewards.team"].mask[:3].tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "reward_of_b"),
+    [
+        ("b,1\nb,1\n", [("ambiguous-row", 3)], np.nan),
+        ("b,1\nb,2\nb,3\n", [("ambiguous-row", 3), ("ambiguous-row", 4)], np.nan),
+        ("b,\n", [("bad-row", 2)], np.nan),
+        (",1\n", [("bad-row", 2)], np.nan),
+        ("b,high\n", [("non-finite-reward", 2)], np.nan),
+        ("b,nan\n", [("non-finite-reward", 2)], np.nan),
+        ("b,1e999\n", [("non-finite-reward", 2)], np.nan),
+        ("b,1_000\n", [("non-finite-reward", 2)], np.nan),
+        ("b,١\n", [("non-finite-reward", 2)], np.nan),
+        ("b,True\n", [("non-finite-reward", 2)], np.nan),
+        ("b,high\nb,1\n", [("non-finite-reward", 2), ("ambiguous-row", 3)], np.nan),
+        ("b,1,1\n", [("bad-row", 2), ("lost-row", 2)], np.nan),
+        ("zzz,1\nb,2\n", [("unmatched-row", 2)], 2.0),
+    ],
+)
+def test_rows_that_do_not_fit_are_reported_and_never_guessed(
+    text: str, kinds: list[tuple[str, int]], reward_of_b: float, log: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text("trace,reward\n" + text)
+    traces = read(log, rewards=file)
+    assert [(p.kind, p.line) for p in traces.problems] == kinds
+    assert {p.file for p in traces.problems} == {str(file)}
+    np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("option", "rows", "words"),
+    [
+        ("rewards", "trace,reward\nb,\n",
+         "2: trace 'b': reward is empty; expected a finite number: without it the trace has no outcome [bad-row]"),
+        ("rewards", '{"trace": "b"}\n{"trace": "c", "reward": 1}\n',
+         "1: trace 'b': reward is missing; expected a finite number: without it the trace has no outcome [bad-row]"),
+        ("groups", "trace,group\nb,\n",
+         "2: trace 'b': group is empty; expected the id of a group: without it the trace is left out [bad-row]"),
+        ("rewards", "trace,reward\n,1\n",
+         "2: trace is empty; expected the id of the trace whose reward the row states [bad-row]"),
+    ],
+)  # fmt: skip
+def test_a_cell_that_is_empty_is_called_so(option: str, rows: str, words: str, log: Path, tmp_path: Path) -> None:
+    """`reward is None; expected a row with trace and reward` was said of a row with both."""
+    (tmp_path / "table").write_text(rows)
+    (problem,) = read(log, **{option: tmp_path / "table"}).problems  # type: ignore[arg-type]
+    assert str(problem) == f"{tmp_path / 'table'}:{words}"
+
+
+@pytest.mark.parametrize("text", ["1", "+1.", ".5", "-1.5e-3", " 2 ", "NaN", "-inf", "Infinity"])
+def test_numbers_are_what_tables_write(text: str) -> None:
+    np.testing.assert_equal(number(text), float(text))
+
+
+@pytest.mark.parametrize(
+    "value", ["", ".", "e5", "1_000", "١", "0x1", "1,5", "n", "i", "1e", "naninf", True, None, [1]]
+)
+def test_what_is_no_number_is_none(value: Any) -> None:
+    assert number(value) is None
+
+
+@pytest.mark.parametrize("text", ["id,score\nb,1\n", "trace;reward\nb;1\n", "trace,score\nb,1\n", "id,reward\nb,1\n"])
+def test_a_table_of_other_columns_is_refused(text: str, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text(text)
+    with pytest.raises(TraceError, match=r"expected columns `trace` and `reward` \[bad-header\]") as caught:
+        read(log, rewards=file)
+    assert caught.value.problem.file == str(file)
+
+
+@pytest.mark.parametrize("value", [True, 10**400, [1], None, "x", float("inf")])
+def test_odd_rewards_of_a_mapping(value: Any, log: Path) -> None:
+    traces = read(log, rewards={"b": value})
+    assert len(traces.problems) == 1
+    assert traces.problems[0].file == "<rewards>"
+    assert np.isnan(traces.reward[1])
+
+
+@pytest.mark.parametrize("value", ["1e300", "-1e39", "nan", "high", "", "1\na,1"])
+def test_a_bad_reward_never_leaves_the_log_s_own_in_its_place(value: str, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text(f"trace,reward\na,{value}\nb,2\n")
+    traces = read(log, rewards=file)
+    assert traces.traces["trace"].to_pylist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(traces.reward[:3], np.array([np.nan, 2, np.nan], np.float32))
+    (problem,) = traces.problems
+    assert (problem.file, problem.trace) == (str(file), "a")
+    assert problem.line == (3 if "\n" in value else 2)
+    assert "rewards.team" not in traces.evidence or not traces.evidence["rewards.team"].mask[0]
+
+
+def test_a_reward_beyond_float32_names_the_table(log: Path) -> None:
+    traces = read(log, rewards={"b": 1e39})
+    assert [(p.kind, p.trace, p.file) for p in traces.problems] == [("out-of-range", "b", "<rewards>")]
+    np.testing.assert_array_equal(traces.reward[:3], np.array([5, np.nan, np.nan], np.float32))
+
+
+@pytest.mark.parametrize("rows", ["b,\n", "b,1\nb,1\n"])
+@pytest.mark.parametrize("columns", [None, {"trace": "trace", "group": "group"}], ids=["parts", "records"])
+def test_a_trace_whose_group_is_unknown_is_left_out(
+    rows: str, columns: dict[str, str] | None, log: Path, tmp_path: Path
+) -> None:
+    """To compare it with the traces of the group that the log names would be a guess."""
+    (tmp_path / "groups.csv").write_text("trace,group\na,1\nc,1\n" + rows)
+    if columns:
+        log.write_text("trace,group\na,k\nb,k\nc,k\n")
+    traces = read(log, groups=tmp_path / "groups.csv", columns=columns)
+    assert traces.traces["trace"].to_pylist() == ["a", "c"]
+    assert [p.trace for p in traces.problems if p.kind in ("bad-row", "ambiguous-row")] == ["b"]
+
+
+@pytest.mark.parametrize("option", ["rewards", "groups"])
+def test_a_table_that_is_named_but_cannot_be_read_is_an_error(option: str, log: Path, tmp_path: Path) -> None:
+    """To read on without the rewards that were asked for would be a guess."""
+    with pytest.raises(CreditError, match="unreadable"):
+        read(log, **{option: tmp_path / "nothing.csv"})  # type: ignore[arg-type]
+    (tmp_path / "empty.csv").write_bytes(b"")
+    with pytest.raises(CreditError, match="empty-file") as caught:
+        read(log, **{option: tmp_path / "empty.csv"})  # type: ignore[arg-type]
+    assert not isinstance(caught.value, NothingReadError)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8, np.uint64])
+def test_a_mapping_of_numpy_scalars_is_one_of_numbers(kind: Any, log: Path) -> None:
+    groups: dict[str, Any] = {"a": kind(7), "b": 7, "c": np.str_("q")}
+    traces = read(log, rewards={np.str_("b"): kind(1), "c": kind(0)}, groups=groups)
+    assert traces.reward[:3].tolist() == [5, 1, 0] and traces.problems == ()
+    assert traces.traces["group"].to_pylist() == ["7", "7", "q"]
+
+
+@pytest.mark.parametrize("value", [np.bool_(True), np.float32("nan"), np.datetime64("2026-01-01")])
+def test_numpy_scalars_that_are_no_numbers(value: Any, log: Path) -> None:
+    traces = read(log, rewards={"b": value})
+    assert [problem.kind for problem in traces.problems] == ["non-finite-reward"] and np.isnan(traces.reward[1])
+
+
+@pytest.mark.parametrize("field, value", [("reward", "2"), ("group", "g")])
+def test_a_header_within_a_table_is_information(field: str, value: str, log: Path, tmp_path: Path) -> None:
+    file, header = tmp_path / f"{field}s.csv", f"trace,{field}\n"
+    given: Any = {f"{field}s": file}
+    file.write_text(f"{header}a,{value}\n{header}b,{value}\n{header}c,{value}\n")
+    traces = read(log, **given)
+    assert [(p.kind, p.line, p.about, p.is_failure) for p in traces.problems] == [
+        ("repeated-header", 3, field, False),
+        ("repeated-header", 5, field, False),
+    ]
+    assert traces.traces.num_rows == 3
+    file.write_text(header * 2)
+    with pytest.raises(TraceError, match="empty-file"):
+        read(log, **given)
+
+
+def test_a_row_that_names_two_traces_is_of_neither(log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text("trace,trace_id,reward\na,b,2\nc,c,3\n")
+    traces = read(log, rewards=file)
+    (problem,) = traces.problems
+    assert (problem.kind, problem.line, problem.field, problem.value, problem.is_failure) == (
+        "ambiguous-row", 2, "trace_id", "'b'", True
+    )  # fmt: skip
+    assert "'a'" in problem.expected
+    rewards = dict(zip(traces.traces["trace"].to_pylist(), np.asarray(traces.reward)[:3].tolist(), strict=True))
+    assert rewards["c"] == 3 and np.isnan([rewards["a"], rewards["b"]]).all()

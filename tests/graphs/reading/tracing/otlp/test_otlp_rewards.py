@@ -1,0 +1,171 @@
+"""Evaluations in OTLP logs: which become the trace's reward, which a step's, and which are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.errors import Problem
+from graphs.formats import otlp
+from graphs.logs import read
+from graphs.reading.source import Source
+from graphs.traces.record import TraceRecord
+
+from .span_records import make
+
+
+def spans() -> list[dict[str, Any]]:
+    """A workflow (1) with an agent (2): call (3), tool (4), call (5)."""
+    return [
+        make.span(1, 0, 0, 9, {"gen_ai.operation.name": "invoke_workflow"}),
+        make.agent(2, 1, 0, 9, "lead"),
+        make.chat(3, 2, 1, 2, attributes={"gen_ai.response.id": "r3"}),
+        make.tool(4, 2, 3, 4),
+        make.chat(5, 2, 5, 6, attributes={"gen_ai.response.id": "r5"}),
+    ]
+
+
+def results(folder: Path, *logs: dict[str, Any], of: list[dict[str, Any]] | None = None) -> list[TraceRecord | Problem]:
+    request = make.spans_request(spans() if of is None else of)
+    files = [make.write_lines(folder / "spans.jsonl", request)]
+    files.append(make.write_lines(folder / "logs.jsonl", make.logs_request(list(logs))))
+    return list(otlp.read([Source(file.name, file) for file in files]))
+
+
+def one(folder: Path, *logs: dict[str, Any], of: list[dict[str, Any]] | None = None) -> TraceRecord:
+    (record,) = results(folder, *logs, of=of)
+    assert isinstance(record, TraceRecord), record
+    return record
+
+
+def refused(folder: Path, *logs: dict[str, Any], of: list[dict[str, Any]] | None = None) -> Problem:
+    (problem,) = results(folder, *logs, of=of)
+    assert isinstance(problem, Problem)
+    return problem
+
+
+def steps(record: TraceRecord) -> dict[int, float]:
+    """Step rewards by position."""
+    return {i: amount for i, amount in enumerate(record.columns.get("event_reward", [])) if amount is not None}
+
+
+def test_evaluations_of_the_root_and_of_no_span_are_the_traces(tmp_path: Path) -> None:
+    logs = [make.evaluation("team", 0.5, of=1), make.evaluation("safety", 1), make.evaluation("team", 0.5)]
+    assert one(tmp_path, *logs).rewards == {"team": 0.5, "safety": 1.0}
+
+
+def test_an_evaluation_named_reward_is_the_teams(tmp_path: Path) -> None:
+    assert one(tmp_path, make.evaluation("reward", 0.5)).rewards == {"team": 0.5}
+
+
+def test_a_single_channel_of_another_name_is_not_guessed_to_be_the_outcome(tmp_path: Path) -> None:
+    results(tmp_path, make.evaluation("correctness", 0.5))
+    assert np.isnan(read(tmp_path).reward[0])
+    assert read(tmp_path, reward="correctness").reward[0] == np.float32(0.5)
+
+
+@pytest.mark.parametrize(("span", "position"), [(3, 0), (4, 0), (5, 3), (2, 3)])
+def test_an_evaluation_of_a_span_is_its_actions(tmp_path: Path, span: int, position: int) -> None:
+    assert steps(one(tmp_path, make.evaluation("useful", -0.25, of=span))) == {position: -0.25}
+
+
+def test_step_rewards_of_one_action_add_up_and_repeats_do_not(tmp_path: Path) -> None:
+    logs = [make.evaluation("useful", 0.25, of=span) for span in (3, 4, 4)]
+    assert steps(one(tmp_path, *logs)) == {0: 0.5}
+
+
+def test_the_evaluation_of_a_response_finds_its_call(tmp_path: Path) -> None:
+    with_trace = make.evaluation("useful", 0.25, **{"gen_ai.response.id": "r5"})
+    without = make.evaluation("useful", 0.5, **{"gen_ai.response.id": "r3"})
+    del without["traceId"]
+    assert steps(one(tmp_path, with_trace, without)) == {0: 0.5, 3: 0.25}
+
+
+def test_where_steps_have_several_scores_event_reward_is_theirs(tmp_path: Path) -> None:
+    two = [make.evaluation("useful", 1, of=3), make.evaluation("polite", 1, of=5)]
+    assert refused(tmp_path, *two).kind == "ambiguous-event-reward"
+    assert steps(one(tmp_path, *two, make.evaluation("event_reward", 0.125, of=3))) == {0: 0.125}
+
+
+def test_span_events_carry_evaluations_too(tmp_path: Path) -> None:
+    def event(name: str) -> list[dict[str, Any]]:
+        given = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": 0.5}
+        return [{"name": "gen_ai.evaluation.result", "attributes": make.pairs(given)}]
+
+    with_events = spans()
+    with_events[0]["events"], with_events[2]["events"] = event("team"), event("useful")
+    record = one(tmp_path, of=with_events)
+    assert record.rewards == {"team": 0.5} and steps(record) == {0: 0.5}
+
+
+def test_the_event_name_may_be_an_attribute(tmp_path: Path) -> None:
+    old = make.evaluation("team", 0.5, **{"event.name": "gen_ai.evaluation.result"})
+    del old["eventName"]
+    other = {"eventName": "gen_ai.choice", "traceId": "not hex", "attributes": []}
+    assert one(tmp_path, old, other).rewards == {"team": 0.5}
+
+
+def test_a_label_without_a_score_is_no_number(tmp_path: Path) -> None:
+    label = make.evaluation("team", 1, **{"gen_ai.evaluation.score.label": "good"})
+    label["attributes"] = [pair for pair in label["attributes"] if "value" not in pair["key"]]
+    assert one(tmp_path, label).rewards == {}
+
+
+def test_openinference_evaluations(tmp_path: Path) -> None:
+    whole = {"trace.evaluations.0.evaluation.name": "reward", "trace.evaluations.0.evaluation.score": 0.5}
+    more = {"trace.annotations.0.annotation.name": "style", "trace.annotations.0.annotation.score": 2}
+    step = {"evaluations.0.evaluation.name": "useful", "evaluations.0.evaluation.score": 0.25}
+    label = {"evaluations.1.evaluation.name": "tone", "evaluations.1.evaluation.label": "kind"}
+    session = {"session.evaluations.0.evaluation.name": "team", "session.evaluations.0.evaluation.score": 9}
+    llm = {"openinference.span.kind": "LLM"}
+    of = [
+        make.span(1, 0, 0, 9, {"openinference.span.kind": "CHAIN"} | whole | session),
+        make.span(2, 1, 1, 2, llm | whole | more),
+        make.span(3, 1, 3, 4, llm | step | label),
+    ]
+    record = one(tmp_path, of=of)
+    assert record.rewards == {"team": 0.5, "style": 2.0} and steps(record) == {1: 0.25}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"doubleValue": "NaN"}, "NaN"),
+        ({"doubleValue": "-Infinity"}, "-Infinity"),
+        ({"stringValue": "0.5"}, "0.5"),
+        ({"boolValue": True}, "True"),
+        ({"doubleValue": 1.5, "intValue": "2"}, "2 and 1.5"),
+    ],
+)
+def test_scores_that_are_no_finite_numbers_are_refused(tmp_path: Path, value: dict[str, Any], shown: str) -> None:
+    record = make.evaluation("team", 0)
+    record["attributes"][1]["value"] = value
+    problem = refused(tmp_path, record)
+    assert (problem.kind, problem.field) == ("bad-attribute", "gen_ai.evaluation.score.value")
+    assert shown in problem.value and problem.trace == make.TRACE and problem.file.endswith("logs.jsonl")
+
+
+def test_disagreeing_evaluations_are_refused(tmp_path: Path) -> None:
+    two = [make.evaluation("team", 0.5), make.evaluation("reward", 0.75, of=1)]
+    assert refused(tmp_path, *two).kind == "disagreeing-rewards"
+    two = [make.evaluation("useful", 0.5, of=3), make.evaluation("useful", 0.75, of=3)]
+    assert refused(tmp_path, *two).kind == "disagreeing-rewards"
+
+
+def test_evaluations_that_have_no_place_are_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path, make.evaluation("useful", 1, of=77)).kind == "unknown-span"
+    lost = make.evaluation("useful", 1, **{"gen_ai.response.id": "r9"})
+    assert refused(tmp_path, lost).kind == "unknown-span"
+    guard = make.span(6, 1, 7, 8, {"openinference.span.kind": "GUARDRAIL"})
+    assert refused(tmp_path, make.evaluation("useful", 1, of=6), of=[*spans(), guard]).kind == "unplaced-evaluation"
+    nameless = make.evaluation("", 1)
+    assert refused(tmp_path, nameless).kind == "bad-attribute"
+
+
+def test_an_evaluation_of_another_log_is_a_problem_beside_the_trace(tmp_path: Path) -> None:
+    record, problem = results(tmp_path, make.evaluation("team", 1, trace="e" * 32))
+    assert isinstance(record, TraceRecord) and isinstance(problem, Problem)
+    assert (problem.kind, problem.trace) == ("orphan-evaluation", "e" * 32)

@@ -1,0 +1,178 @@
+"""Reading LangSmith's run trees: which chains are agents, hand-overs, usage, feedback, order, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import Problem
+from graphs.event_graph import EdgeType, EventType
+from graphs.formats.langsmith import read as read_runs
+from graphs.logs import read
+from graphs.reading.source import Source
+from graphs.traces.record import TraceRecord
+from graphs.traces.record_checks import check
+
+RECORDED = Path(__file__).parents[3] / "recordings" / "langsmith_team.jsonl"
+
+
+def run(
+    run_id: str, kind: str, parent: str | None = None, name: str = "x", node: str = "", **more: Any
+) -> dict[str, Any]:
+    metadata = {"langgraph_node": node} if node else {}
+    known = {"id": run_id, "name": name, "run_type": kind, "trace_id": "t", "parent_run_id": parent}
+    return known | {"extra": {"metadata": metadata}} | more
+
+
+ROOT = run("t", "chain")
+
+
+def write(folder: Path, value: Any) -> Path:
+    path = folder / "log.json"
+    path.write_text(json.dumps(value))
+    return path
+
+
+def items(path: Path) -> list[TraceRecord | Problem]:
+    return [check(i) if isinstance(i, TraceRecord) else i for i in read_runs([Source(str(path), path)])]
+
+
+def only(path: Path) -> TraceRecord:
+    (record,) = items(path)
+    assert isinstance(record, TraceRecord), record
+    return record
+
+
+def shape(record: TraceRecord) -> list[tuple[str, str]]:
+    pairs = zip(record.types, record.agents, strict=True)
+    return [(EventType(kind).name.lower(), record.instances[agent].name) for kind, agent in pairs]
+
+
+def edges(record: TraceRecord) -> set[tuple[int, int, str]]:
+    found = zip(record.senders, record.receivers, record.edge_types, strict=True)
+    return {(s, r, EdgeType(kind).name.lower()) for s, r, kind in found}
+
+
+def test_the_recorded_team() -> None:
+    """A supervisor hands over to a researcher, and is visited again: one instance each."""
+    record = only(RECORDED)
+    assert shape(record) == [
+        ("orchestrator_decision", "supervisor"),
+        ("spawn", "supervisor"),
+        ("message", "researcher"),
+        ("tool_call", "researcher"),
+        ("tool_result", "researcher"),
+        ("message", "researcher"),
+        ("orchestrator_decision", "supervisor"),
+    ]
+    assert edges(record) == {
+        (0, 1, "causal"),
+        (1, 2, "spawn"),
+        (2, 3, "tool_dependency"),
+        (3, 4, "return"),
+        (4, 5, "causal"),
+        (2, 5, "temporal"),
+        (0, 6, "temporal"),
+    }
+    assert len(record.instances) == 2
+    assert record.rewards == {"correct": 1.0, "team": 1.0}
+    assert [t for t in record.columns["tokens"] if t is not None] == [5, 3, 4, 2]
+
+
+def test_usage_is_read_from_model_calls_alone(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 4}
+    record = only(write(tmp_path, [ROOT | usage, run("a", "llm", "t", **usage), run("b", "llm", "t", **usage)]))
+    assert record.columns["tokens"] == [4, 4] and record.columns["input_tokens"] == [10, 10]
+
+
+def test_runs_stand_in_their_dotted_order(tmp_path: Path) -> None:
+    """The API lists the newest run first."""
+    calls = [run(name, "llm", "t", dotted_order=f"0t.{name}") for name in "cba"]
+    assert only(write(tmp_path, [*calls, ROOT | {"dotted_order": "0t"}])).ids == ["a", "b", "c"]
+    assert only(write(tmp_path, [*calls, ROOT])).ids == ["c", "b", "a"]
+
+
+def test_nested_children_read_as_flat_runs(tmp_path: Path) -> None:
+    inner = run("b", "llm", None) | {"trace_id": None}
+    tree = ROOT | {
+        "child_runs": [run("a", "chain", None, "solver", "solver") | {"trace_id": None, "child_runs": [inner]}]
+    }
+    record = only(write(tmp_path, {"runs": [tree]}))
+    assert shape(record) == [("message", "solver")]
+
+
+def test_nodes_that_call_no_model_and_nodes_inside_agents_are_none(tmp_path: Path) -> None:
+    runs = [
+        ROOT,
+        run("n", "chain", "t", "solver", "solver"),
+        run("m", "chain", "n", "agent", "agent"),
+        run("c", "llm", "m"),
+        run("k", "chain", "n", "tools", "tools"),
+        run("f", "tool", "k", "search"),
+    ]
+    assert {name for _, name in shape(only(write(tmp_path, runs)))} == {"solver"}
+
+
+def test_an_agent_below_a_tool_is_spawned_by_it(tmp_path: Path) -> None:
+    runs = [
+        ROOT,
+        run("n", "chain", "t", "boss", "boss"),
+        run("c", "llm", "n"),
+        run("f", "tool", "n", "ask"),
+        run("m", "chain", "f", "worker", "worker"),
+        run("d", "llm", "m"),
+        run("e", "llm", "n"),
+    ]
+    record = only(write(tmp_path, runs))
+    assert [kind for kind, _ in shape(record)] == [
+        "orchestrator_decision",
+        "spawn",
+        "message",
+        "return",
+        "orchestrator_decision",
+    ]
+    assert (3, 4, "return") in edges(record)
+
+
+def test_feedback_finds_its_run(tmp_path: Path) -> None:
+    root = ROOT | {"feedback_stats": {"quality": {"n": 2, "avg": 0.5}, "note": {"n": 1, "avg": None}}}
+    given = [
+        {"key": "step", "score": 0.25, "run_id": "a"},
+        {"key": "step", "score": True, "run_id": "a"},
+        {"key": "safe", "score": True, "run_id": None, "trace_id": "t"},
+        {"key": "lost", "score": 1.0, "run_id": "zz"},
+    ]
+    problem, record = items(write(tmp_path, [root, run("a", "llm", "t"), *given]))
+    assert isinstance(record, TraceRecord) and isinstance(problem, Problem)
+    assert record.rewards == {"quality": 0.5, "safe": 1.0}  # two of them: which is the outcome, the user says
+    assert record.columns["event_reward"] == [1.25]
+    assert problem.kind == "orphan-feedback"
+
+
+def test_runs_of_one_example_are_a_group(tmp_path: Path) -> None:
+    runs = [ROOT | {"reference_example_id": "e"}, run("a", "llm", "t")]
+    more = [run("u", "chain", reference_example_id="e"), run("b", "llm", "u")]
+    path = write(tmp_path, runs + [one | {"trace_id": "u"} for one in more])
+    assert read(path).traces["group"].to_pylist() == ["e", "e"]
+
+
+BAD = {
+    "twice": ([ROOT, run("a", "llm", "t"), run("a", "llm", "t")], "duplicate-span", "id"),
+    "circle": ([run("a", "llm", "b"), run("b", "chain", "a")], "parent-cycle", "parent_run_id"),
+    "orphan": ([ROOT, run("a", "llm", "zz")], "missing-parent", "parent_run_id"),
+    "empty": ([ROOT], "no-events", "events"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_trace_is_named_and_the_others_read(tmp_path: Path, name: str) -> None:
+    runs, kind, field = BAD[name]
+    good = run("g", "llm") | {"trace_id": "g"}
+    traces = read(write(tmp_path, [*runs, good]))
+    assert traces.traces["trace"].to_pylist() == ["g"]
+    (problem,) = traces.problems
+    assert (problem.kind, problem.field, problem.trace) == (kind, field, "t")
+    assert problem.is_failure == (kind != "no-events")

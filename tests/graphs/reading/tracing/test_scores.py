@@ -1,0 +1,188 @@
+"""Scores of Langfuse and feedback of LangSmith: each counts once, those that disagree refuse their trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.logs import read
+from graphs.traces.batch import Traces
+
+from ..samples import LANGFUSE, OBSERVATIONS
+
+STEP = {"id": "r", "traceId": "t", "observationId": "o2", "name": "step", "value": 0.25, "dataType": "NUMERIC"}
+WHOLE = {"id": "s", "traceId": "t", "observationId": None, "name": "solved", "value": 0.5, "dataType": "NUMERIC"}
+
+
+def langfuse(folder: Path, *pages: list[dict[str, Any]], nested: list[dict[str, Any]] | None = None) -> Path:
+    """A trace with the scores `nested`, and a page of the API for each of the others."""
+    trace = {"trace": LANGFUSE["trace"] | {"scores": nested or []}, "observations": OBSERVATIONS}
+    (folder / "trace.json").write_text(json.dumps(trace))
+    for number, scores in enumerate(pages):
+        (folder / f"scores{number}.json").write_text(json.dumps({"data": scores, "meta": {"page": number}}))
+    return folder
+
+
+def langsmith(folder: Path, *feedback: dict[str, Any], stats: dict[str, Any] | None = None) -> Path:
+    root = {"id": "t", "name": "x", "run_type": "chain", "trace_id": "t", "feedback_stats": stats}
+    call = {"id": "a", "name": "x", "run_type": "llm", "trace_id": "t", "parent_run_id": "t"}
+    (folder / "runs.jsonl").write_text("\n".join(map(json.dumps, [root, call, *feedback])))
+    return folder
+
+
+def feedback(score: float, run: str = "t", key: str = "ok", **more: Any) -> dict[str, Any]:
+    return {"key": key, "score": score, "run_id": run, "trace_id": "t"} | more
+
+
+def step_reward(traces: Traces) -> float:
+    return float(np.nansum(traces.evidence["event_reward"].amounts))
+
+
+def refused(path: Path) -> list[tuple[str, str]]:
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    return [(problem.kind, problem.trace) for problem in caught.value.problems]
+
+
+def test_a_score_in_the_trace_and_on_a_page_counts_once(tmp_path: Path) -> None:
+    """It counted twice."""
+    traces = read(langfuse(tmp_path, [STEP, WHOLE], [STEP], nested=[STEP, WHOLE]))
+    assert traces.problems == () and step_reward(traces) == 0.25 and float(traces.reward[0]) == 0.5
+
+
+@pytest.mark.parametrize("kind", ["CATEGORICAL", "CORRECTION"])
+@pytest.mark.parametrize("value", [0, 1.5])
+def test_the_number_of_a_category_is_no_reward(tmp_path: Path, kind: str, value: float) -> None:
+    """The 0 that stands for a category without a mapping was the outcome."""
+    category = WHOLE | {"name": "verdict", "value": value, "stringValue": "good", "dataType": kind}
+    traces = read(langfuse(tmp_path, [category, category | {"id": "s2"}, STEP | {"dataType": kind}]))
+    assert np.isnan(traces.reward[0]) and "event_reward" not in traces.evidence
+    assert [(p.kind, p.trace, p.field, p.is_failure) for p in traces.problems] == [
+        ("category-score", "t", "scores.dataType", False)
+    ] * 2
+    assert "verdict" in traces.problems[0].value and "step" in traces.problems[1].value
+    solved = WHOLE | {"value": 1, "stringValue": "True", "dataType": "BOOLEAN"}
+    assert float(read(langfuse(tmp_path, [solved, category | {"id": "s2"}])).reward[0]) == 1.0
+
+
+def test_a_number_that_is_written_as_a_text_counts(tmp_path: Path) -> None:
+    """It was dropped, and alone it left no outcome; beside another score, that one was the outcome."""
+    assert float(read(langfuse(tmp_path, [WHOLE | {"value": "0.5"}])).reward[0]) == 0.5
+    tone = WHOLE | {"id": "t", "name": "tone", "value": 1.0}
+    assert np.isnan(read(langfuse(tmp_path, [WHOLE | {"value": "0.5"}, tone])).reward[0]), "the user says which"
+
+
+@pytest.mark.parametrize("kind", ["NUMERIC", "BOOLEAN"])
+@pytest.mark.parametrize("value", ["good", "", "NaN", "1e99", "true", "[1]"])
+def test_a_text_that_is_no_number_is_named(tmp_path: Path, kind: str, value: str) -> None:
+    with pytest.raises(NothingReadError) as caught:
+        read(langfuse(tmp_path, [WHOLE | {"value": value, "dataType": kind}]))
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.field, problem.trace) == ("bad-value", "scores.value", "t")
+    assert value in problem.value and "'solved'" in problem.expected and kind in problem.expected
+
+
+def test_scores_of_two_ids_at_one_event_add_up(tmp_path: Path) -> None:
+    assert step_reward(read(langfuse(tmp_path, [STEP, STEP | {"id": "r2"}]))) == 0.5
+    assert step_reward(read(langsmith(tmp_path, feedback(0.5, "a", id="1"), feedback(0.5, "a", id="2")))) == 1.0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [STEP | {"value": 0.5}, STEP | {"name": "other"}, STEP | {"observationId": "o5"}, WHOLE | {"id": "s2", "value": 1}],
+)
+def test_scores_that_disagree_refuse_the_trace(tmp_path: Path, other: dict[str, Any]) -> None:
+    """The last of two outcomes won, and both numbers of one score were added up."""
+    assert refused(langfuse(tmp_path, [other], nested=[STEP, WHOLE])) == [("disagreeing-rewards", "t")]
+
+
+def test_an_outcome_named_team_and_one_named_reward_must_agree(tmp_path: Path) -> None:
+    team, reward = WHOLE | {"id": "1", "name": "team", "value": 0}, WHOLE | {"id": "2", "name": "reward", "value": 1}
+    assert refused(langfuse(tmp_path, [team, reward])) == [("disagreeing-rewards", "t")]
+    assert float(read(langfuse(tmp_path, [team | {"value": 1}, reward])).reward[0]) == 1
+
+
+def test_a_column_of_scores_beside_a_page_of_them_is_refused(tmp_path: Path) -> None:
+    """The column has no ids, so nothing tells whether the page repeats it."""
+    rows = [row | {"traceName": "run", "step": [0.25, 0.25] if row["id"] == "o2" else None} for row in OBSERVATIONS]
+    (tmp_path / "export.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert step_reward(read(tmp_path)) == 0.5
+    (tmp_path / "scores.json").write_text(json.dumps({"data": [STEP], "meta": {"page": 1}}))
+    assert refused(tmp_path) == [("ambiguous-event-reward", "t")]
+
+
+def test_feedback_that_is_stated_twice_counts_once(tmp_path: Path) -> None:
+    """It counted twice."""
+    traces = read(langsmith(tmp_path, feedback(1.0, "a", "step", id="f"), feedback(1.0, "a", "step", id="f")))
+    assert step_reward(traces) == 1.0
+
+
+def test_feedback_without_an_id_that_may_be_stated_twice_is_refused(tmp_path: Path) -> None:
+    assert refused(langsmith(tmp_path, feedback(1.0, "a"), feedback(1.0, "a"))) == [("ambiguous-event-reward", "t")]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [feedback(0.0, id="1"), feedback(1.0, id="2")],
+        [feedback(0.0), feedback(1.0)],
+        [feedback(0.0, id="1"), feedback(0.0, key="other", id="1")],
+    ],
+)
+def test_feedback_that_disagrees_refuses_the_trace(tmp_path: Path, given: list[dict[str, Any]]) -> None:
+    """The last outcome won."""
+    assert refused(langsmith(tmp_path, *given)) == [("disagreeing-rewards", "t")]
+
+
+def test_feedback_and_the_mean_of_a_run_must_agree(tmp_path: Path) -> None:
+    mean = {"ok": {"n": 3, "avg": 0.1 + 0.2}}
+    traces = read(langsmith(tmp_path, feedback(0.3), stats=mean))
+    assert round(float(traces.reward[0]), 6) == 0.3
+    assert refused(langsmith(tmp_path, feedback(1.0), stats=mean)) == [("disagreeing-rewards", "t")]
+
+
+def test_feedback_on_a_run_that_was_not_read_is_no_outcome_of_its_trace(tmp_path: Path) -> None:
+    """Its `trace_id` made it the outcome."""
+    traces = read(langsmith(tmp_path, feedback(1.0, "gone")))
+    assert np.isnan(traces.reward[0])
+    assert [(problem.kind, problem.value) for problem in traces.problems] == [("orphan-feedback", "'gone'")]
+    assert float(read(langsmith(tmp_path, feedback(1.0) | {"run_id": None})).reward[0]) == 1.0
+
+
+def bare(score: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A score that states no trace."""
+    return {key: value for key, value in score.items() if key != "traceId"} | more
+
+
+@pytest.mark.parametrize("page", ["0", "z"])  # before and after the trace
+def test_a_score_without_a_trace_is_of_that_of_its_observation(tmp_path: Path, page: str) -> None:
+    """It was a trace of its own without events, which is no failure, and the reward was lost."""
+    scores = [bare(STEP), bare(WHOLE, observationId="o1"), bare(WHOLE, observationId="o1", traceId=None)]
+    langfuse(tmp_path, scores)
+    (tmp_path / "scores0.json").rename(tmp_path / f"{page}.json")
+    traces = read(tmp_path)
+    assert traces.problems == () and step_reward(traces) == 0.25 and float(traces.reward[0]) == 0.5
+
+
+@pytest.mark.parametrize("observation", [None, "of no trace"])
+def test_a_score_of_no_trace_at_hand_is_a_failure(tmp_path: Path, observation: str | None) -> None:
+    """It was named as a trace without events, which is no failure."""
+    traces = read(langfuse(tmp_path, [STEP, bare(WHOLE, observationId=observation)]))
+    (problem,) = traces.problems
+    assert (problem.kind, problem.field, problem.trace) == ("missing-field", "traceId", "")
+    assert Path(problem.file).name == "scores0.json" and repr(observation or "absent").strip("'") in problem.value
+
+
+@pytest.mark.parametrize("about", ["sessionId", "datasetRunId"])
+def test_a_score_of_a_session_is_no_failure(tmp_path: Path, about: str) -> None:
+    traces = read(langfuse(tmp_path, [STEP, bare(WHOLE, **{about: "x"})]))
+    assert [(problem.kind, problem.trace) for problem in traces.problems] == [("no-events", "s")]
+
+
+def test_a_score_without_a_trace_whose_value_is_no_number_refuses_that_of_its_observation(tmp_path: Path) -> None:
+    assert refused(langfuse(tmp_path, [WHOLE, bare(STEP, value="much")])) == [("bad-value", "t")]

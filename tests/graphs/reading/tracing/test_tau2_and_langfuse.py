@@ -1,0 +1,182 @@
+"""tau2-bench: greeting, two sides with tools. Langfuse: parts over files, LangGraph's nodes, scores."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.event_types import EventType
+from graphs.logs import read
+from graphs.traces.batch import Traces
+
+from ..samples import LANGFUSE, OBSERVATIONS, SAMPLES, TAU2, observation
+
+
+def shape(traces: Traces) -> list[tuple[str, str, bool]]:
+    names = traces.agents["name"].to_pylist()
+    graph = traces.graph
+    return [
+        (EventType(int(graph.event_type[i])).name.lower(), names[int(graph.agent_ids[i])], bool(graph.action_mask[i]))
+        for i in range(traces.sizes.events)
+    ]
+
+
+def write(folder: Path, value: object, name: str = "log.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_only_the_assistants_own_messages_are_actions(tmp_path: Path) -> None:
+    traces = read(SAMPLES["tau2-bench"].write(tmp_path))
+    assert shape(traces) == [
+        ("message", "assistant", False), ("message", "user", False), ("tool_call", "user", False),
+        ("tool_result", "user", False), ("message", "assistant", True), ("tool_call", "assistant", False),
+        ("tool_result", "assistant", False), ("message", "assistant", True), ("message", "user", False),
+    ]  # fmt: skip
+    assert traces.traces.select(["trace", "task", "model", "system"]).to_pylist() == [
+        {"trace": "results/task-8/trial-2", "task": "air/task-8", "model": "m", "system": "llm_agent"}
+    ]
+    assert float(traces.reward[0]) == 0.5
+    assert float(read(tmp_path / "results.json", reward="DB").reward[0]) == 1
+    assert traces.evidence["tokens"].amounts.tolist() == [4, 2]
+    assert traces.events["status"].to_pylist()[6] == "error"
+
+
+def test_a_first_message_that_a_model_wrote_is_an_action(tmp_path: Path) -> None:
+    results = copy.deepcopy(TAU2)
+    results["simulations"][0]["messages"][0]["usage"] = {"completion_tokens": 3}
+    assert shape(read(write(tmp_path, results)))[0] == ("message", "assistant", True)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "kind"),
+    [((4, "id"), "other", "unknown-tool-call"), ((2, "id"), "other", "unknown-tool-call"),
+     ((6, "role"), "judge", "bad-value"), ((3, "usage"), {"completion_tokens": -1}, "out-of-range")],
+)  # fmt: skip
+def test_a_bad_simulation_is_named(tmp_path: Path, place: tuple[int, str], value: object, kind: str) -> None:
+    results = copy.deepcopy(TAU2)
+    bad = copy.deepcopy(results["simulations"][0]) | {"trial": 3}
+    bad["messages"][place[0]][place[1]] = value
+    results["simulations"].append(bad)
+    traces = read(write(tmp_path, results))
+    assert traces.sizes.traces == 1
+    assert [problem.kind for problem in traces.problems] == [kind]
+
+
+TEAM = [
+    ("message", "lead", True), ("tool_call", "lead", False), ("tool_result", "lead", False), ("message", "lead", True),
+]  # fmt: skip
+
+
+def test_langfuse_scores(tmp_path: Path) -> None:
+    traces = read(SAMPLES["langfuse"].write(tmp_path))
+    assert shape(traces) == TEAM
+    assert float(traces.reward[0]) == 0.5
+    assert traces.evidence["event_reward"].array[:2].tolist()[0] == 0.25
+    assert traces.evidence["tokens"].amounts.tolist() == [4, 3]
+    assert traces.traces["model"].to_pylist() == ["m"]
+
+
+def exported() -> list[dict[str, Any]]:
+    """The rows of an export of the user interface: columns of the trace, and one for each score of the project."""
+    of_trace = {"traceName": "run", "traceTags": ["x"], "input": [1, 2], "comments": []}
+    scores: dict[str, dict[str, list[Any]]] = {"o2": {"step": [0.25]}, "o1": {"solved": [0.5], "mood": ["good"]}}
+    empty = {"step": None, "solved": None, "mood": None}
+    return [row | {"metadata": {"k": 1}} | of_trace | empty | scores.get(row["id"], {}) for row in OBSERVATIONS]
+
+
+def as_csv(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with (folder / "export.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            cells = [row.get(name) for name in names]
+            writer.writerow(json.dumps(c) if isinstance(c, list | dict) else "" if c is None else c for c in cells)
+    return folder / "export.csv"
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_exports_of_langfuses_interface_have_scores_in_columns(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "export.jsonl"
+    if form == "csv":
+        path = as_csv(tmp_path, exported())
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in exported()))
+    traces, api = read(path), read(SAMPLES["langfuse"].write(tmp_path / "api"))
+    assert traces.problems == () and shape(traces) == TEAM
+    assert traces.traces["format"].to_pylist() == ["langfuse"]
+    assert float(traces.reward[0]) == 0.5 and {"rewards.mood", "rewards.input"}.isdisjoint(traces.evidence)
+    for name in ("event_reward", "tokens", "input_tokens"):
+        assert np.array_equal(traces.evidence[name].array, api.evidence[name].array, equal_nan=True)
+    for name in ("senders", "receivers", "edge_type"):
+        assert np.array_equal(getattr(traces.graph, name), getattr(api.graph, name))
+
+
+@pytest.mark.parametrize("size", [10, 131_073, 3_000_000])
+def test_a_long_text_of_a_langfuse_table_makes_no_observation(tmp_path: Path, size: int) -> None:
+    """131,072 characters is where Python's reader of CSV stops, and goes on within the quoted text."""
+    whole = read(as_csv(tmp_path, exported())).events["event"].to_pylist()
+    rows = exported()
+    rows[1] |= {"input": "x" * size + "\n" + ",".join(["forged"] * len(rows[0])) + '\n"'}
+    traces = read(as_csv(tmp_path, rows))
+    assert traces.problems == () and traces.events["event"].to_pylist() == whole
+
+
+def test_faults_of_a_langfuse_table_are_named_by_their_line(tmp_path: Path) -> None:
+    rows = exported()
+    for change, kind, field in (
+        ({"startTime": "noon"}, "bad-type", "startTime"), ({"usageDetails": "many"}, "bad-type", "usageDetails"),
+        ({"id": None}, "missing-field", "id"),
+    ):  # fmt: skip
+        path = as_csv(tmp_path, [*rows[:1], rows[1] | change, *rows[2:]])
+        with pytest.raises(NothingReadError) as caught:
+            read(path)
+        assert [(p.kind, p.line, p.field) for p in caught.value.problems] == [(kind, 3, field)]
+    path = as_csv(tmp_path, rows)
+    path.write_text(path.read_text() + 'x,"y\n')
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    assert caught.value.problems[0].kind == "bad-csv"
+
+
+def test_a_langfuse_trace_may_be_spread_over_pages(tmp_path: Path) -> None:
+    write(tmp_path, {"data": OBSERVATIONS[:2], "meta": {"page": 1}}, "1.json")
+    write(tmp_path, {"data": OBSERVATIONS[2:], "meta": {"page": 2}}, "2.json")
+    write(tmp_path, {"data": LANGFUSE["trace"]["scores"], "meta": {"page": 1}}, "scores.json")
+    traces = read(tmp_path)
+    assert traces.problems == () and shape(traces) == TEAM and float(traces.reward[0]) == 0.5
+
+
+def test_langgraph_nodes_are_agents_and_tools_belong_to_the_one_before(tmp_path: Path) -> None:
+    def node(name: str, start: int, of: str, kind: str = "SPAN", parent: str | None = "root") -> dict[str, object]:
+        return observation(f"{of}{start}", kind, of, parent, start, metadata={"langgraph_node": name})
+
+    spans = [
+        node("", 0, "LangGraph", parent=None) | {"id": "root", "metadata": {}},
+        node("agent", 1, "agent"), node("agent", 2, "model", "GENERATION", "agent1"),
+        node("tools", 3, "tools"), node("tools", 4, "search", parent="tools3"),
+        node("agent", 5, "agent"), node("agent", 6, "model", "GENERATION", "agent5"),
+    ]  # fmt: skip
+    traces = read(write(tmp_path, {"trace": LANGFUSE["trace"] | {"scores": []}, "observations": spans[::-1]}))
+    assert shape(traces) == [(kind, "agent", action) for kind, _, action in TEAM]
+    assert traces.sizes.agents == 1 and np.isnan(traces.reward[0])
+
+
+def test_langfuse_faults(tmp_path: Path) -> None:
+    for change, kind in (
+        ({"parentObservationId": "o4"}, "parent-cycle"), ({"id": "o2"}, "duplicate-span"),
+        ({"startTime": 5}, "bad-type"),
+    ):  # fmt: skip
+        value = {"trace": LANGFUSE["trace"], "observations": [OBSERVATIONS[0] | change, *OBSERVATIONS[1:]]}
+        with pytest.raises(NothingReadError) as caught:
+            read(write(tmp_path, value))
+        assert caught.value.problems[0].kind == kind

@@ -1,0 +1,113 @@
+"""Events of Agent Lightning come in the order of their times, whatever file and line they stand in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.logs import read
+
+
+def event(kind: str, time: float | None, data: dict[str, Any]) -> dict[str, Any]:
+    return {"event_type": kind, "rollout_id": "r", "attempt_id": "0", "timestamp": time, "data": data}
+
+
+def request(time: float | None, model: str = "m") -> dict[str, Any]:
+    choices = [{"message": {"content": "x"}}]
+    return event("model_request", time, {"model": model, "request": {"messages": []}, "response": {"choices": choices}})
+
+
+def reward(time: float | None, value: float) -> dict[str, Any]:
+    return event("reward", time, {"value": value})
+
+
+def write(folder: Path, **files: list[Any]) -> Path:
+    for name, records in files.items():
+        (folder / f"{name.replace('_', '-')}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    return folder
+
+
+def outcome(folder: Path) -> tuple[float, list[float]]:
+    traces = read(folder)
+    assert traces.problems == ()
+    return float(traces.reward[0]), traces.events["time"].to_pylist()
+
+
+def refused(folder: Path) -> tuple[str, str, str, int]:
+    with pytest.raises(NothingReadError) as caught:
+        read(folder)
+    (problem,) = caught.value.problems
+    assert problem.trace == "r"
+    return problem.kind, problem.field, Path(problem.file).name, problem.line
+
+
+@pytest.mark.parametrize("first", ["events_9", "events_09"])
+def test_files_of_any_name_are_one_order(tmp_path: Path, first: str) -> None:
+    """`events-10` sorts before `events-9`: the outcome was 0.0, and the calls were in reverse order."""
+    pages = {first: [request(1.0), reward(2.0, 0.0)], "events_10": [request(3.0), reward(4.0, 1.0)]}
+    assert outcome(write(tmp_path, **pages)) == (1.0, [1.0, 3.0])
+
+
+def test_lines_of_two_writers_are_one_order(tmp_path: Path) -> None:
+    """The outcome was 0.0, of the line that comes last."""
+    assert outcome(write(tmp_path, log=[request(1.0), reward(4.0, 1.0), reward(2.0, 0.0)]))[0] == 1.0
+
+
+def test_a_time_that_is_absent_leaves_the_order_of_the_log(tmp_path: Path) -> None:
+    """The order of files is theirs where no time contradicts it."""
+    assert outcome(write(tmp_path, a=[request(1.0), reward(None, 0.0)], b=[reward(3.0, 1.0)]))[0] == 1.0
+    assert outcome(write(tmp_path, a=[request(None), reward(None, 0.0)], b=[reward(None, 1.0)]))[0] == 1.0
+
+
+@pytest.mark.parametrize("time", [None, 0.0])
+def test_files_whose_times_contradict_their_order_are_named(tmp_path: Path, time: float | None) -> None:
+    pages = {"events_9": [request(1.0), reward(time, 0.0)], "events_10": [request(3.0), reward(4.0, 1.0)]}
+    assert refused(write(tmp_path, **pages)) == ("unordered-events", "timestamp", "events-9.jsonl", 2)
+
+
+def test_two_last_rewards_at_once_are_named(tmp_path: Path) -> None:
+    """The outcome was that of the line that comes last."""
+    path = write(tmp_path, log=[request(1.0), reward(2.0, 1.0), reward(2.0, 0.0)])
+    assert refused(path) == ("disagreeing-rewards", "data.value", "log.jsonl", 3)
+
+
+def test_two_last_rewards_at_once_in_two_files_are_named(tmp_path: Path) -> None:
+    """A log with one time throughout is ordered by its lines; those of two files are not."""
+    path = write(tmp_path, a=[request(1.0), reward(1.0, 0.0)], b=[reward(1.0, 1.0)])
+    assert refused(path) == ("disagreeing-rewards", "data.value", "b.jsonl", 1)
+
+
+def test_two_equal_last_rewards_are_one(tmp_path: Path) -> None:
+    assert outcome(write(tmp_path, log=[request(1.0), reward(2.0, 1.0), reward(2.0, 1.0)]))[0] == 1.0
+
+
+def test_an_event_without_a_time_hides_no_two_last_rewards(tmp_path: Path) -> None:
+    """The outcome was that of the file that comes last."""
+    path = write(tmp_path, a=[request(1.0), request(None), reward(9.0, 9.0)], b=[reward(9.0, 3.0)])
+    assert refused(path) == ("disagreeing-rewards", "data.value", "b.jsonl", 1)
+
+
+def test_the_last_reward_is_the_latest_though_another_event_has_no_time(tmp_path: Path) -> None:
+    """The outcome was 3.0, of the line that comes last."""
+    assert outcome(write(tmp_path, log=[request(1.0), reward(9.0, 9.0), request(None), reward(3.0, 3.0)]))[0] == 9.0
+
+
+def test_rewards_that_neither_times_nor_lines_order_are_named(tmp_path: Path) -> None:
+    """The outcome was 3.0, of the line that comes last."""
+    path = write(tmp_path, log=[request(1.0), reward(9.0, 9.0), reward(None, 1.0), reward(3.0, 3.0)])
+    assert refused(path) == ("unordered-events", "timestamp", "log.jsonl", 3)
+
+
+def test_reward_spans_of_one_sequence_id_are_ordered_by_their_times(tmp_path: Path) -> None:
+    """The outcome was 0.0, of the line that comes last."""
+
+    def span(name: str, number: int, start: float, **attributes: Any) -> dict[str, Any]:
+        return {"rollout_id": "r", "attempt_id": "0", "sequence_id": number, "span_id": f"{number}/{start}",
+                "name": name, "start_time": start, "attributes": attributes}  # fmt: skip
+
+    late, early = (span("agentlightning.annotation", 2, start, reward=start - 2) for start in (3.0, 2.0))
+    assert outcome(write(tmp_path, log=[span("openai.chat.completion", 1, 1.0), late, early]))[0] == 1.0

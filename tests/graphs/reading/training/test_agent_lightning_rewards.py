@@ -1,0 +1,137 @@
+"""Rewards of Agent Lightning: which dimension counts, what a link leads to, and what a line that is lost may hide."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.logs import read
+from graphs.traces.limits import Limits
+
+CALL = {"gen_ai.response.id": "a"}
+
+
+def span(number: int, name: str = "agentlightning.annotation", rollout: str = "r", **attributes: Any) -> dict[str, Any]:
+    return {"rollout_id": rollout, "attempt_id": "0", "sequence_id": number, "span_id": f"s{number}", "name": name,
+            "attributes": attributes}  # fmt: skip
+
+
+def call(number: int = 1, rollout: str = "r") -> dict[str, Any]:
+    return span(number, "openai.chat.completion", rollout, **CALL)
+
+
+def reward(*parts: tuple[str, Any], **links: str) -> dict[str, Any]:
+    """Attributes of a reward with dimensions of these names ("" for none) and values, and links of these keys."""
+    attributes: dict[str, Any] = {}
+    for number, (name, value) in enumerate(parts):
+        stem = f"agentlightning.reward.{number}"
+        attributes |= {f"{stem}.value": value} | ({f"{stem}.name": name} if name else {})
+    for number, (key, value) in enumerate(links.items()):
+        stem = f"agentlightning.link.{number}"
+        attributes |= {f"{stem}.key_match": key.replace("__", "."), f"{stem}.value_match": value}
+    return attributes
+
+
+def event(kind: str, data: dict[str, Any], rollout: str = "r") -> dict[str, Any]:
+    return {"event_type": kind, "rollout_id": rollout, "attempt_id": "0", "timestamp": 1.0, "data": data}
+
+
+REQUEST = {"model": "m", "request": {"messages": []}, "response": {"choices": [{"message": {}}]}}
+
+
+def lines(folder: Path, *records: Any) -> Path:
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in records))
+    return path
+
+
+def channels(path: Path) -> dict[str, float]:
+    evidence = read(path).evidence
+    return {
+        name.removeprefix("rewards."): float(evidence[name].array[0])
+        for name in evidence
+        if name.startswith("rewards.")
+    }
+
+
+def refused(path: Path, **options: Any) -> list[tuple[str, str]]:
+    with pytest.raises(NothingReadError) as caught:
+        read(path, **options)
+    return [(problem.kind, problem.trace) for problem in caught.value.problems]
+
+
+def test_the_first_dimension_counts_whether_or_not_it_has_a_name(tmp_path: Path) -> None:
+    """The last one without a name was the outcome."""
+    path = lines(tmp_path, call(), span(2, **reward(("", 0.0), ("", 1.0), ("style", 0.5))))
+    assert channels(path) == {"team": 0.0, "reward.1": 1.0, "style": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind"),
+    [
+        ((("acc", 0.0), ("acc", 1.0)), "disagreeing-rewards"),
+        ((("acc", 0.0), ("team", 1.0)), "bad-value"),
+        ((("acc", 0.0), ("early", 1.0)), "bad-value"),
+    ],
+)
+def test_dimensions_that_would_replace_another_are_refused(
+    tmp_path: Path, parts: tuple[tuple[str, float], ...], kind: str
+) -> None:
+    """The last of a name was the outcome."""
+    assert refused(lines(tmp_path, call(), span(2, **reward(*parts)))) == [(kind, "r")]
+
+
+@pytest.mark.parametrize("links", [{"gen_ai__response__id": "b"}, {"span_id": "s9"}, {"custom": "x"},
+                                   {"gen_ai__response__id": "a", "span_id": "s9"}])  # fmt: skip
+def test_a_reward_whose_link_leads_nowhere_is_no_outcome(tmp_path: Path, links: dict[str, str]) -> None:
+    """It was the outcome."""
+    path = lines(tmp_path, call(), span(2, **reward(("", 1.0), **links)))
+    assert refused(path) == [("unknown-span", "r")]
+
+
+def test_a_link_to_the_second_span_of_a_call_leads_to_the_call(tmp_path: Path) -> None:
+    """The reward was the outcome."""
+    path = lines(tmp_path, call(), call(2), span(3, **reward(("", 0.25), span_id="s2")), span(4, **reward(("", 1.0))))
+    traces = read(path)
+    assert float(traces.reward[0]) == 1.0 and traces.evidence["event_reward"].amounts.tolist() == [0.25]
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        json.dumps(event("reward", {"value": 0.0}))[:-3],
+        '{"event_type": "reward", "rollout_id": "\\u0072", "data"',
+        '{"event_type": "reward", "rollout_id": "r',
+    ],
+)
+def test_a_lost_line_refuses_the_rollout_that_it_names(tmp_path: Path, cut: str) -> None:
+    """The reward before it was the outcome."""
+    whole = [event("model_request", REQUEST), event("reward", {"value": 1.0})]
+    path = lines(
+        tmp_path, *whole, event("model_request", REQUEST, "other"), event("reward", {"value": 0.5}, "other"), cut
+    )
+    traces = read(path)
+    assert traces.traces["trace"].to_pylist() == ["other"]
+    assert [(problem.kind, problem.trace) for problem in traces.problems] == [("bad-json", ""), ("lost-row", "r")]
+
+
+def test_a_line_beyond_the_limits_refuses_the_rollout_that_it_names(tmp_path: Path) -> None:
+    long = event("reward", {"value": 0.0, "note": "x" * 4000})
+    path = lines(tmp_path, event("model_request", REQUEST), event("reward", {"value": 1.0}), long)
+    assert ("lost-row", "r") in refused(path, limits=Limits(record_bytes=2000))
+
+
+def test_a_list_that_breaks_off_refuses_the_rollouts_that_it_names(tmp_path: Path) -> None:
+    lines(tmp_path, event("model_request", REQUEST), event("reward", {"value": 1.0}))
+    (tmp_path / "more.json").write_text(json.dumps([event("reward", {"value": 0.0})])[:-5])
+    assert refused(tmp_path) == [("bad-json", ""), ("lost-row", "r")]
+
+
+def test_a_span_of_a_wrong_type_is_its_rollouts(tmp_path: Path) -> None:
+    """Its `trace_id` took the place of the rollout's id, and the rollout was read without the span."""
+    bad = span(2, **reward(("", 0.0))) | {"trace_id": "tracer", "attempt_id": 0}
+    assert refused(lines(tmp_path, call(), span(1, **reward(("", 1.0))), bad)) == [("bad-type", "r")]

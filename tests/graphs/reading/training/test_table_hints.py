@@ -1,0 +1,107 @@
+"""A table whose columns have other names: the problem says what is missing and types the option that names it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphs.errors import NothingReadError, Problem
+from graphs.formats.table_hints import likely_column
+from graphs.logs import read
+
+IDS = "trace, trace_id, traj_uid, traj_id, trajectory_id, rollout_id"
+
+
+def table(folder: Path, header: str, *rows: str) -> Path:
+    (folder / "t.csv").write_text("\n".join([header, *rows]) + "\n")
+    return folder / "t.csv"
+
+
+def refused(path: Path, **options: object) -> Problem:
+    with pytest.raises(NothingReadError) as caught:
+        read(path, **options)  # type: ignore[arg-type]
+    (problem,) = caught.value.problems
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("task,rollout,agent,reward",
+         f"a column for the trace ({IDS}), or --columns trace=rollout,group=task to name them"),
+        (",rollout,agent,reward",  # with pandas' index
+         f"a column for the trace ({IDS}), or --columns trace=rollout to name it"),
+        ("task,trace,agent,Reward",
+         "a column for the reward (reward, score), or --columns reward=Reward,group=task to name them"),
+        ("uid,trace,agent,points", "a column for the reward (reward, score), or --columns reward=NAME to name it; "
+         "--format table reads the table without a reward"),
+        ("uid,case,agent,score", f"a column for the trace ({IDS}), or --columns trace=NAME to name it"),
+        ("uid;trace;agent;reward", "commas between the cells, not ';'"),
+        ("uid\ttrace\tagent\treward", "commas between the cells, not '\\t'"),
+        ("uid;rolloutId;agent;reward", "commas between the cells, not ';'; "
+         f"a column for the trace ({IDS}), or --columns trace=rolloutId to name it"),
+        ("uid,run,agent,event_reward", f"a column for the trace ({IDS}), or --columns trace=run to name it"),
+    ],
+)  # fmt: skip
+def test_an_unrecognised_table_is_told_what_it_lacks(header: str, expected: str, tmp_path: Path) -> None:
+    """It was answered with the names of all formats."""
+    separator = next(s for s in ",;\t" if s in header)
+    problem = refused(table(tmp_path, header, separator.join(["q", "a", "x", "1"])))
+    assert (problem.kind, problem.expected) == ("unknown-format", expected)
+    assert problem.value.startswith("a table with the columns ")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"task": "q", "rollout": "a", "agent": "x", "reward": 1},
+         f"a column for the trace ({IDS}), or --columns trace=rollout,group=task to name them"),
+        ({"uid": "q", "case": "a", "agent": "x", "score": 0.5},
+         f"a column for the trace ({IDS}), or --columns trace=NAME to name it"),
+        ({"task": "q", "trace": "a", "agent": "x", "Reward": 1},
+         "a column for the reward (reward, score), or --columns reward=Reward,group=task to name them"),
+    ],
+)  # fmt: skip
+def test_json_lines_are_told_what_they_lack_as_csv_is(row: dict[str, object], expected: str, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(f"{json.dumps(row)}\n" * 2)
+    problem = refused(tmp_path / "t.jsonl")
+    assert (problem.kind, problem.expected) == ("unknown-format", expected)
+    assert problem.value == f"a table with the columns {', '.join(row)!r}"
+    (tmp_path / "t.jsonl").write_text(f"{json.dumps(row | {'more': {}})}\n" * 2)
+    assert "a table with" not in refused(tmp_path / "t.jsonl").value
+
+
+def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
+    path = table(tmp_path, "task,rollout,agent,reward", "q,a,x,1", "q,b,x,0")
+    traces = read(path, columns={"trace": "rollout", "group": "task"})
+    assert traces.problems == () and traces.traces["group"].to_pylist() == ["q", "q"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hello, world, and reward", "a,b\n1,2\n", "reward\n1\n", '{"reward": 1, "task": 2}'],
+)
+def test_other_text_is_no_table(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    assert "a table with" not in refused(tmp_path / "t.csv").value
+
+
+def test_a_named_column_that_is_not_there(tmp_path: Path) -> None:
+    path = table(tmp_path, "task,trace,agent,reward", "q,a,x,1")
+    assert str(refused(path, columns={"group": "tsk"})) == (
+        f"{path}:1: group is column 'tsk'; expected a column that the table has: task, trace, agent, reward. "
+        "Did you mean task? [missing-column]"
+    )
+
+
+def test_named_columns_of_a_table_with_semicolons(tmp_path: Path) -> None:
+    problem = refused(table(tmp_path, "task;trace;reward", "q;a;1"), columns={"group": "task"})
+    assert (problem.kind, problem.expected) == ("bad-header", "commas between the cells, not ';'")
+
+
+def test_likely_columns_are_found_by_whole_words() -> None:
+    assert likely_column("trace", ["truncated", "runtime", "retraced", "episode_id"]) == "episode_id"
+    assert likely_column("group", ["multitask", "questionId"]) == "questionId"
+    assert likely_column("reward", ["score_1", "reward"], taken=["score_1"]) == "reward"

@@ -1,0 +1,428 @@
+"""Trainers' tables: a row is an action."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from graphs.errors import CreditError, NothingReadError, Problem
+from graphs.event_graph import EdgeType, EventType
+from graphs.formats.table import sniff
+from graphs.formats.table_columns import KNOWN
+from graphs.logs import detect, read
+from graphs.logs.chunks import read_chunks
+from graphs.padding import unpad
+from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.writers import native
+
+# Two rollouts of one task and one of another, interleaved as a trainer's batch is.
+ROWS: list[dict[str, Any]] = [
+    {"uid": "q1", "traj_uid": "r1", "agent_id": "solver", "reward": 1.0, "tokens": 10},
+    {"uid": "q1", "traj_uid": "r2", "agent_id": "solver", "reward": 0.0, "tokens": 20},
+    {"uid": "q1", "traj_uid": "r1", "agent_id": "verifier", "reward": 1.0, "tokens": 30},
+    {"uid": "q2", "traj_uid": "r3", "agent_id": "solver", "reward": 0.5, "tokens": 40},
+    {"uid": "q1", "traj_uid": "r1", "agent_id": "solver", "reward": 1.0, "tokens": None},
+]
+
+
+def as_jsonl(rows: list[dict[str, Any]]) -> bytes:
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def as_csv(rows: list[dict[str, Any]]) -> bytes:
+    lines = [",".join(rows[0])]
+    lines += [",".join("" if v is None else str(v) for v in row.values()) for row in rows]
+    return "\n".join(lines).encode()
+
+
+def as_parquet(rows: list[dict[str, Any]]) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out)
+    return out.getvalue()
+
+
+def write(content: bytes, folder: Path) -> Path:
+    file = folder / "rows.csv"
+    file.write_bytes(content)
+    return file
+
+
+def problem_of(rows: list[dict[str, Any]], folder: Path, **options: Any) -> Problem:
+    """The one problem of a table; a good trace beside it is not harmed."""
+    good = dict.fromkeys(rows[0]) | {"uid": "q", "traj_uid": "good", "reward": 1.0}
+    traces = read(write(as_jsonl([*rows, good]), folder), **options)
+    assert traces.traces["trace"].to_pylist()[-1] == "good"
+    (problem,) = traces.problems
+    return problem
+
+
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+def test_a_trainer_s_rows_become_traces(form: Any, tmp_path: Path) -> None:
+    traces = read(write(form(ROWS), tmp_path))
+    assert traces.problems == ()
+    graph = unpad(traces.graph)
+    assert traces.traces["trace"].to_pylist() == ["r1", "r2", "r3"]
+    assert traces.traces["group"].to_pylist() == ["q1", "q1", "q2"]
+    assert set(traces.traces["format"].to_pylist()) == {"table"}
+    assert graph.trace_ids.tolist() == [0, 0, 0, 1, 2]
+    assert graph.group_ids.tolist() == [0, 0, 1]
+    assert graph.action_mask.all()
+    assert set(graph.event_type.tolist()) == {EventType.MESSAGE}
+    agents = traces.agents.to_pylist()
+    assert [agents[a]["agent"] for a in graph.agent_ids] == ["solver", "verifier", "solver", "solver", "solver"]
+    assert [a["parent"] for a in agents] == list(range(4))  # nothing tells who spawned whom
+    assert traces.reward[:3].tolist() == [1.0, 0.0, 0.5]
+    assert traces.evidence["tokens"].array[:5].tolist() == [10, 30, -1, 20, 40]
+    assert traces.evidence["tokens"].mask[:5].tolist() == [True, True, False, True, True]
+    edges = list(zip(graph.senders.tolist(), graph.receivers.tolist(), graph.edge_type.tolist(), strict=True))
+    assert edges == [(0, 2, EdgeType.TEMPORAL)]  # one agent's calls follow each other; more is not known
+    first = 1 if form is as_parquet else 2 if form is as_csv else 1
+    assert traces.events["line"].to_pylist() == [first + i for i in (0, 2, 4, 1, 3)]
+
+
+def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
+    row = {
+        "trace": 7, "group": 3, "model": "m", "agent": "a", "role": "R", "reward": 1, "turn": 4, "type": "tool_result",
+        "action": False, "id": "call",
+        "time": 2.5, "event_reward": -0.5, "value": 1, "log_prob": "-1.5", "propensity": 0.5, "context": 12,
+        "sibling_parent": "n", "tokens": "5", "input_tokens": 6.0, "stage": 0,
+        "node": "m", "q_value": 0.5, "anchor": 9, "env_step": 1, "env_reward": 0.25, "format_score": 1,
+        "block": "b", "blamed": 0, "blamed_agent": 1,
+        "target_propensity": 0.25, "target_support": 1, "target_value": 0.5, "completion": "y",
+        "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3,
+        "replay_stderr": 0.5, "trainable": 1,
+        "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
+    }  # fmt: skip
+    assert set(row) == set(KNOWN)
+    second = row | {"id": "next", "type": "spawn", "turn": 5, "action": True}
+    plain = read(write(as_jsonl([row, second]), tmp_path))
+    renamed = [{f"their {name}": value for name, value in r.items()} for r in (row, second)]
+    mapped = read(write(as_jsonl(renamed), tmp_path), columns={name: f"their {name}" for name in row})
+    for traces in (plain, mapped):
+        assert traces.problems == ()
+        assert traces.traces.select(["trace", "group", "model"]).to_pylist() == [
+            {"trace": "7", "group": "3", "model": "m"}
+        ]
+        assert traces.agents.select(["agent", "role"]).to_pylist() == [{"agent": "a", "role": "R"}]
+        assert traces.events["event"].to_pylist() == ["call", "next"]
+        assert traces.events["time"].to_pylist() == [2.5, 2.5]
+        graph = unpad(traces.graph)
+        assert graph.event_type.tolist() == [EventType.TOOL_RESULT, EventType.SPAWN]
+        assert graph.action_mask.tolist() == [False, True]  # a tool's result is nobody's action
+        assert graph.turn_ids.tolist() == [0, 1]
+        values = {name: float(traces.evidence[name].array[0]) for name in EVENT_EVIDENCE}
+        assert values == {
+            "event_reward": -0.5, "value": 1, "log_prob": -1.5, "propensity": 0.5, "context": 0, "sibling_parent": 0,
+            "tokens": 5, "input_tokens": 6, "stage": 0, "node": 0, "q_value": 0.5, "anchor": 0, "env_step": 1,
+            "env_reward": 0.25, "format_score": 1, "block": 0, "blamed": 0, "blamed_agent": 1,
+            "target_propensity": 0.25, "target_support": 1, "target_value": 0.5, "completion": 0,
+            "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3, "replay_stderr": 0.5,
+            "trainable": 1,
+        }  # fmt: skip
+        assert traces.tokens is not None
+        assert traces.tokens.ids.tolist() == [5, 6, 7] * 2
+        assert traces.tokens.mask.tolist() == [True, False, True] * 2
+        np.testing.assert_array_equal(traces.tokens.log_probs, np.array([-0.5, np.nan, -0.25] * 2, np.float32))
+
+
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+def test_tokens_are_lists_or_their_json_text(form: Any, tmp_path: Path) -> None:
+    rows = [
+        {"trace": "x", "reward": 1.0, "response_ids": [4, 5], "response_mask": [1, 0], "rollout_log_probs": [-1.0]},
+        {"trace": "x", "reward": 1.0, "response_ids": None, "response_mask": None, "rollout_log_probs": None},
+    ]
+    if form is as_csv:
+        rows = [{k: f'"{json.dumps(v)}"' if isinstance(v, list) else v for k, v in row.items()} for row in rows]
+    tokens = read(write(form(rows), tmp_path)).tokens
+    assert tokens is not None
+    assert (tokens.offsets.tolist(), tokens.ids.tolist()) == ([0, 2, 2], [4, 5])
+    assert tokens.mask.tolist() == [True, False]
+    np.testing.assert_array_equal(tokens.log_probs, [-1.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [([1, "x"], "bad-type"), ([-1], "bad-type"), ("4, 5", "bad-type"), ({}, "bad-type"), ([4, 5, 6], "bad-tokens")],
+)
+def test_tokens_that_are_none_are_refused(cell: object, kind: str, tmp_path: Path) -> None:
+    bad = {"trace": "x", "reward": 1.0, "token_ids": cell, "token_log_probs": [-1.0, -2.0]}
+    traces = read(write(as_jsonl([bad, {"trace": "y", "reward": 1.0}]), tmp_path))
+    assert traces.traces["trace"].to_pylist() == ["y"]
+    assert [(p.kind, p.line) for p in traces.problems] == [(kind, 1)]
+
+
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+@pytest.mark.parametrize("cells", [(True, False, None), (1, 0, None), (1.0, 0.0, None)])
+def test_the_table_says_which_rows_are_actions(form: Any, cells: tuple[Any, ...], tmp_path: Path) -> None:
+    rows = [
+        {"trace": "a", "type": kind, "reward": 1, "action": cell} for cell in cells for kind in ("message", "return")
+    ]
+    traces = read(write(form(rows), tmp_path))
+    assert traces.problems == ()
+    chosen = unpad(traces.graph).action_mask.tolist()
+    assert chosen == [True, True, False, False, True, False]  # where the cell is missing, the type says it
+    native.write(traces, tmp_path / "native")
+    again = read(tmp_path / "native")
+    chunks = [chunk.graph for chunk in read_chunks(tmp_path / "native", events=1)]
+    assert [unpad(graph).action_mask.tolist() for graph in (again.graph, *chunks)] == [chosen, chosen]
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"), [("left", "'left'"), (2, "2"), ("yes", "'yes'"), (0.5, "0.5"), ([1], "[1]")]
+)
+def test_an_action_that_is_no_truth_value_is_refused(cell: object, shown: str, tmp_path: Path) -> None:
+    rows = [{"traj_uid": "bad", "uid": "q", "action": True}, {"traj_uid": "bad", "uid": "q", "action": cell}]
+    problem = problem_of(rows, tmp_path, format="table")
+    assert (problem.kind, problem.line, problem.field, problem.value) == ("bad-type", 2, "action", shown)
+    assert problem.expected == "true, false, 1 or 0: whether a policy of the team chose the row"
+
+
+def test_only_the_trace_is_needed_where_the_format_is_named(tmp_path: Path) -> None:
+    traces = read(write(b"rollout_id\nx\ny\nx\n", tmp_path), format="table")
+    assert traces.traces["trace"].to_pylist() == ["x", "y"]
+    assert traces.traces["group"].to_pylist() == ["x", "y"]  # no task: each a group of its own
+    assert traces.agents["agent"].to_pylist() == ["agent", "agent"]
+    assert np.isnan(traces.reward[:2]).all()
+    assert traces.events["event"].to_pylist() == ["0", "1", "0"]
+
+
+@pytest.mark.parametrize("asked", [{"format": "table"}, {"columns": {"trace": "trace_id"}}])
+def test_native_traces_are_no_rows(asked: dict[str, Any], tmp_path: Path) -> None:
+    event = {"id": "e0", "t": 0, "type": "message", "agent": "a"}
+    log = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}, "reward": 1.0}
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps(log))
+    with pytest.raises(NothingReadError) as caught:
+        read(file, **asked)
+    assert [problem.kind for problem in caught.value.problems] == ["other-format"]
+    assert "'native': leave out `format` and `columns`" in str(caught.value)
+    assert read(file).sizes.events == 1
+
+
+def test_a_trace_keeps_its_id_as_it_is_written(tmp_path: Path) -> None:
+    traces = read(write(b"trace,reward\n007,1\n7,1\n", tmp_path))
+    assert traces.traces["trace"].to_pylist() == ["007", "7"]
+
+
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+def test_the_reward_of_a_trace_must_be_one(form: Any, tmp_path: Path) -> None:
+    rows = [*ROWS, {"uid": "q1", "traj_uid": "r1", "agent_id": "solver", "reward": 0.75, "tokens": 1}]
+    traces = read(write(form(rows), tmp_path))
+    assert traces.traces["trace"].to_pylist() == ["r2", "r3"]
+    (problem,) = traces.problems
+    first = 2 if form is as_csv else 1
+    assert (problem.kind, problem.trace, problem.line) == ("inconsistent-reward", "r1", first + 5)
+    assert f"as in row {first}:" in problem.expected
+    assert (problem.value, problem.field) == ("0.75", "reward")
+
+
+def test_a_reward_in_some_rows_only(tmp_path: Path) -> None:
+    rows = [{"traj_uid": "a", "reward": r} for r in (None, 2.0, None)]
+    traces = read(write(as_jsonl(rows), tmp_path))
+    assert traces.reward[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "kind"),
+    [
+        ("reward", "high", "bad-type"),
+        ("reward", True, "bad-type"),
+        ("reward", [1], "bad-type"),
+        ("reward", 10**400, "bad-type"),
+        ("reward", "nan", "non-finite-reward"),
+        ("reward", "-inf", "non-finite-reward"),
+        ("reward", 1e39, "out-of-range"),
+        ("event_reward", "1,5", "bad-type"),
+        ("event_reward", "nan", "non-finite-reward"),
+        ("value", {}, "bad-type"),
+        ("value", 1e39, "out-of-range"),
+        ("tokens", 1.5, "bad-type"),
+        ("tokens", -1, "bad-type"),
+        ("tokens", 2**31, "bad-type"),
+        ("stage", "first", "bad-type"),
+        ("time", -1, "bad-type"),
+        ("time", "inf", "bad-type"),
+        ("type", "think", "bad-type"),
+        ("type", 3, "bad-type"),
+        ("id", "1", "duplicate-id"),
+        ("turn", "x", "mixed-turns"),
+        ("traj_uid", None, "missing-field"),
+        ("traj_uid", "", "empty-id"),
+        ("uid", "", "empty-id"),
+        ("uid", "another", "inconsistent-group"),
+        ("role", "another", "inconsistent-role"),
+    ],
+)
+def test_a_bad_cell_refuses_its_trace_and_no_other(column: str, value: Any, kind: str, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"traj_uid": "bad", "uid": "q", "agent_id": "x", "role": "R"},
+        {"traj_uid": "bad", "uid": "q", "agent_id": "x", "role": "R"},
+        {"traj_uid": "bad", "uid": "q", "agent_id": "x", "role": "R"},
+    ]
+    rows[2][column] = value
+    if column == "uid" and value == "":
+        rows = rows[2:]
+    problem = problem_of(rows, tmp_path, format="table")
+    assert problem.kind == kind
+    assert problem.line in {1, 3}
+    if kind not in {"missing-field", "empty-id"}:
+        assert problem.trace == "bad"
+    if kind in {"bad-type", "inconsistent-group", "inconsistent-role", "mixed-turns"}:
+        assert problem.field == column
+
+
+def test_nan_in_evidence_is_absent(tmp_path: Path) -> None:
+    traces = read(write(b"trace,reward,value\na,1,nan\na,1,2\n", tmp_path))
+    assert traces.evidence["value"].mask[:2].tolist() == [False, True]
+
+
+def test_columns_that_are_missing_unknown_or_ambiguous(tmp_path: Path) -> None:
+    file = write(as_jsonl(ROWS), tmp_path)
+    with pytest.raises(CreditError, match="'episode'"):
+        list(read(file, columns={"episode": "uid"}).problems)
+    for columns, rows, kind, field in (
+        ({"trace": "nothing"}, ROWS, "missing-column", "trace"),
+        ({"group": "uid"}, [{"uid": 1}], "missing-column", "trace"),
+        (None, [{"traj_uid": 1, "rollout_id": 2, "reward": 3}], "ambiguous-column", "trace"),
+        (None, [{"trace": 1, "uid": 2, "task_id": 2, "reward": 3}], "ambiguous-column", "group"),
+    ):
+        with pytest.raises(NothingReadError) as caught:
+            read(write(as_jsonl(rows), tmp_path), columns=columns)
+        assert [(p.kind, p.field) for p in caught.value.problems] == [(kind, field)]
+    traces = read(write(b"trace,traj_uid,reward\na,b,1\n", tmp_path))  # our own name is never ambiguous
+    assert traces.traces["trace"].to_pylist() == ["a"]
+    traces = read(write(b"trace,traj_uid,reward\na,b,1\n", tmp_path), columns={"trace": "traj_uid"})
+    assert traces.traces["trace"].to_pylist() == ["b"]
+
+
+def test_a_column_that_only_later_rows_have(tmp_path: Path) -> None:
+    rows = [{"trace": "a", "reward": 1}, {"trace": "a", "value": 0.5}]
+    traces = read(write(as_jsonl(rows), tmp_path))
+    assert traces.evidence["value"].mask[:2].tolist() == [False, True]
+
+
+def test_a_line_that_is_no_row(tmp_path: Path) -> None:
+    """One that is cut before its trace may be of any of them, which have several rows."""
+    traces = read(write(as_jsonl(ROWS) + b"\nINFO saved", tmp_path))
+    assert [(p.kind, p.line) for p in traces.problems] == [("bad-json", 6)]
+    assert traces.sizes.traces == 3
+    with pytest.raises(NothingReadError) as caught:
+        read(write(as_jsonl(ROWS) + b'\n{"uid": "q1", "traj', tmp_path))
+    assert [(p.kind, p.line) for p in caught.value.problems] == [("bad-json", 6)] + 3 * [("lost-row", 6)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        as_jsonl(ROWS), as_csv(ROWS), as_parquet(ROWS), b"trace,reward\n", b'"trace_id","score"\r\n1,2\r\n',
+        b"x,rollout_id,event_reward\n", b'{"rollout_id": "a", "reward": 1, "prompt": "' + b"x" * 70000,
+    ],
+)  # fmt: skip
+def test_sniffing_knows_tables(content: bytes) -> None:
+    assert sniff(content)
+    assert detect(content[: 1 << 16]) == "table"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"trace", b"trace,group\n", b"uid,reward\n", b'{"trace": "a"}', b'[{"trace": "a", "reward": 1}]',
+        b'{"trace": {"reward": 1}, "reward": 2}', b'{"text": "trace,reward"}', b"my trace, my reward\n",
+        b'{"task_id": 0, "reward": 0.0, "traj": []}',
+    ],
+)  # fmt: skip
+def test_sniffing_is_conservative(content: bytes) -> None:
+    assert not sniff(content)
+
+
+def test_sniffing_claims_no_real_log_of_another_format(shared_data: Path) -> None:
+    for file in shared_data.rglob("*"):
+        if file.is_file():
+            assert not sniff(file.read_bytes()[: 1 << 16]), file
+
+
+@pytest.mark.parametrize("word", ["nan", "None", "null", "<NA>", " NaN ", "NaT"])
+def test_words_that_stand_for_no_name_are_no_group_and_no_trace(tmp_path: Path, word: str) -> None:
+    (tmp_path / "x.csv").write_text(f"trace,group,reward\na,{word},1\nb,q,0\nc,{word},0\na,q,1\n{word},q,1\nd,,1\n")
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["b", "d"]
+    assert [(p.kind, p.line, p.field) for p in traces.problems] == [
+        ("missing-field", 2, "group"), ("missing-field", 4, "group"), ("missing-field", 6, "trace"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", ["trace,group,Reward", "trace,group,reward ", "trace,Task_ID,reward"])
+def test_a_column_whose_name_is_written_otherwise_is_not_left_out_in_silence(header: str, tmp_path: Path) -> None:
+    """Rewards were lost, or all traces were of groups of their own, and nothing was said."""
+    path = tmp_path / "log.csv"
+    path.write_text(f"{header}\na,g,1\nb,g,0\n")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(path, format="table")
+    theirs = {"reward": header.split(",")[2], "group": header.split(",")[1]}
+    assert read(path, columns=theirs).reward[:2].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Agent",
+        " role",
+        "Turn",
+        "EVENT_REWARD",
+        "Model_Name",
+        "Type",
+        "ACTION",
+        "agentName",
+        "Agent Name",
+        "agent.name",
+        "event-reward",
+    ],
+)
+def test_a_column_that_tells_who_did_what_is_not_left_out_for_its_spelling(name: str, tmp_path: Path) -> None:
+    """All agents were one, and `dr_mas` gave other advantages without a word."""
+    path = tmp_path / "log.csv"
+    path.write_text(f"trace,group,reward,{name}\na,g,1,x\nb,g,0,y\n")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(path, format="table")
+    path.write_text(f"trace,group,reward,agent,{name}\na,g,1,x,0\nb,g,0,y,0\n")
+    if name == "Agent":  # the one that counts is there
+        assert read(path, format="table").reward[:2].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["groupId", "Group ID", "group-id", "taskId"])
+def test_a_column_of_groups_with_other_joints_is_not_left_out(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"trace,agent,reward,{name}\na,x,1,g\nb,y,0,g\n")
+    with pytest.raises(NothingReadError, match="bad-header"):
+        read(path, format="table")
+    assert set(read(path, columns={"group": name}).traces["group"].to_pylist()) == {"g"}
+
+
+def test_a_column_that_goes_first_is_not_left_out_for_another(tmp_path: Path) -> None:
+    """`group` goes before `task_id`; `Group` beside it was passed over."""
+    path = tmp_path / "log.csv"
+    path.write_text("trace,Group,task_id,reward\na,g,q,1\nb,h,q,0\n")
+    with pytest.raises(NothingReadError, match="'Group'; expected 'group', or --columns group=Group"):
+        read(path)
+    assert read(path, columns={"group": "task_id"}).traces["group"].to_pylist() == ["q", "q"]
+
+
+def test_bytes_of_a_parquet_file_that_are_texts_are_read_as_such(tmp_path: Path) -> None:
+    """A file need not say that its bytes are texts; ids were written as Python writes bytes, and rewards met none."""
+    path, rewards = tmp_path / "log.parquet", tmp_path / "rewards.parquet"
+    for ids in (pa.array([b"a", b"\xc3\xa9"]), pa.array([b"a", b"\xc3\xa9"]).dictionary_encode()):
+        pq.write_table(pa.table({"trace": ids, "group": ["g", "g"], "reward": [1.0, 0.0]}), path)
+        pq.write_table(pa.table({"trace": ids, "reward": [2.0, 3.0]}), rewards)
+        traces = read(path, format="table", rewards=rewards)
+        assert traces.traces["trace"].to_pylist() == ["a", "é"] and traces.reward[:2].tolist() == [2.0, 3.0]
+        assert not traces.problems
+    pq.write_table(pa.table({"trace": [b"\xff"], "group": ["g"], "reward": [1.0]}), path)
+    with pytest.raises(NothingReadError, match="bad-parquet"):
+        read(path, format="table")
