@@ -6,7 +6,7 @@
     table = credit.table(traces, result)
 
 The names here are types, verbs, and one function for each entry of `METHODS`, under its name. `METHODS` is a dictionary
-from names to `Method`, and `FORMATS` is a dictionary from names of log formats to descriptions. Drawing is in
+from names to `Method`, and `FORMATS` is a dictionary from names of log formats to `Format`. Drawing is in
 `credit.plot`, reports are in `credit.reports`, and parts for composing ledgers are in `credit.ledger`. `estimators` and
 `graphs` are siblings of this package; a trainer may import `estimators` alone.
 

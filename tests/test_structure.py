@@ -104,7 +104,7 @@ def test_folders_of_a_package_import_each_other_one_way_only() -> None:
 
 
 # Files of one log format, and commands of the command line, carry the plain name of their part: `events`, `compose`.
-OWN_NAMES = ("graphs.formats.", "graphs.writers.", "credit.cli.")
+OWN_NAMES = ("graphs.formats.", "graphs.reading.", "graphs.writers.", "credit.cli.")
 
 
 def test_no_two_modules_have_one_name() -> None:

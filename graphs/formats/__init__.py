@@ -1,1 +1,72 @@
-"""Log formats, a module or a folder each; `common` has what several of them share: teams, chats and span trees."""
+"""Log formats, a module or a folder each; `common` has what several of them share: teams, chats and span trees.
+
+A format is a module with three names, and a row in `FORMATS`:
+
+    sniff(head: bytes) -> bool                        whether a file that begins so is of this format
+    read(sources) -> Iterator[TraceRecord | Problem]  its traces, and why others cannot be read
+    RECORDS                                           structs of its records; their keys give hints for unknown files
+
+`graphs.logs` applies the rules for damaged records and for copies of runs to whatever `read` yields.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from graphs.reading.damage import Holds
+
+__all__ = ["FORMATS", "Format"]
+
+
+class Format(NamedTuple):
+    """A row of `FORMATS`.
+
+    Attributes:
+      module: the module that reads the format.
+      about: what it is, for help texts.
+      holds: "traces", a record (a line, an element of a list, a whole file) is a whole trace; "session", a file is one
+        trace; "parts", a trace may be spread over records. It decides which traces a record that cannot be read
+        refuses (`graphs.reading.damage`). "parts" refuses most, and is right for every format.
+    """
+
+    module: str
+    about: str
+    holds: Holds = "parts"
+
+
+def _row(module: str, about: str, holds: Holds = "parts") -> Format:
+    return Format(f"graphs.formats.{module}", about, holds)
+
+
+FORMATS: dict[str, Format] = {
+    "native": _row("native", "the survey's orchestration-trace JSON, extended: one trace a line or a file", "traces"),
+    "tau-bench": _row("tau_bench", "tau-bench result files: a JSON list of runs", "traces"),
+    "claude-code": _row(
+        "claude_code", "Claude Code session files, sub-agents inline or in files of their own", "session"
+    ),
+    "openai-agents": _row("openai_agents", "exports of the OpenAI Agents SDK: traces and spans"),
+    "inspect-ai": _row("inspect_ai", "logs of Inspect AI: .json and .eval", "traces"),
+    "agent-lightning": _row("agent_lightning", "rollouts of Agent Lightning: events of v1, spans of v0.1 to v0.3"),
+    "langsmith": _row("langsmith", "run trees of LangSmith"),
+    "atif": _row("atif", "ATIF trajectories, sub-agents nested or in files of their own", "traces"),
+    "who-and-when": _row(
+        "who_and_when", "runs of Who&When with the blamed agent and step, for evaluation only", "traces"
+    ),
+    "verifiers": _row("verifiers", "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl", "traces"),
+    "rollouts": _row("rollouts", "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym", "traces"),
+    "tau2-bench": _row(
+        "tau2_bench", "results of tau2-bench: simulations of an agent and a user, both with tools", "traces"
+    ),
+    "langfuse": _row("langfuse", "exports of Langfuse: traces with observations, pages of its API"),
+    "openhands": _row("openhands", "OpenHands: output.jsonl and event streams", "traces"),
+    "swe-agent": _row("swe_agent", "SWE-agent trajectories, with results and predictions beside them", "traces"),
+    "codex": _row("codex", "rollouts of Codex CLI", "session"),
+    "harbor": _row("harbor", "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards", "traces"),
+    "autogen": _row("autogen", "runs of AutoGen's AgentChat, Magentic-One among them", "traces"),
+    "langgraph": _row("langgraph", "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints"),
+    "otlp": _row("otlp", "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs"),
+    "spans": _row("span_dumps", "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow"),
+    "table": _row("table", "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)"),
+}
+"""Formats by name, in the order in which they are tried."""

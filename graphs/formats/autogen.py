@@ -114,7 +114,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 yield _record([Document(bytes(one), place) for one in result.messages], trace, place, runs)
             except TraceError as error:
                 yield error.problem
-        lost = lost or next(iter(source.refused.values()), None)
+        lost = lost or next((lost.problem for lost in source.lost.values()), None)
         if loose and lost is not None:
             yield lost_row(lost, name, "messages")
         elif loose:
@@ -142,7 +142,7 @@ def _runs_of(sources: list[Source]) -> RepeatedRuns:
                 except TraceError:
                     continue
                 _note(runs, [bytes(one) for one in result.messages], document.place)
-        if loose and is_whole and not source.refused:
+        if loose and is_whole and not source.lost:
             _note(runs, [document.raw for document in loose], loose[0].place)
         source.release()
     return runs

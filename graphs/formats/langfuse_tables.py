@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.reading.documents import Document, Lost, Place
+from graphs.reading.documents import Document, Place
 from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.source import Source
+from graphs.reading.source import Lost, Source
 from graphs.reading.tables.csv_rows import csv_header, csv_rows
 
 __all__ = ["begins_as_csv", "csv_observations", "is_csv", "scores_of_row"]

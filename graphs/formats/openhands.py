@@ -83,7 +83,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                     yield error.problem
             else:
                 stream.append(document)
-        lost = lost or next(iter(source.refused.values()), None)
+        lost = lost or next((lost.problem for lost in source.lost.values()), None)
         if stream and lost is not None:
             yield lost_row(lost, names[source.name], "events")
         elif stream:

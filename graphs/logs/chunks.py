@@ -25,7 +25,6 @@ from graphs.logs.chosen_channel import channels_of, missing_channel
 from graphs.logs.chunk_index import ChunkIndex, Glimpse, divide, glance, hash_of, merge
 from graphs.logs.chunk_pieces import chosen_pieces
 from graphs.logs.collector_pause import collector_paused
-from graphs.logs.copied_files import without_copies
 from graphs.logs.detection import sort_sources
 from graphs.problem_log import ProblemLog
 from graphs.reading.addresses import is_remote, local_path
@@ -260,8 +259,6 @@ def read_chunks(
     if foreign:
         example = members[foreign[0]][0].name
         raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
-    members, copies = without_copies(members)
-    refused += copies
     sources = [_anywhere(source) for source in members["native"]]
     by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem
+from graphs.formats import FORMATS
 from graphs.reading.encodings import wide_text
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.near_misses import PARQUET, is_archive, resemblance
@@ -18,59 +19,7 @@ from graphs.reading.results import is_result
 from graphs.reading.source import Source, unreadable
 from graphs.text import excerpt
 
-__all__ = ["FORMATS", "MODULES", "detect", "reader_of", "sort_sources"]
-
-FORMATS: dict[str, str] = {
-    "native": "the survey's orchestration-trace JSON and its extension, one trace a line or one a file",
-    "tau-bench": "tau-bench result files: a JSON list of runs",
-    "claude-code": "Claude Code session files, sub-agents inline or in files of their own",
-    "openai-agents": "exports of the OpenAI Agents SDK: traces and spans",
-    "inspect-ai": "logs of Inspect AI: .json and .eval",
-    "agent-lightning": "rollouts of Agent Lightning: events of v1, spans of v0.1 to v0.3",
-    "langsmith": "run trees of LangSmith",
-    "atif": "ATIF trajectories, sub-agents nested or in files of their own",
-    "who-and-when": "runs of Who&When with the blamed agent and step, for evaluation only",
-    "verifiers": "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl",
-    "rollouts": "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym",
-    "tau2-bench": "results of tau2-bench: simulations of an agent and a user, both with tools",
-    "langfuse": "exports of Langfuse: traces with observations, pages of its API",
-    "openhands": "OpenHands: output.jsonl and event streams",
-    "swe-agent": "SWE-agent trajectories, with results and predictions beside them",
-    "codex": "rollouts of Codex CLI",
-    "harbor": "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",
-    "autogen": "runs of AutoGen's AgentChat, Magentic-One among them",
-    "langgraph": "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints",
-    "otlp": "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
-    "spans": "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
-    "table": "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)",
-}
-"""Formats by name, in the order in which they are tried."""
-
-MODULES: dict[str, str] = {
-    "native": "graphs.formats.native",
-    "tau-bench": "graphs.formats.tau_bench",
-    "claude-code": "graphs.formats.claude_code",
-    "openai-agents": "graphs.formats.openai_agents",
-    "inspect-ai": "graphs.formats.inspect_ai",
-    "agent-lightning": "graphs.formats.agent_lightning",
-    "langsmith": "graphs.formats.langsmith",
-    "atif": "graphs.formats.atif",
-    "who-and-when": "graphs.formats.who_and_when",
-    "verifiers": "graphs.formats.verifiers",
-    "rollouts": "graphs.formats.rollouts",
-    "tau2-bench": "graphs.formats.tau2_bench",
-    "langfuse": "graphs.formats.langfuse",
-    "openhands": "graphs.formats.openhands",
-    "swe-agent": "graphs.formats.swe_agent",
-    "codex": "graphs.formats.codex",
-    "harbor": "graphs.formats.harbor",
-    "autogen": "graphs.formats.autogen",
-    "langgraph": "graphs.formats.langgraph",
-    "otlp": "graphs.formats.otlp",
-    "spans": "graphs.formats.span_dumps",
-    "table": "graphs.formats.table",
-}
-"""The module that reads each format: it has `sniff(head) -> bool` and `read(sources)`."""
+__all__ = ["FORMATS", "detect", "reader_of", "sort_sources"]
 
 FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
 LONG = 256  # bytes of a string that is left out there
@@ -81,7 +30,7 @@ HEAD = 1 << 16  # bytes that a reader may look at to know its format
 
 def reader_of(name: str) -> Any:
     """The module that reads a format."""
-    return importlib.import_module(MODULES[name])
+    return importlib.import_module(FORMATS[name].module)
 
 
 def detect(head: bytes) -> str | None:

@@ -11,10 +11,10 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, expect
 from graphs.logs.chosen_channel import DEFAULT_CHANNEL, judge_channel
 from graphs.logs.collector_pause import collector_paused
-from graphs.logs.copied_files import without_copies
 from graphs.logs.detection import FORMATS, reader_of, sort_sources
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.reading.addresses import is_remote, local_path
+from graphs.reading.damage import undamaged
 from graphs.reading.find import check_paths, find_sources, without_tables
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
@@ -181,8 +181,6 @@ def read_records(
         members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
         ignored.extend(results)
         yield from refused
-        members_of, copies = without_copies(members_of)
-        yield from copies
         outcomes = OutcomeRows(members_of, named) if is_detected else None
         for name, members in members_of.items():
             if name == "table" and outcomes is not None:  # the last of the formats
@@ -190,7 +188,9 @@ def read_records(
                 yield from told.values()
                 members = [source for source in members if source.name not in told]
             if members:
-                items_of_format = _read_format(name, members, columns, compiled)
+                items_of_format = undamaged(
+                    _read_format(name, members, columns, compiled), members, FORMATS[name].holds
+                )
                 if outcomes is not None:
                     items_of_format = outcomes.noted(items_of_format)
                 silent = True
@@ -201,8 +201,6 @@ def read_records(
                 for source in members if silent else ():
                     expected = f"at least one trace in the format {name!r}"
                     yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
-                for source in members:
-                    yield from source.refused.values()
 
     return items(), ignored
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
-from graphs.parquet.damage import checked_batches, is_list
+from graphs.parquet.checks import checked_batches, is_list
 
 __all__ = ["PackedError", "dictionary_columns", "read_decoded", "refuse_spelt_out", "unpacked_bytes"]
 

@@ -13,17 +13,13 @@ from graphs.errors import Problem, TraceError
 from graphs.reading.decode import content, decode
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, not_utf8
-from graphs.reading.source import COMPRESSIONS, Source
+from graphs.reading.source import COMPRESSIONS, Lost, Source
 
 __all__ = [
     "Document",
-    "Lost",
     "Place",
     "Places",
     "documents",
-    "documents_or_lost",
-    "line_document",
-    "refused_lines",
     "stem",
 ]
 
@@ -44,13 +40,6 @@ class Document(NamedTuple):
 
     raw: bytes
     place: Place
-
-
-class Lost(NamedTuple):
-    """What a file has in place of values: the problem, and the text that is none: a line, or the file's content."""
-
-    problem: Problem
-    text: bytes = b""
 
 
 class Places:
@@ -76,77 +65,57 @@ def stem(name: str, *more: str) -> str:
     return base
 
 
-def documents(source: Source) -> Iterator[Document | Problem]:
+def documents(source: Source) -> Iterator[Document]:
     """The JSON values of a file: the elements of a list, the lines of a JSON lines file, or one value.
 
-    A bad line is one problem, and the other lines are read. A list or single value that is not JSON is one problem.
-    """
-    for item in documents_or_lost(source):
-        yield item.problem if isinstance(item, Lost) else item
-
-
-def documents_or_lost(source: Source) -> Iterator[Document | Lost]:
-    """As `documents`, with the text of what cannot be read: for readers whose traces are spread over lines.
-
-    Lines that pass the limits are not among them; `refused_lines` has them.
+    A value that cannot be read is noted in `source.lost`, and the other values follow. A list or a single value that is
+    no JSON is one lost record.
     """
     try:
         data = content(source)
     except TraceError as error:
-        yield Lost(error.problem)
+        source.lost[0] = Lost(error.problem)
         return
     lines = source.lines()
     first = next(lines, None)
-    if first is None and data.strip():
-        return  # all lines exceed a limit; the source has the problems
-    if first is None:
-        yield Lost(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
+    if first is None and not data.strip():
+        source.lost[0] = Lost(Problem("empty-file", source.name, 0, "content", "empty", "at least one trace"))
+    elif first is None:
+        return  # every line exceeds a limit, which `lines` has noted
     elif first[2].startswith(b"["):
         yield from _elements(source, data)
     elif _is_json(first[2]) or _second_line_stands_alone(lines):
+        end = len(data)
         for number, offset, text in source.lines():
-            document = line_document(source, number, offset, text)
-            yield Lost(document, text) if isinstance(document, Problem) else document
+            problem = _problem(source, text, number)
+            if problem is None:
+                yield Document(text, Place(source.name, number, offset))
+            else:
+                source.lost[offset] = Lost(problem, text, data.find(b"\n", offset, end) < 0)
     else:
         problem = _problem(source, data, 1)
         start = len(data) - len(data.lstrip())
-        whole = Document(data.strip(), Place(source.name, first[0], start))
-        yield whole if problem is None else Lost(problem, data)
+        if problem is None:
+            yield Document(data.strip(), Place(source.name, first[0], start))
+        else:
+            source.lost[start] = Lost(problem, data)
 
 
-def refused_lines(source: Source) -> Iterator[Lost]:
-    """The lines that `documents` left out because they pass the limits; who reads the source yields their problems."""
-    if source.refused:
-        for number, _, text in source.unchecked_lines():
-            if number in source.refused:
-                yield Lost(source.refused[number], text)
-
-
-def lost_row(problem: Problem, trace: str, lacks: str) -> Problem:
-    """The problem of a trace that something which cannot be read is part of, or may be; `lacks` is what it may be."""
-    expected = f"a readable line: without it the trace may lack {lacks}"
-    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
-
-
-def line_document(source: Source, number: int, offset: int, text: bytes) -> Document | Problem:
-    """The JSON value that a line of a file is, or the problem of a line that is no JSON."""
-    problem = _problem(source, text, number)
-    return Document(text, Place(source.name, number, offset)) if problem is None else problem
-
-
-def _elements(source: Source, data: bytes) -> Iterator[Document | Lost]:
+def _elements(source: Source, data: bytes) -> Iterator[Document]:
     try:
         elements = decode(_LIST, data, file=source.name, line=1)
     except TraceError as error:
-        yield Lost(error.problem, data)
+        source.lost[0] = Lost(error.problem, data)
         return
     if not elements:
-        yield Lost(Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace"))
+        source.lost[0] = Lost(Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace"))
     places = Places(data)
     for element in map(bytes, elements):
         place = Place(source.name, *places.of(element))
-        whole = is_utf8(element)
-        yield Document(element, place) if whole else Lost(not_utf8(element, source.name, place.line), element)
+        if is_utf8(element):
+            yield Document(element, place)
+        else:
+            source.lost[place.offset] = Lost(not_utf8(element, source.name, place.line), element)
 
 
 def _is_json(text: bytes) -> bool:
@@ -169,3 +138,30 @@ def _problem(source: Source, text: bytes, line: int) -> Problem | None:
     except TraceError as error:
         return error.problem
     return None if is_utf8(text) else not_utf8(text, source.name, line)
+
+
+# Until the last reader is rewritten:
+
+
+def documents_or_lost(source: Source) -> Iterator[Document | Lost]:
+    for document in documents(source):
+        while source.lost:
+            yield source.lost.pop(next(iter(source.lost)))
+        yield document
+    while source.lost:
+        yield source.lost.pop(next(iter(source.lost)))
+
+
+def refused_lines(source: Source) -> Iterator[Lost]:
+    while source.lost:
+        yield source.lost.pop(next(iter(source.lost)))
+
+
+def lost_row(problem: Problem, trace: str, lacks: str) -> Problem:
+    expected = f"a readable line: without it the trace may lack {lacks}"
+    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
+
+
+def line_document(source: Source, number: int, offset: int, text: bytes) -> Document | Problem:
+    problem = _problem(source, text, number)
+    return Document(text, Place(source.name, number, offset)) if problem is None else problem

@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import zstandard
@@ -21,7 +21,7 @@ from graphs.reading.remote import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["Source", "TooLargeError", "is_packed", "unreadable"]
+__all__ = ["Lost", "Source", "TooLargeError", "is_packed", "unreadable"]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -39,18 +39,27 @@ class TooLargeError(OSError):
     """A file whose content is longer than `Limits.file_bytes`."""
 
 
+class Lost(NamedTuple):
+    """A record that cannot be read: why, its bytes, and whether it is a last line without its newline."""
+
+    problem: Problem
+    text: bytes = b""
+    is_unfinished: bool = False
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """One input: `name` is what errors print, `path` is None for standard input.
 
-    A byte order mark of UTF-8 is dropped, and offsets count from behind it. `refused` holds, by line, what `lines` left
-    out because it passes the limits; `graphs.reading.read_records` yields it after the reader is done.
+    A byte order mark of UTF-8 is dropped, and offsets count from behind it. `lost` holds, by offset, the records that
+    cannot be read or pass the limits. Whatever iterates over records fills it; `graphs.reading.damage` reports them and
+    refuses the traces that they may belong to.
     """
 
     name: str
     path: Path | None
     limits: Limits = DEFAULT
-    refused: dict[int, Problem] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    lost: dict[int, Lost] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     @functools.cached_property
     def data(self) -> bytes:
@@ -111,7 +120,7 @@ class Source:
                 if problem is None:
                     yield number, start, record
                 else:
-                    self.refused[number] = problem
+                    self.lost[start] = Lost(problem, record)
             start += len(line) + 1
         return number
 

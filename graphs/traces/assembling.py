@@ -1,6 +1,6 @@
 """Assemble the records and parts that readers yield into one batch, a `graphs.traces.batch.Traces`.
 
-Records are checked and become parts; a trace whose id came before is refused; the columns of all parts are joined and
+Records are checked and become parts; copies of a run are left out; the columns of all parts are joined and
 padded. No Python object is kept per event.
 """
 
@@ -20,8 +20,8 @@ from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import with_clusters
-from graphs.text import excerpt
 from graphs.traces.batch import Traces
+from graphs.traces.copies import without_copies
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
 from graphs.traces.limits import DEFAULT, Limits
@@ -65,42 +65,21 @@ def assemble(
     problems = ProblemLog()
     parts: list[Part] = []
     waiting = _Waiting(parts)
-    seen: dict[str, tuple[str, int]] = {}  # trace -> file and line of its first record
     for item in items:
         if isinstance(item, Problem):
             problems.append(item)
-            continue
-        if isinstance(item, TraceRecord):
+        elif isinstance(item, TraceRecord):
             try:
-                record = checked(item, limits)
+                waiting.append(checked(item, limits))
             except TraceError as error:
                 problems.append(error.problem)
-                continue
-            if record.trace_id in seen:
-                problems.append(_duplicate(record, seen[record.trace_id]))
-            else:
-                seen[record.trace_id] = record.file, record.line
-                waiting.append(record)
-            continue
-        waiting.flush()
-        part, start = item, 0
-        places = {heading.trace_id: (heading.file, heading.line) for heading in part.headings}
-        if part.headings and len(places) == len(part.headings) and seen.keys().isdisjoint(places):
-            seen |= places
-            parts.append(part)
-            continue
-        for row, heading in enumerate(part.headings):
-            if heading.trace_id not in seen:
-                seen[heading.trace_id] = heading.file, heading.line
-            else:
-                problems.append(_duplicate(heading, seen[heading.trace_id]))
-                if row > start:
-                    parts.append(part.slice(start, row))
-                start = row + 1
-        if start < len(part.headings):
-            parts.append(part.slice(start, len(part.headings)))
+        elif item.headings:
+            waiting.flush()
+            parts.append(item)
     waiting.flush()
-    if not seen:
+    parts, of_copies = without_copies(parts)
+    problems.extend(of_copies)
+    if not parts:
         raise NothingReadError("no trace could be read", tuple(problems))
     return _join(parts, reward, check_group_by(group_by), to, tuple(problems), tuple(ignored))
 
@@ -121,12 +100,6 @@ class _Waiting:
         if self.records:
             self.parts.append(part_of(self.records))
             self.records, self.events = [], 0
-
-
-def _duplicate(heading: Heading | TraceRecord, first: tuple[str, int]) -> Problem:
-    expected = f"an id that no other trace has (also {first[0]}:{first[1]})"
-    trace = heading.trace_id
-    return Problem("duplicate-trace", heading.file, heading.line, "trace_id", excerpt(trace), expected, trace)
 
 
 class _Columns:

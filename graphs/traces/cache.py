@@ -21,7 +21,7 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, EventGraph
 from graphs.invariants import InvariantError, validate
 from graphs.padding import Sizes, bucket, pad, pad_array
-from graphs.parquet.damage import checked_metadata
+from graphs.parquet.checks import checked_metadata
 from graphs.parquet.unpacked import PackedError, read_decoded, unpacked_bytes
 from graphs.text import counted, excerpt
 from graphs.traces.assembling import clustered

@@ -43,6 +43,7 @@ class Heading:
     costs: dict[str, float] = dataclasses.field(default_factory=dict)
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
     evidence: dict[str, float] = dataclasses.field(default_factory=dict)
+    run: str = ""
 
 
 @dataclasses.dataclass

@@ -48,6 +48,9 @@ class TraceRecord:
       ids, types, agents, actions, times, lines, offsets: per event. `agents` has instance ids, unique within the trace;
         `times` is NaN where absent; `lines` and `offsets` are the start of the event's record.
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.
+      sources: further files that something of the trace was read from, such as its scores.
+      complete: whether the format marks the end of a trace, and the log has the mark.
+      run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
         (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent. The columns of
         `graphs.traces.tokens.TOKEN_COLUMNS` have a list for each event.
@@ -86,6 +89,9 @@ class TraceRecord:
     system: str = ""
     model: str = ""
     group_is_text: bool | None = None
+    sources: list[str] = dataclasses.field(default_factory=list)
+    complete: bool = False
+    run: str = ""
 
     def event(
         self,

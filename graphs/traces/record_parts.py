@@ -132,6 +132,7 @@ def _heading(record: TraceRecord) -> Heading:
         record.costs,
         record.metrics,
         record.evidence,
+        record.run,
     )
 
 

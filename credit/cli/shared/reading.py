@@ -175,7 +175,7 @@ allow_bad = click.option("--allow-bad", is_flag=True, help="Exit with 0 although
 def _formats(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from graphs.logs import FORMATS
 
-    return [CompletionItem(name, help=text) for name, text in FORMATS.items() if name.startswith(incomplete)]
+    return [CompletionItem(name, help=row.about) for name, row in FORMATS.items() if name.startswith(incomplete)]
 
 
 def _columns(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, str] | None:

@@ -16,9 +16,9 @@ import msgspec
 from graphs.errors import Problem
 from graphs.formats.common.lost_batches import LostBatches
 from graphs.formats.common.span_tree import Span
-from graphs.reading.documents import Document, Lost, documents_or_lost, lost_row, refused_lines
+from graphs.reading.documents import Document, documents_or_lost, lost_row, refused_lines
 from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.source import Source
+from graphs.reading.source import Lost, Source
 from graphs.reading.tables.beginnings import Beginnings
 from graphs.reading.tables.glued_lines import pieces
 from graphs.reading.tables.torn_lines import is_torn

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from graphs.errors import Problem
 from graphs.formats.otlp.gathering import Gathering
 from graphs.formats.otlp.requests import items
-from graphs.reading.documents import Lost, refused_lines
-from graphs.reading.source import Source, unreadable
+from graphs.reading.documents import refused_lines
+from graphs.reading.source import Lost, Source, unreadable
 from graphs.traces.record import TraceRecord
 
 __all__ = ["read", "sniff"]

@@ -26,9 +26,10 @@ from graphs.formats.otlp.wire import (
     conflicting,
 )
 from graphs.reading.decode import refuse_repeated
-from graphs.reading.documents import Lost, lost_row
+from graphs.reading.documents import lost_row
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
 from graphs.reading.repeated_keys import repeated_anywhere
+from graphs.reading.source import Lost
 from graphs.text import counted
 from graphs.traces.record import TraceRecord
 

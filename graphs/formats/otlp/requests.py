@@ -16,11 +16,11 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.otlp.wire import Attributes, KeyValue, Place, attributes
 from graphs.reading.decode import refuse_repeated
-from graphs.reading.documents import Lost, Places
+from graphs.reading.documents import Places
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, json_problem, not_utf8
 from graphs.reading.repeated_keys import repeated_where_read
-from graphs.reading.source import Source
+from graphs.reading.source import Lost, Source
 from graphs.text import excerpt, printable
 
 __all__ = ["Item", "items"]

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat, Message, add_messages
 from graphs.formats.rollouts.rows import prompt_group
-from graphs.parquet.damage import checked_batches
+from graphs.parquet.checks import checked_batches
 from graphs.reading.documents import Place
 from graphs.reading.json_problems import json_problem
 from graphs.reading.source import Source

@@ -20,8 +20,8 @@ from graphs.formats.span_dumps.dump_types import Dumped
 from graphs.formats.span_dumps.envelopes import dumped_spans, in_batches
 from graphs.formats.span_dumps.phoenix import phoenix_spans
 from graphs.formats.span_dumps.spans import lost_spans, plain_span, stray_in
-from graphs.reading.documents import Lost, refused_lines
-from graphs.reading.source import Source, unreadable
+from graphs.reading.documents import refused_lines
+from graphs.reading.source import Lost, Source, unreadable
 from graphs.traces.limits import DEFAULT
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord

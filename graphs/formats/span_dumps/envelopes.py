@@ -14,11 +14,10 @@ from graphs.formats.otlp.wire import Attributes, Place
 from graphs.formats.span_dumps.bare_spans import WRAPPERS, Bare, bare_span, bare_spans, one_a_line
 from graphs.formats.span_dumps.dump_types import Batch, Dumped
 from graphs.formats.span_dumps.mlflow import of_mlflow_assessments
-from graphs.reading.documents import Lost
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, json_problem, not_utf8
 from graphs.reading.repeated_keys import repeated_anywhere, repeated_where_read
-from graphs.reading.source import Source
+from graphs.reading.source import Lost, Source
 from graphs.traces.limits import Limits
 
 __all__ = ["dumped_spans", "in_batches"]
@@ -119,7 +118,7 @@ def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[_Piece]
         if problem is None:
             yield number, start, text
         else:
-            source.refused[number] = problem
+            source.lost[start] = Lost(problem, text)
 
 
 def _windows(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:

@@ -11,9 +11,8 @@ import pyarrow as pa
 from graphs.errors import Problem, TraceError
 from graphs.formats.otlp.wire import Place
 from graphs.formats.span_dumps.dump_types import Dumped, DumpedSpan
-from graphs.parquet.damage import checked_batches
-from graphs.reading.documents import Lost
-from graphs.reading.source import Source
+from graphs.parquet.checks import checked_batches
+from graphs.reading.source import Lost, Source
 from graphs.reading.tables.rows import open_parquet, refuse_long_lists, to_values
 from graphs.text import excerpt
 

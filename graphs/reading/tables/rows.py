@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
-from graphs.parquet.damage import checked_batches, checked_metadata
+from graphs.parquet.checks import checked_batches, checked_metadata
 from graphs.parquet.unpacked import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.reading.encodings import wide_text
 from graphs.reading.json_problems import JSON_ERRORS, json_problem, repeated_key

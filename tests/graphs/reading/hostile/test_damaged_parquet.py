@@ -18,7 +18,7 @@ import pytest
 
 from graphs.errors import CreditError, NothingReadError
 from graphs.logs import read
-from graphs.parquet.damage import checked_metadata
+from graphs.parquet.checks import checked_metadata
 from graphs.traces.cache import write_cache
 
 from ..samples import RECORDINGS
@@ -129,7 +129,7 @@ def flip_last(path: Path, column: int) -> None:
 
 HISTOGRAM = """
 import sys, pyarrow as pa
-from graphs.parquet.damage import checked_metadata
+from graphs.parquet.checks import checked_metadata
 from graphs.parquet.unpacked import unpacked_bytes
 try:
     unpacked_bytes(checked_metadata(pa.OSFile(sys.argv[1])))
@@ -258,7 +258,7 @@ def test_a_claimed_chunk_over_the_seam_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [64, 1 << 20])
 def test_texts_like_the_seam_do_not_hide_it(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphs.parquet.damage._BLOCK", block)
+    monkeypatch.setattr("graphs.parquet.checks._BLOCK", block)
     path = tmp_path / "x.parquet"
     rows = pa.table({"trace": ["PAR1PAR1", "PAR1PAR1PAR1"] * 9, "reward": [0.5] * 18})
     first = packed(rows, compression="none", use_dictionary=False)

@@ -70,11 +70,13 @@ def test_malformed_json_over_many_lines_tells_the_line(tmp_path: Path) -> None:
     assert (problem.kind, problem.line) == ("bad-json", 1 + text[:-20].count("\n") + 1)
 
 
-def test_the_second_trace_of_an_id_is_refused(tmp_path: Path) -> None:
+def test_two_traces_of_an_id_are_both_refused(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     file.write_text("\n".join(json.dumps(trace(name, reward)) for name, reward in (("a", 1), ("b", 2), ("a", 3))))
     traces = read(file)
-    (problem,) = traces.problems
-    assert (problem.kind, problem.line, problem.trace) == ("duplicate-trace", 3, "a")
-    assert f"{file}:1" in problem.expected
-    assert traces.reward[:2].tolist() == [1, 2]
+    assert [(p.kind, p.line, p.trace) for p in traces.problems] == [
+        ("duplicate-trace", 3, "a"),
+        ("duplicate-trace", 1, "a"),
+    ]
+    assert f"{file}:1" in traces.problems[0].expected
+    assert traces.reward[:1].tolist() == [2]

@@ -1,0 +1,200 @@
+"""The one rule for damaged logs: no trace is read without one of its records, whatever the format.
+
+A record that cannot be read is named with its file and line. Which traces it refuses depends on what a record of the
+format holds (`graphs.formats.Format.holds`):
+
+- "traces": the record was a whole trace, and no other one is refused.
+- Otherwise, if the record states exactly one whole id of a trace, that trace is refused. A row of a table states the
+  traces in its cells.
+- Otherwise every trace of the file is refused that is not complete by the format's own end mark, and with them those
+  of the files that share a trace with it.
+- "session": a last line without its newline is a log that is still being written. It is named, and the trace stays.
+
+Readers know nothing of this. What `documents` and the other functions of this folder cannot read is in `Source.lost`,
+and a problem that a reader yields without a trace stands for a lost record of its line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from graphs.errors import Problem
+from graphs.reading.json_problems import JSON_ERRORS
+from graphs.reading.source import Lost, Source
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Holds", "undamaged"]
+
+Holds = Literal["traces", "session", "parts"]
+"""What a record of a format is: a whole trace, a part of its file's only trace, or a part of any trace."""
+
+Item = TraceRecord | Part | Problem
+
+# A whole JSON string, or a whole number: the forms in which ids stand. What has no closing quote is no whole id.
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.){1,200})"|(?<![\w.+-])(\d{1,19})(?![\w.])', re.DOTALL)
+_OPENING = 12  # bytes that records of a file begin with alike: a brace, a key, a colon
+
+
+def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) -> Iterator[Item]:
+    """What a reader yields, without the traces that may lack a record, and with a problem for each of them.
+
+    Records pass as they come until something is lost. From then on they wait for the end, since the ids of all traces
+    decide which of them a lost record refuses.
+
+    Args:
+      items: what the format's reader yields.
+      sources: the files that it reads; their `lost` is complete when a record of them comes.
+      holds: what a record of the format is.
+    """
+    if holds == "traces":
+        yield from items
+        for source in sources:
+            yield from (lost.problem for lost in source.lost.values())
+        return
+    refused: dict[str, Problem] = {}
+    unplaced: list[Problem] = []
+    waiting: list[TraceRecord | Part] = []
+    for item in items:
+        if isinstance(item, Problem):
+            yield item
+            if item.is_failure and item.trace:
+                refused.setdefault(item.trace, item)
+            elif item.is_failure and item.line:
+                unplaced.append(item)
+        elif waiting or unplaced or any(source.lost for source in sources):
+            waiting.append(item)
+        else:
+            yield from _without(item, refused.keys())
+    lost: list[Lost] = []
+    for source in sources:
+        for record in source.lost.values():
+            if holds == "session" and record.is_unfinished:
+                yield dataclasses.replace(record.problem, kind="unfinished-line", expected=_UNFINISHED)
+            else:
+                yield record.problem
+                lost.append(record)
+        lines = {problem.line: problem for problem in unplaced if problem.file == source.name}
+        lost += _at_lines(source, lines)
+    found = _refused_by(lost, waiting, refused.keys(), is_session=holds == "session")
+    yield from (problem for trace, problem in found.items() if trace not in refused)
+    for item in waiting:
+        yield from _without(item, refused.keys() | found.keys())
+
+
+_UNFINISHED = "a line that ends: the log is still being written, and this line is not read yet"
+
+
+def _at_lines(source: Source, problems: dict[int, Problem]) -> Iterator[Lost]:
+    """The records of problems without a trace; of a file that is not one record a line, the whole file."""
+    if not problems:
+        return
+    texts = {line: text for line, _, text in source.unchecked_lines() if line in problems}
+    source.release()
+    for line, problem in problems.items():
+        yield Lost(problem, texts.get(line, b""))
+
+
+def _refused_by(
+    lost: Iterable[Lost], items: Iterable[TraceRecord | Part], known: Iterable[str], *, is_session: bool
+) -> dict[str, Problem]:
+    """The traces that lost records refuse, each with its problem."""
+    files: dict[str, set[str]] = {}  # of each trace
+    complete: set[str] = set()
+    for item in items:
+        for trace, of_trace in _files_of(item):
+            files.setdefault(trace, set()).update(of_trace)
+        if isinstance(item, TraceRecord) and item.complete:
+            complete.add(item.trace_id)
+    ids = files.keys() | set(known)
+    together = _joined_files(files.values())
+    found: dict[str, Problem] = {}
+    for record in lost:
+        stated = _stated(record.text, ids)
+        if stated is None:
+            # A file that no trace is known to be of may have had parts of any; a session's file has those of one.
+            reach = together.get(record.problem.file, set() if is_session else None)
+            stated = {
+                trace
+                for trace in files.keys() - complete
+                if reach is None or any(together[file] is reach for file in files[trace])
+            }
+        for trace in sorted(stated - found.keys()):
+            found[trace] = _of_trace(record.problem, trace)
+    return found
+
+
+def _of_trace(problem: Problem, trace: str) -> Problem:
+    line = f"line {problem.line}" if problem.line else "what cannot be read"
+    expected = f"a log without damage: the trace may lack a record; mend or delete {line} and read again"
+    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
+
+
+def _stated(text: bytes, ids: set[str]) -> set[str] | None:
+    """The one trace that a lost record states; None where it may be of any.
+
+    A record that begins in its middle, holds zero bytes or contains the beginning of another one may have lost its own
+    id, and the id that is left may be the other's.
+    """
+    opening = text[:_OPENING]
+    if not opening.startswith(b"{") or b"\0" in text or text.count(opening) > 1:
+        return None
+    stated = set(_tokens(text)) & ids
+    return stated if len(stated) == 1 else None
+
+
+def _tokens(text: bytes) -> Iterator[str]:
+    for match in _TOKEN.finditer(text):
+        if match[1] is None or b"\\" not in match[1]:
+            yield (match[1] or match[2]).decode("utf-8", "replace")
+        else:
+            try:
+                yield msgspec.json.decode(match[0], type=str)
+            except JSON_ERRORS:
+                continue
+
+
+def _files_of(item: TraceRecord | Part) -> Iterator[tuple[str, set[str]]]:
+    if isinstance(item, TraceRecord):
+        yield item.trace_id, {item.file, *item.files, *item.sources}
+        return
+    start = 0
+    for heading, end in zip(item.headings, item.event_ends.tolist(), strict=True):
+        files = () if item.places is None else item.places[0].slice(start, end - start).unique().to_pylist()
+        yield heading.trace_id, {heading.file, *files}
+        start = end
+
+
+def _joined_files(groups: Iterable[set[str]]) -> dict[str, set[str]]:
+    """For each file the set of those that it is joined with by traces; files joined share one set object."""
+    of: dict[str, set[str]] = {}
+    for group in groups:
+        largest = max((of.get(file, {file}) for file in group), key=len)
+        for file in group:
+            part = of.get(file, {file})
+            if part is not largest:
+                largest |= part
+                of.update(dict.fromkeys(part, largest))
+        of.update(dict.fromkeys(group, largest))
+    return of
+
+
+def _without(item: TraceRecord | Part, refused: Container[str]) -> Iterator[TraceRecord | Part]:
+    """The item, or what is left of it, without refused traces."""
+    if isinstance(item, TraceRecord):
+        if item.trace_id not in refused:
+            yield item
+        return
+    start = 0
+    for row, heading in enumerate(item.headings):
+        if heading.trace_id in refused:
+            if row > start:
+                yield item.slice(start, row)
+            start = row + 1
+    if start < len(item.headings):
+        yield item.slice(start, len(item.headings))

@@ -1,0 +1,108 @@
+"""Copies of one run: the log of a run and of its retry, a file under a further name, a record that stands twice.
+
+Each would count once a copy. Two traces of one id, or of one `TraceRecord.run` where ids are made of files' names, are
+the same run: with equal content one of them is read. With different content neither is, since nothing says which holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from graphs.errors import Problem
+from graphs.text import excerpt
+from graphs.traces.part import Heading, Part
+
+__all__ = ["digest", "without_copies"]
+
+
+def without_copies(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
+    """The parts with each run once, and a problem for each trace that is left out.
+
+    The first of several equal traces stays ("repeated-run", which is information). Of traces that contradict each other
+    none stays ("duplicate-trace").
+    """
+    first: dict[str, tuple[int, int]] = {}  # a run, or an id -> part and row
+    dropped: dict[int, set[int]] = {}
+    problems: list[Problem] = []
+    disputed: set[tuple[int, int]] = set()
+    for number, part in enumerate(parts):
+        for row, heading in enumerate(part.headings):
+            before = next((first[key] for key in _keys(heading) if key in first), None)
+            if before is None:
+                first |= dict.fromkeys(_keys(heading), (number, row))
+                continue
+            dropped.setdefault(number, set()).add(row)
+            original = parts[before[0]].headings[before[1]]
+            if before not in disputed and digest(part, row) == digest(parts[before[0]], before[1]):
+                problems.append(_copy(heading, original))
+                continue
+            problems.append(_contradiction(heading, original))
+            if before not in disputed:
+                disputed.add(before)
+                dropped.setdefault(before[0], set()).add(before[1])
+                problems.append(_contradiction(original, heading))
+    kept = [piece for number, part in enumerate(parts) for piece in _pieces(part, dropped.get(number, set()))]
+    return kept, problems
+
+
+def digest(part: Part, row: int) -> bytes:
+    """A hash of everything that a trace of a part states, without its places."""
+    trace = part.slice(row, row + 1)
+    content = hashlib.blake2b(digest_size=16)
+    content.update(repr(_stated(trace.headings[0])).encode("utf-8", "surrogatepass"))
+    for name, column in _columns(trace):
+        values = column.tobytes() if isinstance(column, np.ndarray) else repr(column.to_pylist()).encode()
+        content.update(f"\0{name}\0{len(values)}\0".encode() + values)
+    return content.digest()
+
+
+def _keys(heading: Heading) -> list[str]:
+    return [heading.trace_id, f"{heading.format}\0{heading.run}"] if heading.run else [heading.trace_id]
+
+
+def _stated(heading: Heading) -> list[object]:
+    """What a heading states of a run, without the id and the place, in which a copy may differ."""
+    numbers = (heading.rewards, heading.costs, heading.metrics, heading.evidence)
+    texts = [heading.group_id, heading.format, heading.topology, heading.system, heading.model]
+    return [*texts, *(sorted(amounts.items()) for amounts in numbers)]
+
+
+def _columns(trace: Part) -> Iterator[tuple[str, np.ndarray | pa.Array]]:
+    """The columns of a part by name. Equal traces of a part with a column and of one without it are equal."""
+    for name in ("types", "agents", "turns", "actions", "times", "senders", "receivers", "edge_types", "parents"):
+        yield name, getattr(trace, name)
+    for name in ("agent_ids", "agent_names", "agent_roles"):
+        yield name, getattr(trace, name)
+    for name, column in sorted(trace.text.items()):
+        if column.null_count < len(column):
+            yield name, column
+    yield from sorted(trace.evidence.items())  # `slice` has left out columns without a value
+    if trace.tokens is not None and trace.tokens.offsets[-1]:
+        for name in ("offsets", "ids", "mask", "log_probs"):
+            yield name, getattr(trace.tokens, name)
+
+
+def _copy(heading: Heading, original: Heading) -> Problem:
+    value = f"the run of {excerpt(original.file, 200)}, line {original.line} again"
+    expected = "each run once, so it is read from there alone"
+    return Problem("repeated-run", heading.file, heading.line, "trace_id", value, expected, heading.trace_id)
+
+
+def _contradiction(heading: Heading, other: Heading) -> Problem:
+    expected = f"an id with one content: {other.file}:{other.line} has another, so neither is read"
+    value = excerpt(heading.trace_id)
+    return Problem("duplicate-trace", heading.file, heading.line, "trace_id", value, expected, heading.trace_id)
+
+
+def _pieces(part: Part, dropped: set[int]) -> Iterator[Part]:
+    start = 0
+    for row in sorted(dropped):
+        if row > start:
+            yield part.slice(start, row)
+        start = row + 1
+    if start < len(part.headings):
+        yield part.slice(start, len(part.headings))
