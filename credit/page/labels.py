@@ -12,8 +12,9 @@ import msgspec
 
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
+from graphs.reading.source import Lost
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.rows import LostRow, number, read_rows
+from graphs.reading.tables.rows import number, read_rows
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
 
@@ -105,7 +106,7 @@ def _read(path: Path) -> dict[str, Label]:
     if not path.exists() or not path.stat().st_size:
         return labels
     for line, row in read_rows(path):
-        if isinstance(row, LostRow):
+        if isinstance(row, Lost):
             raise CreditError(f"{path}: {row.problem}; expected a file of labels")
         place = f"{path}, line {line}"
         unknown = [name for name in row if name not in COLUMNS]

@@ -18,8 +18,9 @@ import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from graphs.errors import CreditError, Problem
+from graphs.reading.source import Lost
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.rows import LostRow, read_rows
+from graphs.reading.tables.rows import read_rows
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 
@@ -57,7 +58,7 @@ def read_judgements(traces: Traces, path: str | Path) -> Judgements:
     """
     read = _Verdicts(traces, str(path))
     for line, row in read_rows(path):
-        if isinstance(row, LostRow):
+        if isinstance(row, Lost):
             read.problems.append(row.problem)
         else:
             read.add(line, row)

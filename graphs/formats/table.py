@@ -14,17 +14,15 @@ from typing import Any
 from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
-from graphs.formats.lost_table_rows import LostTableRows
 from graphs.formats.native.wire import EVENT_CODES
-from graphs.formats.repeated_rows import repeated_rows
 from graphs.formats.table_cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table_columns import KNOWN, TEXTS, find_columns
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
-from graphs.reading.source import Source, unreadable
+from graphs.reading.source import Lost, Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.rows import PARQUET, LostRow, Row, is_csv, number, read_rows
+from graphs.reading.tables.rows import PARQUET, Row, is_csv, number, read_rows
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -86,12 +84,10 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
             column_of = find_columns(source, columns)
-            lost = LostTableRows(source, column_of["trace"])
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
-            for line, row in read_rows(source, set(column_of.values()), lists):
-                if isinstance(row, LostRow):
-                    yield row.problem
-                    lost.add(row)
+            for line, row in read_rows(source, set(column_of.values()), lists, [column_of["trace"]]):
+                if isinstance(row, Lost):
+                    source.lost[line] = row
                 elif is_cells and is_header(row):
                     yield repeated_header(source.name, line)
                 else:
@@ -101,9 +97,9 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
         else:
-            for trace in lost.judged(trace for trace in table.traces.values() if trace is not None):
-                yield (table.unless_taken(trace) if isinstance(trace, TraceRecord) else None) or trace
-            yield from repeated_rows(source)
+            for trace in table.traces.values():
+                if trace is not None:
+                    yield table.unless_taken(trace) or trace
         source.release()
 
 

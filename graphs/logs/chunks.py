@@ -172,9 +172,8 @@ class Chunks:
         """A hash of the tables outside the log."""
         spoilt = sorted((field, trace) for field, traces in self._join.spoilt.items() for trace in traces)
         lost = sorted((field, trace) for field, traces in self._join.lost.items() for trace in traces)
-        begun = sorted((field, text) for field, texts in self._join.begins.items() for text in texts)
-        glued = sorted((field, text) for field, cells in self._join.edges.items() for text in cells.texts())
-        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, begun, glued)
+        unnamed = sorted(self._join.unnamed)
+        tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, unnamed)
         return hashlib.blake2b(repr(tables).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphs.errors import Problem, TraceError
 from graphs.formats.table_columns import find_columns
 from graphs.logs.outcome_tables import may_state_outcomes, outcomes_problem
-from graphs.reading.source import Source
+from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.rows import LostRow, column_names, read_rows
+from graphs.reading.tables.rows import column_names, read_rows
 from graphs.text import counted, excerpt
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
@@ -57,7 +57,7 @@ class OutcomeRows:
             column = find_columns(table, {})["trace"]
             known, ids = 0, set[str]()
             for _, row in read_rows(table, {column}):
-                if isinstance(row, LostRow) or row.get(column) is None:
+                if isinstance(row, Lost) or row.get(column) is None:
                     continue
                 trace = id_text(row[column])
                 if trace in ids:  # a step of a trace in each row

@@ -5,7 +5,7 @@ format holds (`graphs.formats.Format.holds`):
 
 - "traces": the record was a whole trace, and no other one is refused.
 - Otherwise, if the record states exactly one whole id of a trace, that trace is refused. A row of a table states the
-  traces in its cells.
+  trace in its column of traces.
 - Otherwise every trace of the file is refused that is not complete by the format's own end mark, and with them those
   of the files that share a trace with it.
 - "session": a last line without its newline is a log that is still being written. It is named, and the trace stays.
@@ -25,7 +25,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.source import Lost, Source
+from graphs.reading.source import Lost, Source, is_one_record
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
@@ -38,7 +38,6 @@ Item = TraceRecord | Part | Problem
 
 # A whole JSON string, or a whole number: the forms in which ids stand. What has no closing quote is no whole id.
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\.){1,200})"|(?<![\w.+-])(\d{1,19})(?![\w.])', re.DOTALL)
-_OPENING = 12  # bytes that records of a file begin with alike: a brace, a key, a colon
 
 
 def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) -> Iterator[Item]:
@@ -115,7 +114,7 @@ def _refused_by(
     together = _joined_files(files.values())
     found: dict[str, Problem] = {}
     for record in lost:
-        stated = _stated(record.text, ids)
+        stated = {record.trace} & ids if record.trace else _stated(record.text, ids)
         if stated is None:
             # A file that no trace is known to be of may have had parts of any; a session's file has those of one.
             reach = together.get(record.problem.file, set() if is_session else None)
@@ -136,15 +135,8 @@ def _of_trace(problem: Problem, trace: str) -> Problem:
 
 
 def _stated(text: bytes, ids: set[str]) -> set[str] | None:
-    """The one trace that a lost record states; None where it may be of any.
-
-    A record that begins in its middle, holds zero bytes or contains the beginning of another one may have lost its own
-    id, and the id that is left may be the other's.
-    """
-    opening = text[:_OPENING]
-    if not opening.startswith(b"{") or b"\0" in text or text.count(opening) > 1:
-        return None
-    stated = set(_tokens(text)) & ids
+    """The one trace that a lost record states; None where it may be of any."""
+    stated = set(_tokens(text)) & ids if is_one_record(text) else set()
     return stated if len(stated) == 1 else None
 
 

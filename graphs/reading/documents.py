@@ -20,6 +20,7 @@ __all__ = [
     "Place",
     "Places",
     "documents",
+    "line_document",
     "stem",
 ]
 
@@ -85,13 +86,10 @@ def documents(source: Source) -> Iterator[Document]:
     elif first[2].startswith(b"["):
         yield from _elements(source, data)
     elif _is_json(first[2]) or _second_line_stands_alone(lines):
-        end = len(data)
         for number, offset, text in source.lines():
-            problem = _problem(source, text, number)
-            if problem is None:
-                yield Document(text, Place(source.name, number, offset))
-            else:
-                source.lost[offset] = Lost(problem, text, data.find(b"\n", offset, end) < 0)
+            document = line_document(source, number, offset, text)
+            if document is not None:
+                yield document
     else:
         problem = _problem(source, data, 1)
         start = len(data) - len(data.lstrip())
@@ -99,6 +97,15 @@ def documents(source: Source) -> Iterator[Document]:
             yield Document(data.strip(), Place(source.name, first[0], start))
         else:
             source.lost[start] = Lost(problem, data)
+
+
+def line_document(source: Source, number: int, offset: int, text: bytes) -> Document | None:
+    """The JSON value of a line; None for a line that cannot be read, which is noted in `source.lost`."""
+    problem = _problem(source, text, number)
+    if problem is None:
+        return Document(text, Place(source.name, number, offset))
+    source.lost[offset] = Lost(problem, text, is_unfinished=source.data.find(b"\n", offset) < 0)
+    return None
 
 
 def _elements(source: Source, data: bytes) -> Iterator[Document]:
@@ -160,8 +167,3 @@ def refused_lines(source: Source) -> Iterator[Lost]:
 def lost_row(problem: Problem, trace: str, lacks: str) -> Problem:
     expected = f"a readable line: without it the trace may lack {lacks}"
     return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
-
-
-def line_document(source: Source, number: int, offset: int, text: bytes) -> Document | Problem:
-    problem = _problem(source, text, number)
-    return Document(text, Place(source.name, number, offset)) if problem is None else problem

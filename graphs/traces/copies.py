@@ -65,9 +65,14 @@ def _keys(heading: Heading) -> list[str]:
 
 
 def _stated(heading: Heading) -> list[object]:
-    """What a heading states of a run, without the id and the place, in which a copy may differ."""
+    """What a heading states of a run, without the id and the place, in which a copy may differ.
+
+    Where the id is made of a file's name, so are the group of a trace without a task and the system of a folder's runs.
+    """
     numbers = (heading.rewards, heading.costs, heading.metrics, heading.evidence)
-    texts = [heading.group_id, heading.format, heading.topology, heading.system, heading.model]
+    texts = [heading.format, heading.topology, heading.model]
+    if not heading.run:
+        texts += [heading.group_id, heading.system]
     return [*texts, *(sorted(amounts.items()) for amounts in numbers)]
 
 

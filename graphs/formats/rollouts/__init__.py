@@ -21,7 +21,6 @@ import re
 from collections.abc import Iterator
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.repeated_rows import repeated_rows
 from graphs.formats.rollouts.nemo_gym import GymRows, read_gym
 from graphs.formats.rollouts.row_parts import begins_with_a_row, read_lines
 from graphs.formats.rollouts.rows import NEMO_RL, SKYRL, VERL, read_row
@@ -57,9 +56,8 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
     trainer), "repeated-key", "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
     "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
-    "several-rewards", several reward functions whose weights the file does not hold; "repeated-rows", lines that repeat
-    the lines before; "mixed-ids", a `uid`, `step` or `_ng_task_index` that some rows have and others do not. A row of
-    NeMo Gym that stands twice, with its numbers, is read once: "repeated-run".
+    "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`, `step` or
+    `_ng_task_index` that some rows have and others do not.
     """
     folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))
@@ -80,23 +78,18 @@ def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     names = short_names(others)
     uids: set[type] = set()
     for source in others:
-        file, gym, is_readable = names[source.name], GymRows(), True
+        file, gym = names[source.name], GymRows()
         try:
             is_rows = begins_with_a_row(source)
         except OSError:
-            is_rows = is_readable = False  # `documents` names the reason
+            is_rows = False  # `documents` notes the reason
         if is_rows:
             yield from read_lines(source, file, _read_one, uids)
         else:
             for document in documents(source):
-                problem = document if isinstance(document, Problem) else gym.repeated(document, file)
-                if problem is not None:
-                    yield problem
-                elif isinstance(document, Document):
-                    yield from _read_one(document, file)
+                gym.count(document.raw)
+                yield from _read_one(document, file)
             yield from gym.mixed_ids(source.name)
-        if is_readable and not gym.any_repeated:
-            yield from repeated_rows(source, rows_are_runs=True)
         source.release()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -10,12 +11,11 @@ import msgspec
 from graphs.errors import Problem
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.responses import Item, Responses, Usage
-from graphs.formats.rollouts.rows import mixed_ids, prompt_group
+from graphs.formats.rollouts.rows import mixed_ids, prompt_group, run_of
 from graphs.reading.decode import decode_record
-from graphs.reading.documents import Document, Place
+from graphs.reading.documents import Document
 from graphs.reading.files import canonical
 from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.repeated_runs import content_of, digest_of
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["GymRows", "read_gym"]
@@ -52,7 +52,6 @@ class _Indices(msgspec.Struct):
     responses_create_params: msgspec.Raw
     response: msgspec.Raw
     task: _Count | None = msgspec.field(default=None, name="_ng_task_index")
-    rollout: _Count | None = msgspec.field(default=None, name="_ng_rollout_index")
 
 
 _NO_PROMPT = frozenset({b"null", b'""', b"[]"})
@@ -61,36 +60,19 @@ _INDICES = msgspec.json.Decoder(_Indices)
 
 
 class GymRows:
-    """The rows of one file and the numbers of their task and rollout: a run that went on may have appended some again.
-
-    Attributes:
-      any_repeated: whether a row was.
-    """
+    """How many rows of a file number their task."""
 
     def __init__(self) -> None:
-        self.any_repeated = False
-        self._without, self._with_task = 0, 0  # rows
-        self._place_of: dict[bytes, Place] = {}
+        self._without, self._with_task = 0, 0
 
-    def repeated(self, document: Document, file: str) -> Problem | None:
-        """The problem of a row that an earlier line has, however it is written; None for any other."""
-        raw, place = document
+    def count(self, raw: bytes) -> None:
+        """Take a row in."""
         try:
-            indices = _INDICES.decode(raw)
+            numbered = _INDICES.decode(raw).task is not None
         except JSON_ERRORS:  # `read_gym` names rows that cannot be read
-            return None
-        self._with_task += indices.task is not None
-        self._without += indices.task is None
-        if indices.task is None or indices.rollout is None:  # rows without numbers may be equal
-            return None
-        first = self._place_of.setdefault(digest_of(content_of(raw)), place)
-        if first == place:
-            return None
-        self.any_repeated = True
-        shown = f"rollout {indices.rollout} of task {indices.task}, as in line {first.line}"
-        expected = f"each run once, so it is read from line {first.line} alone"
-        trace = f"{file}/{place.line}"
-        return Problem("repeated-run", place.file, place.line, "_ng_rollout_index", shown, expected, trace)
+            return
+        self._with_task += numbered
+        self._without += not numbered
 
     def mixed_ids(self, file: str) -> Iterator[Problem]:
         """The problem of a file, once its rows are read, in which some number their task and others do not."""
@@ -115,6 +97,10 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     elif prompt in _NO_PROMPT:
         group = trace  # nothing tells the group
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="rollouts")
+    if row.task is None or row.rollout is None:
+        record.run = run_of(raw, place)
+    else:  # a run that went on may have appended the row again, or a file holds a copy of it
+        record.run = f"{row.task}\0{row.rollout}\0{hashlib.blake2b(canonical(raw), digest_size=16).hexdigest()}"
     record.model = row.response.model or ""
     record.system = row.agent_ref.name if row.agent_ref is not None else ""
     if row.reward is not None:

@@ -19,10 +19,11 @@ from graphs.formats.rollouts.rows import (
     mixed_ids,
     prompt_group,
     reward_of,
+    run_of,
     system_of,
     uid_group,
 )
-from graphs.reading.documents import Document, line_document
+from graphs.reading.documents import Document, Place, line_document
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.repeated_keys import may_repeat, members_of_lines
@@ -88,6 +89,7 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
                 latest = prompt, row.step, prompt_group(prompt.encode(), row.step)
             heading = _heading(row, system, latest[2] if prompt else "", source.name, file, number, offset)
         if heading is not None:
+            heading.run = run_of(_line_at(source.data, offset), Place(source.name, number, offset))
             batch.append(heading)
             if len(batch) < _BATCH:
                 continue
@@ -96,9 +98,7 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
             batch = []
         if heading is None:
             document = line_document(source, number, offset, _line_at(source.data, offset))
-            if isinstance(document, Problem):
-                yield document
-            else:
+            if document is not None:
                 yield from read_one(document, file)
     if batch:
         yield _part(batch)

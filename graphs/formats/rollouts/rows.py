@@ -12,7 +12,8 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.reading.decode import decode_record
-from graphs.reading.documents import Document
+from graphs.reading.documents import Document, Place
+from graphs.reading.files import real_folder
 from graphs.text import counted, excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
@@ -79,6 +80,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
             raise TraceError(Problem("empty-id", place.file, place.line, "uid", excerpt(row.uid), "an id", trace))
     elif prompt:
         record.group_id = prompt_group(prompt.encode(), row.step)
+    record.run = run_of(raw, place)
     record.instances[AGENT] = Agent(name=AGENT, role=AGENT)
     record.event(
         "0", EventType.MESSAGE, AGENT, action=True, line=place.line, offset=place.offset,
@@ -95,6 +97,14 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     if row.step is not None:
         record.evidence["policy_version"] = row.step
     yield record
+
+
+def run_of(raw: bytes, place: Place) -> str:
+    """What tells a copy of a file from another run: rows have no ids, and two samples of a run may be equal.
+
+    The same row in the same line of another file of the folder is a copy.
+    """
+    return f"{real_folder(place.file)}\0{place.line}\0{hashlib.blake2b(raw, digest_size=16).hexdigest()}"
 
 
 def system_of(row: Row) -> tuple[str, str]:

@@ -11,10 +11,8 @@ from typing import Any
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
-from graphs.reading.source import Source
+from graphs.reading.source import Lost, Source
 from graphs.reading.tables.csv_rows import is_header, repeated_header
-from graphs.reading.tables.early_cuts import EarlyCuts
-from graphs.reading.tables.edges import Edges
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.join_rows import (
     TRACE,
@@ -26,7 +24,7 @@ from graphs.reading.tables.join_rows import (
     unusable,
 )
 from graphs.reading.tables.reward_sources import RewardSources
-from graphs.reading.tables.rows import PARQUET, LostRow, column_names, is_csv, read_rows
+from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Heading, Part
@@ -40,11 +38,9 @@ class Join:
     """Outcomes (for the reward channel `channel`) and groups by trace id, to be written into records.
 
     A row with a trace id and an unusable value is a problem, and the value of the log does not replace it: without a
-    reward the trace has no outcome, and without a group the trace is left out. An unreadable row (`lost`) counts as an
-    unusable row of every trace that it mentions. Where it is cut within a text (`begins`), it counts as one of the
-    traces without a row whose ids begin with that text. Where it is cut before the id, that text is empty: it may be of
-    any trace without a row. Of cells that may be two (`edges`), it counts as one of the traces without a row with whose
-    ids a cell begins or ends.
+    reward the trace has no outcome, and without a group the trace is left out. A row that cannot be read counts as an
+    unusable row of the trace that it states (`lost`). Where that is not certain, it may be the row of any trace that
+    has no other (`unnamed`).
     """
 
     channel: str
@@ -54,8 +50,7 @@ class Join:
     places: dict[str, tuple[str, int]]  # "reward\0trace" -> file and line, for rows that match nothing
     spoilt: dict[str, set[str]] = dataclasses.field(default_factory=lambda: {"reward": set(), "group": set()})
     lost: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
-    begins: dict[str, dict[str, Problem]] = dataclasses.field(default_factory=lambda: {"reward": {}, "group": {}})
-    edges: dict[str, Edges] = dataclasses.field(default_factory=lambda: {"reward": Edges(), "group": Edges()})
+    unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by field, the first such row
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
@@ -88,8 +83,7 @@ class Join:
         if given is None:
             return
         expect(f"{field}s", given, (Mapping, str, os.PathLike), f"a mapping of trace id to {field}, or a file's name")
-        rows: Iterable[tuple[int, dict[str, Any] | LostRow]]
-        cuts: EarlyCuts | None = None
+        rows: Iterable[tuple[int, dict[str, Any] | Lost]]
         has_types = True  # whether the ids have: all cells of CSV are texts
         if isinstance(given, Mapping):
             rows = enumerate(({"trace": plain(trace), field: plain(value)} for trace, value in given.items()), start=1)
@@ -97,7 +91,7 @@ class Join:
         else:
             name = str(given)
             source = Source(name, Path(given), limits)
-            rows, cuts = read_rows(source), EarlyCuts(source, TRACE)
+            rows = read_rows(source, ids=TRACE)
             has_types = not is_csv(source)
             if not has_types or source.data.startswith(PARQUET):
                 check_columns(field, name, column_names(source))  # which a table has that has no row
@@ -113,14 +107,13 @@ class Join:
                 self.problems.append(repeated_header(name, line, field))
                 continue
             is_empty = False
-            if isinstance(row, LostRow):
+            if isinstance(row, Lost):
                 lost = dataclasses.replace(row.problem, about=field)
                 self.problems.append(lost)
-                self.lost[field] |= dict.fromkeys(row.mentions, lost)
-                self.begins[field] |= dict.fromkeys(row.begins, lost)
-                if cuts is not None and cuts.has(row):
-                    self.begins[field][""] = lost
-                self.edges[field].note(row.cells, lost)
+                if row.trace:
+                    self.lost[field].setdefault(row.trace, lost)
+                else:
+                    self.unnamed.setdefault(field, lost)
                 continue
             columns |= dict.fromkeys(row)
             trace: Any = row.get("trace", row.get("trace_id"))
@@ -130,8 +123,6 @@ class Join:
                 expected = f"the id of the trace whose {field} the row states"
                 unnamed = Problem("bad-row", name, line, "trace", absent, expected, about=field)
                 self.problems.append(unnamed)
-                if cuts is not None and cuts.ends_in(row):
-                    self.begins[field][""] = unnamed
                 continue
             trace = id_text(trace)
             problem = contradictory(row) or ambiguous(field, trace, into, spoilt) or unusable(field, value)
@@ -161,7 +152,7 @@ class Join:
     @property
     def _is_stated(self) -> bool:
         """Whether the tables say anything of any trace."""
-        tables = (self.rewards, self.groups, *self.spoilt.values(), *self.lost.values(), *self.begins.values())
+        tables = (self.rewards, self.groups, self.unnamed, *self.spoilt.values(), *self.lost.values())
         return any(tables)
 
     def apply(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
@@ -176,7 +167,7 @@ class Join:
             if isinstance(item, Problem):
                 yield item
             elif isinstance(item, TraceRecord):
-                yield from self._cut_rows(item.trace_id)
+                yield from self._unreadable_rows(item.trace_id)
                 if self._fill_in(item):
                     yield self._otherwise_written(item) or item
             elif item.headings and not self._is_stated:
@@ -185,7 +176,7 @@ class Join:
             else:
                 start = 0
                 for row, heading in enumerate(item.headings):
-                    yield from self._cut_rows(heading.trace_id)
+                    yield from self._unreadable_rows(heading.trace_id)
                     if not self._fill_in(heading):
                         if row > start:
                             yield item.slice(start, row)
@@ -197,12 +188,12 @@ class Join:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""
         name = trace.trace_id
         self.met.add(name)
-        if name in self.spoilt["reward"] or name in self.lost["reward"] or self._cut("reward", name):
+        if name in self.spoilt["reward"] or name in self.lost["reward"] or self._unknown("reward", name):
             trace.rewards.pop(self.channel, None)
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
         trace.group_id = self.groups.get(name, trace.group_id)
-        return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._cut("group", name)
+        return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _otherwise_written(self, trace: TraceRecord) -> Problem | None:
         """The problem of a trace whose group in the log has the text of one of the table, but is another kind of id."""
@@ -213,21 +204,15 @@ class Join:
         shown = excerpt(trace.group_id) if trace.group_is_text else trace.group_id
         return Problem("ambiguous-id", trace.file, trace.line, "group", shown, expected.format(*kinds), trace.trace_id)
 
-    def _cut(self, field: str, name: str) -> Problem | None:
-        """The row that was cut, or glued to one that was, and counts as one of this trace, if no other row is."""
-        begins, table = self.begins[field], self.rewards if field == "reward" else self.groups
-        if name in table:
-            return None
-        glued = self.edges[field].of(name)
-        if glued is not None or not begins:
-            return glued
-        longest = min(len(name), max(map(len, begins)))
-        return next((begins[name[:end]] for end in range(longest, -1, -1) if name[:end] in begins), None)
+    def _unknown(self, field: str, name: str) -> Problem | None:
+        """The row without a certain id that may be this trace's, which has no other."""
+        table = self.rewards if field == "reward" else self.groups
+        return None if name in table else self.unnamed.get(field)
 
-    def _cut_rows(self, name: str) -> Iterator[Problem]:
-        """Problems of rows that were cut, at a trace which they may name: other processes do not know its id."""
-        for field in self.begins:
-            problem = self._cut(field, name)
+    def _unreadable_rows(self, name: str) -> Iterator[Problem]:
+        """Problems of rows that may be this trace's: other processes do not know its id."""
+        for field in self.unnamed:
+            problem = self._unknown(field, name)
             if problem is not None and name not in self.spoilt[field] and name not in self.lost[field]:
                 yield _unreadable_row(problem, field, name)
 

@@ -5,11 +5,10 @@ CSV cells are always strings (a trace named 007 is not the number 7), and an emp
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -20,14 +19,13 @@ from graphs.parquet.checks import checked_batches, checked_metadata
 from graphs.parquet.unpacked import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.reading.encodings import wide_text
 from graphs.reading.json_problems import JSON_ERRORS, json_problem, repeated_key
-from graphs.reading.source import Source, unreadable
+from graphs.reading.source import Lost, Source, is_one_record, unreadable
 from graphs.reading.tables.csv_rows import csv_header, csv_rows
-from graphs.reading.tables.glued_lines import pieces
 from graphs.reading.tables.ids import id_text
 from graphs.text import counted, excerpt
 
 __all__ = [
-    "PARQUET", "LostRow", "Row", "column_names", "is_csv", "nested_names", "number", "open_parquet", "read_rows",
+    "PARQUET", "Row", "column_names", "is_csv", "nested_names", "number", "open_parquet", "read_rows",
     "refuse_long_lists", "to_values",
 ]  # fmt: skip
 
@@ -38,34 +36,20 @@ _NUMBER = re.compile(
 )
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
-_TOKEN = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"?|([-+.\w]++)', re.DOTALL)
-_LONGEST_ID = 1000  # bytes of a text of a lost row that are compared with ids
-_LONGEST_ESCAPE = 13  # bytes of an escaped pair, which may be cut off anywhere
-_SURE_DIGITS = 19  # a number with fewer digits is an integer, whose text is the id
-
-
-class LostRow(NamedTuple):
-    """A row that cannot be read, and its texts, one of which may be the id of its trace.
-
-    A trace without one of its rows is incomplete, so readers of tables refuse the traces that `mentions` names. Of a
-    text that is cut off, or too long to be kept, `begins` has the beginning. A row of CSV has `cells`, a line `text`.
-    """
-
-    problem: Problem
-    mentions: frozenset[str]
-    begins: frozenset[str] = frozenset()
-    cells: tuple[str, ...] = ()
-    text: bytes = b""
 
 
 def read_rows(
-    table: str | Path | Source, columns: Collection[str] | None = None, lists: Collection[str] = ()
-) -> Iterator[tuple[int, Row | LostRow]]:
-    """(line, row) of each row of a table; a row that is malformed is a `LostRow` in its place.
+    table: str | Path | Source,
+    columns: Collection[str] | None = None,
+    lists: Collection[str] = (),
+    ids: Collection[str] = (),
+) -> Iterator[tuple[int, Row | Lost]]:
+    """(line, row) of each row of a table; a row that is malformed is a `Lost` in its place.
 
     The line is where the row begins in a CSV file, and the number of the row, from 1, in a Parquet file. `columns`
     names the ones that are wanted, which spares a Parquet file the others; rows may have more. In a Parquet file, the
-    columns of `lists` may hold lists.
+    columns of `lists` may hold lists. `ids` names the columns of which one states the trace. A malformed row has that
+    id as its `trace` where it is certain.
 
     Raises:
       TraceError: the table as a whole cannot be read: "unreadable", "empty-file", "not-utf-8", "bad-header",
@@ -83,7 +67,7 @@ def read_rows(
         raise TraceError(wide)
     if data.startswith(PARQUET):
         return _parquet(source, columns, lists)
-    return _csv(source) if is_csv(source) else _json_lines(source)
+    return _csv(source, ids) if is_csv(source) else _json_lines(source, ids)
 
 
 def is_csv(table: Source) -> bool:
@@ -104,7 +88,7 @@ def column_names(table: Source) -> list[str]:
     names: dict[str, None] = {}
     first: Problem | None = None
     for _, row in read_rows(table):
-        if isinstance(row, LostRow):
+        if isinstance(row, Lost):
             first = first or row.problem
         else:
             names |= dict.fromkeys(row)
@@ -128,7 +112,10 @@ def nested_names(table: Source) -> set[str]:
     return names
 
 
-def _json_lines(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
+def _json_lines(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row | Lost]]:
+    names = b"|".join(re.escape(name.encode()) for name in ids)
+    # A pair whose value has ended: behind it stands a comma or the end of the object.
+    pair = re.compile(rb'"(?:' + names + rb')"\s*:\s*("(?:[^"\\]|\\.)*"|[-+.\deE]+)\s*[,}]') if ids else None
     for line, _, text in source.unchecked_lines():
         refused = source.limits.refuse_record(text, source.name, line)
         row: Row = {}
@@ -139,51 +126,30 @@ def _json_lines(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
                 refused = json_problem(error, text, source.name, line)
             else:
                 refused = repeated_key(text, row, source.name, line)
-        yield line, row if refused is None else _lost_json(refused, text)
-
-
-def _lost_json(problem: Problem, text: bytes) -> LostRow:
-    """A line that is no row, with its strings and numbers as they are read elsewhere: escapes and exponents, too."""
-    mentions: set[str] = set()
-    begins: set[str] = set()
-    for piece in pieces(text):
-        _take_texts(piece, mentions, begins)
-    return LostRow(problem, frozenset(mentions), frozenset(begins - {""}), text=text)
-
-
-def _take_texts(text: bytes, mentions: set[str], begins: set[str]) -> None:
-    """Add the strings and numbers of a line, and the beginnings of those that are cut, or too long."""
-    for match in _TOKEN.finditer(text):
-        token = match.group(1) if match.group(1) is not None else match.group(2)
-        short = token[:_LONGEST_ID]
-        texts = {short.decode("utf-8", "replace")}
-        if match.group(1) is None:
-            amount = None if short.isdigit() and len(short) < _SURE_DIGITS else number(next(iter(texts)))
-            texts |= set() if amount is None else {id_text(amount), str(amount)}
-        elif b"\\" in short:
-            texts.add(_unescaped(short))
-        mentions |= texts if len(short) == len(token) else set()
-        cut = match.end() == (len(text) if match.group(1) is None else match.end(1))  # with no quote behind it
-        begins |= texts if cut or len(short) < len(token) else set()
-
-
-def _unescaped(token: bytes) -> str:
-    """The text of a JSON string up to where it is cut."""
-    for end in range(len(token), max(-1, len(token) - _LONGEST_ESCAPE), -1):
-        try:
-            return str(json.loads(b'"' + token[:end] + b'"', strict=False))
-        except ValueError:
-            continue
-    return ""
-
-
-def _csv(source: Source) -> Iterator[tuple[int, Row | LostRow]]:
-    for line, row, cells in csv_rows(source):
-        if not isinstance(row, Problem):
+        if refused is None:
             yield line, row
-            continue
-        cut = bool(cells[-1]) and source.data.endswith(cells[-1].encode())  # else a line break is behind it
-        yield line, LostRow(row, frozenset(cells), frozenset(cells[-1:] if cut else ()), cells)
+        else:
+            found = pair.findall(text) if pair is not None and is_one_record(text) else []
+            yield line, Lost(refused, text, _id_of(found[0]) if len(found) == 1 else "")
+
+
+def _id_of(value: bytes) -> str:
+    try:
+        return id_text(msgspec.json.decode(value))
+    except JSON_ERRORS:
+        return ""
+
+
+def _csv(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row | Lost]]:
+    """The rows of CSV. The id of a malformed row is certain if a cell follows it, and the row has no cells too many."""
+    header = csv_header(source)
+    at = next((header.index(name) for name in ids if name in header), len(header))
+    for line, row, cells in csv_rows(source):
+        if isinstance(row, Problem):
+            is_certain = at + 1 < len(cells) <= len(header) and "\0" not in cells[at]
+            yield line, Lost(row, trace=cells[at] if is_certain else "")
+        else:
+            yield line, row
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:

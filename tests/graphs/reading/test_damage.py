@@ -119,6 +119,8 @@ def found(folder: Path) -> tuple[dict[str, Content], list[Problem]]:
 def written(folder: Path, name: str) -> tuple[Path, Path]:
     """A log of the format, and one of other traces beside it."""
     first = ALL[name].write(folder / "first")
+    if name == "harbor":  # a trial's result is read with its trajectory
+        ALL["atif"].write(folder / "first")
     second = folder / "second" / first.name
     second.parent.mkdir()
     data = first.read_bytes()

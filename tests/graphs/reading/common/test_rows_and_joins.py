@@ -17,8 +17,8 @@ import zstandard
 
 from graphs.errors import CreditError, NothingReadError, TraceError
 from graphs.logs import read
-from graphs.reading.source import Source
-from graphs.reading.tables.rows import LostRow, column_names, number, read_rows
+from graphs.reading.source import Lost, Source
+from graphs.reading.tables.rows import column_names, number, read_rows
 
 
 def parquet(**columns: Any) -> bytes:
@@ -30,7 +30,7 @@ def parquet(**columns: Any) -> bytes:
 def rows_of(content: bytes, folder: Path, name: str = "table") -> list[tuple[int, Any]]:
     file = folder / name
     file.write_bytes(content)
-    return [(line, row.problem.kind if isinstance(row, LostRow) else row) for line, row in read_rows(file)]
+    return [(line, row.problem.kind if isinstance(row, Lost) else row) for line, row in read_rows(file)]
 
 
 def test_csv_cells_stay_text_and_empty_cells_are_absent(tmp_path: Path) -> None:
@@ -170,7 +170,6 @@ def test_groups_from_a_file_and_mappings(log: Path, tmp_path: Path) -> None:
         ("b,١\n", [("non-finite-reward", 2)], np.nan),
         ("b,True\n", [("non-finite-reward", 2)], np.nan),
         ("b,high\nb,1\n", [("non-finite-reward", 2), ("ambiguous-row", 3)], np.nan),
-        ("b,1,1\n", [("bad-row", 2), ("lost-row", 2)], np.nan),
         ("zzz,1\nb,2\n", [("unmatched-row", 2)], 2.0),
     ],
 )
@@ -183,6 +182,27 @@ def test_rows_that_do_not_fit_are_reported_and_never_guessed(
     assert [(p.kind, p.line) for p in traces.problems] == kinds
     assert {p.file for p in traces.problems} == {str(file)}
     np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("text", "rewards", "of"),
+    [
+        ("b,1,x\n", [5, 1, np.nan], ""),
+        ("b,1\n", [5, np.nan, np.nan], "b"),  # a cell is missing, and not that of the id
+        ("b\n", [np.nan, np.nan, np.nan], "abc"),  # the id may be cut
+        ("b,1,xc,2,x\n", [np.nan, np.nan, np.nan], "abc"),  # two rows in one
+        ("c,2,x\nb,1,\0\n", [5, np.nan, 2], "b"),
+        ("c,2,x\n\0,1,x\n", [np.nan, np.nan, 2], "ab"),
+    ],
+)
+def test_a_row_that_cannot_be_read_may_be_of_any_trace_without_another(
+    text: str, rewards: list[float], of: str, log: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "rewards.csv"
+    file.write_text("trace,reward,note\n" + text)
+    traces = read(log, rewards=file)
+    np.testing.assert_array_equal(traces.reward[:3], np.array(rewards, np.float32))
+    assert sorted(p.trace for p in traces.problems if p.kind == "lost-row") == sorted(of)
 
 
 @pytest.mark.parametrize(

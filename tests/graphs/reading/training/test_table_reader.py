@@ -253,8 +253,6 @@ def test_a_reward_in_some_rows_only(tmp_path: Path) -> None:
         ("type", 3, "bad-type"),
         ("id", "1", "duplicate-id"),
         ("turn", "x", "mixed-turns"),
-        ("traj_uid", None, "missing-field"),
-        ("traj_uid", "", "empty-id"),
         ("uid", "", "empty-id"),
         ("uid", "another", "inconsistent-group"),
         ("role", "another", "inconsistent-role"),
@@ -309,13 +307,22 @@ def test_a_column_that_only_later_rows_have(tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_no_row(tmp_path: Path) -> None:
-    """One that is cut before its trace may be of any of them, which have several rows."""
-    traces = read(write(as_jsonl(ROWS) + b"\nINFO saved", tmp_path))
-    assert [(p.kind, p.line) for p in traces.problems] == [("bad-json", 6)]
-    assert traces.sizes.traces == 3
+    """It may be of any trace, unless it states one."""
+    for line in (b"INFO saved", b'{"uid": "q1", "traj'):
+        with pytest.raises(NothingReadError) as caught:
+            read(write(as_jsonl(ROWS) + b"\n" + line, tmp_path))
+        assert [(p.kind, p.line) for p in caught.value.problems] == [("bad-json", 6)] + 3 * [("lost-row", 6)]
+    first = ROWS[0]["traj_uid"]
+    traces = read(write(as_jsonl(ROWS) + f'\n{{"traj_uid": "{first}", "agent'.encode(), tmp_path))
+    assert [(p.kind, p.trace) for p in traces.problems] == [("bad-json", ""), ("lost-row", first)]
+    assert traces.sizes.traces == 2
+
+
+@pytest.mark.parametrize(("value", "kind"), [(None, "missing-field"), ("", "empty-id")])
+def test_a_row_without_a_trace_may_be_of_any(value: str | None, kind: str, tmp_path: Path) -> None:
     with pytest.raises(NothingReadError) as caught:
-        read(write(as_jsonl(ROWS) + b'\n{"uid": "q1", "traj', tmp_path))
-    assert [(p.kind, p.line) for p in caught.value.problems] == [("bad-json", 6)] + 3 * [("lost-row", 6)]
+        read(write(as_jsonl([*ROWS, {"traj_uid": value, "uid": "q", "reward": 1}]), tmp_path), format="table")
+    assert [p.kind for p in caught.value.problems] == [kind, *["lost-row"] * 3]
 
 
 @pytest.mark.parametrize(

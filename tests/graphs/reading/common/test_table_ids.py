@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ from hypothesis import strategies as st
 
 from graphs.errors import CreditError, NothingReadError, TraceError
 from graphs.logs import read
-from graphs.logs.chunks import read_chunks
-from graphs.reading.source import Source
+from graphs.reading.source import Lost, Source
 from graphs.reading.tables.csv_rows import csv_rows
-from graphs.reading.tables.rows import LostRow, read_rows
+from graphs.reading.tables.rows import read_rows
 from graphs.traces.limits import Limits
 
 FORGERY = '\nforged,q1,1.0\nb,q1,1.0\n"'
@@ -79,108 +77,6 @@ def test_faulty_quotes_refuse_the_table(tmp_path: Path, broken: bytes) -> None:
     assert [(p.kind, p.line) for p in caught.value.problems] == [("bad-csv", 3)]
     with pytest.raises(CreditError, match="bad-csv"):
         read(native_log(tmp_path), rewards=tmp_path / "rows.csv")
-
-
-@pytest.mark.parametrize(
-    ("name", "good", "bad"),
-    [
-        ("rows.csv", b"trace,reward\nb,0.5\n", b"a,1.0,0\n"),
-        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"trace": "a", "reward": 1.0,}\n'),
-        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"reward": 1.0, "trace": "a\n'),
-        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"trace": "a", "reward": 0, "reward": 1.0}\n'),
-        ("rows.jsonl", b'{"trace": "b", "reward": 0.5}\n', b'{"trace": "a", "reward": 0, "rew\\u0061rd": 1.0}\n'),
-    ],
-)
-def test_a_row_that_is_lost_voids_its_trace(tmp_path: Path, name: str, good: bytes, bad: bytes) -> None:
-    row = b"a,0.25\n" if name == "rows.csv" else b'{"trace": "a", "reward": 0.25}\n'
-    (tmp_path / name).write_bytes(good + row + bad)
-    traces = read(tmp_path / name)
-    assert traces.traces["trace"].to_pylist() == ["b"]
-    assert "lost-row" in [p.kind for p in traces.problems if p.trace == "a"]
-    (tmp_path / name).write_bytes(good + bad)
-    joined = read(native_log(tmp_path), rewards=tmp_path / name)
-    assert joined.reward[:3].tolist()[1:] == [0.5, 5.0] and np.isnan(joined.reward[0])
-    assert [p.trace for p in joined.problems if p.kind == "lost-row"] == ["a"]
-
-
-def test_a_trace_whose_row_is_lost_counts_as_one_without_an_outcome(tmp_path: Path) -> None:
-    """It was counted as one with the table's outcome, where another row of it can be read."""
-    table = tmp_path / "rewards.csv"
-    table.write_text("trace,reward\na,0.25\nb,0.5\na,1.0,0\n")
-    chunks = read_chunks(native_log(tmp_path), events=1, rewards=table)
-    assert np.isnan(next(iter(chunks)).reward[0])
-    assert len(list(chunks)) == len(chunks)
-    assert str(chunks.sources) == f"rewards: 1 of 3 traces from {table}, 1 from the log, 1 without an outcome"
-
-
-def test_parts_count_a_trace_whose_row_is_cut_as_one_without_an_outcome(tmp_path: Path) -> None:
-    """Where other processes read, it was counted as one with the log's outcome."""
-    log, table = native_log(tmp_path), tmp_path / "rewards.jsonl"
-    log.write_text(log.read_text().replace('"trace_id": "a"', '"trace_id": "abc"'))
-    table.write_text('{"trace": "b", "reward": 0.5}\n{"trace": "ab')
-    together, apart = (read_chunks(log, events=1, rewards=table) for _ in range(2))
-    assert len(list(together)) == len(apart)
-    for number in range(len(apart)):
-        traces, _ = apart.part(number)
-        assert traces is not None
-        apart.sources.add_counts(apart.sources_of(traces))
-    expected = f"rewards: 1 of 3 traces from {table}, 1 from the log, 1 without an outcome"
-    assert str(together.sources) == str(apart.sources) == expected
-
-
-def test_a_row_that_is_cut_names_the_traces_that_other_processes_read(tmp_path: Path) -> None:
-    """It took their outcomes, and only a process that read all of them said so."""
-    log, table = native_log(tmp_path), tmp_path / "rewards.jsonl"
-    log.write_text(log.read_text().replace('"trace_id": "a"', '"trace_id": "abc"'))
-    table.write_text('{"trace": "b", "reward": 0.5}\n{"trace": "ab')
-    together = read_chunks(log, events=1, rewards=table)
-    (batch,) = together
-    assert np.isfinite(batch.reward[:3]).tolist() == [False, True, True]
-    apart = pickle.loads(pickle.dumps(read_chunks(log, events=1, rewards=table))).part(0)[1]
-    for problems in (together.problems, apart):
-        assert [(p.kind, p.trace) for p in problems if p.trace] == [("lost-row", "abc")]
-
-
-@pytest.mark.parametrize(
-    ("name", "row"),
-    [
-        ("é", '{"trace": "\\u00e9", "reward": 1,}'),
-        ("é", '{"trace": "\\u00e9", "reward": 0, "reward": 1}'),
-        ('a"q', '{"trace": "a\\"q", "reward": 1,}'),
-        ("a/q", '{"trace": "a\\/q", "reward": 1,}'),
-        ("a\\q", '{"trace": "a\\\\q", "reward": 1,}'),
-        ("1000.0", '{"trace": 1e3, "reward": 1,}'),
-        ("1e+20", '{"trace": 100000000000000000000, "reward": 1,}'),
-        ("abc", '{"reward": 1, "trace": "ab'),
-        ("aé", '{"reward": 1, "trace": "a\\u00'),
-        ("x" * 1200, '{"trace": "' + "x" * 1200 + '", "reward": 1,}'),
-        ("abc", "ab"),
-        ('a"q', '"a""q",1,2'),
-    ],
-)
-@pytest.mark.parametrize("field", ["rewards", "groups"])
-def test_a_row_that_is_lost_voids_its_trace_however_its_id_is_written(
-    tmp_path: Path, name: str, row: str, field: str
-) -> None:
-    """The log's own reward stayed in place of the lost row's."""
-    event = {"id": "1", "type": "message", "agent": "x"}
-    lines = [{"trace_id": t, "task_id": "k", "events": [event], "rewards": {"team": 5.0}} for t in (name, "b", "other")]
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    good = '{"trace": "b", "reward": 0.5, "group": "q"}' if row.startswith("{") else f"trace,{field[:-1]}\nb,0.5"
-    (tmp_path / "table").write_text(f"{good}\n{row}")
-    traces = read(tmp_path / "log.jsonl", **{field: tmp_path / "table"})  # type: ignore[arg-type]
-    found = dict(zip(traces.traces["trace"].to_pylist(), traces.reward.tolist(), strict=False))
-    if field == "rewards":
-        assert np.isnan(found.pop(name)) and found == {"b": 0.5, "other": 5.0}
-    else:
-        assert list(found) == ["b", "other"]
-    assert [p.trace for p in traces.problems if p.kind == "lost-row"] == [name]
-
-
-def test_a_row_that_is_cut_within_an_id_voids_no_trace_with_a_row_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "rewards.jsonl").write_text('{"trace": "a", "reward": 0.5}\n{"trace": "b", "reward": 1}\n{"trace": "f')
-    traces = read(native_log(tmp_path), rewards=tmp_path / "rewards.jsonl")
-    assert traces.reward[:2].tolist() == [0.5, 1.0] and np.isnan(traces.reward[2])
 
 
 def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
@@ -324,7 +220,7 @@ def test_no_bytes_give_a_row_that_python_s_reader_lacks(content: bytes, at: int)
     source = Source("t", None)
     source.__dict__["data"] = content.replace(b"\r", b"\n").replace(b"\0", b'"')
     try:
-        rows = [row for _, row in read_rows(source) if not isinstance(row, LostRow)]
+        rows = [row for _, row in read_rows(source) if not isinstance(row, Lost)]
     except TraceError:
         return
     text = source.data.decode()
@@ -334,45 +230,3 @@ def test_no_bytes_give_a_row_that_python_s_reader_lacks(content: bytes, at: int)
 
 
 ROWS = [{"agent": agent, "trace": trace, "group": "g", "reward": 1} for trace in ("t1", "u1") for agent in "ab"]
-
-
-@pytest.mark.parametrize(
-    ("cut", "left"),
-    [
-        ('{"agent": "c", "trace": "t', ["u1"]),
-        ('{"agent": "c", "trace": "\\u007', []),
-        ('{"agent": "c", "trace": "\\u0074', ["u1"]),
-        ('{"agent": "c", "trace": "', []),
-        ('{"agent": "c", "tr', []),
-        ('{"agent": "c", "trace": "v1", "re', ["t1", "u1"]),
-        ("INFO saved", ["t1", "u1"]),
-        ("c,t", ["u1"]),
-        ("c,", []),
-        ("c", []),
-        ("c,v1", ["t1", "u1"]),
-    ],
-)
-def test_a_row_that_is_cut_may_be_of_a_trace_of_several(tmp_path: Path, cut: str, left: list[str]) -> None:
-    """The trace was read without the row."""
-    if cut.startswith("c"):
-        lines = [",".join(ROWS[0]), *(",".join(map(str, row.values())) for row in ROWS)]
-        name = "rows.csv"
-    else:
-        lines, name = [json.dumps(row) for row in ROWS], "rows.jsonl"
-    (tmp_path / name).write_text("\n".join([*lines, cut]))
-    assert list(outcomes(tmp_path / name)) == left
-
-
-@pytest.mark.parametrize("cut", ['{"agent": "c", "tr', '{"agent": "c", "trace": "'])
-def test_a_row_that_is_cut_beside_traces_of_a_row_each_is_another_trace(tmp_path: Path, cut: str) -> None:
-    (tmp_path / "rows.jsonl").write_text("\n".join([*map(json.dumps, ROWS[::2]), cut]))
-    assert list(outcomes(tmp_path / "rows.jsonl")) == ["t1", "u1"]
-
-
-def test_a_number_that_is_cut_may_be_the_beginning_of_an_id(tmp_path: Path) -> None:
-    """Its trace was read without the row, as that of a text was."""
-    for ids, cut in (((123, 45), '{"agent": "c", "trace": 12'), (("t12", "45"), '{"agent": "c", "trace": "\\u00741')):
-        rows = [{"agent": agent, "trace": trace, "reward": 1} for trace in ids for agent in "ab"]
-        path = tmp_path / "rows.jsonl"
-        path.write_text("\n".join([*map(json.dumps, rows), cut]))
-        assert list(outcomes(path)) == ["45"]
