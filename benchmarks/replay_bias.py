@@ -64,15 +64,14 @@ def task_table(rows: list[ReplayTaskBias]) -> str:
 
 
 def table(rows: list[ReplayBias]) -> str:
-    """One line a method: bias by number of fan-outs, where the tree is known and where it is not, in each world."""
+    """One line a method: bias at most fan-outs, where the tree is known and where it is not, in each world."""
     head = ["method", *(f"{world}, {how}" for world in WORLDS for how in ("tree known", "tree not logged"))]
     lines = [head, ["---", *["---:"] * (len(head) - 1)]]
     for name in dict.fromkeys(row.method for row in rows):
         cells = [name]
         for world in WORLDS:
-            mine = sorted((r for r in rows if (r.method, r.world) == (name, world)), key=lambda r: r.fans)
-            for how in ("clustered", "unclustered"):
-                cells.append(" / ".join(_number(getattr(row, how)) for row in mine))
+            (row,) = (r for r in rows if (r.method, r.world, r.fans) == (name, world, max(FANS)))
+            cells += [_number(row.clustered), _number(row.unclustered)]
         lines.append(cells)
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -61,26 +61,18 @@ DRAWN = 8
 """Random tasks, drawn after the compositions had been chosen on the others."""
 
 
-def tables(compared: list[Cell], tasks: Sequence[str], heading: str) -> str:
-    """Area of each signal on each task with a mark where it differs from RLOO, and events to 90 % over RLOO's."""
+def areas(compared: list[Cell], tasks: Sequence[str]) -> str:
+    """Area of each signal on each task, by mean rank, with a mark where it differs from RLOO."""
     ranks = mean_ranks(compared)
-    order = sorted(ranks, key=lambda signal: ranks[signal])
     cell = {(c.task, c.signal): c for c in compared}
-    head = "| signal | rank | " + " | ".join(tasks) + " |\n| --- | ---: |" + " ---: |" * len(tasks)
-    area = [head]
-    for signal in order:
+    lines = ["| signal | rank | " + " | ".join(tasks) + " |", "| --- | ---: |" + " ---: |" * len(tasks)]
+    for signal in sorted(ranks, key=lambda name: ranks[name]):
         numbers = []
         for task in tasks:
             c = cell[task, signal]
-            mark = "" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**"
-            numbers.append(f"{c.area:.2f} ± {c.stderr:.2f}{mark}")
-        area.append(f"| `{signal}` | {ranks[signal]:.1f} | " + " | ".join(numbers) + " |")
-    events = ["| signal | " + " | ".join(tasks) + " |\n| --- |" + " ---: |" * len(tasks)]
-    for signal in order:
-        if signal == "zero":
-            continue
-        events.append(f"| `{signal}` | " + " | ".join(_events(cell[task, signal]) for task in tasks) + " |")
-    return "\n".join(area) + f"\n\n{heading}\n\n" + "\n".join(events) + "\n"
+            numbers.append(f"{c.area:.2f}" + ("" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**"))
+        lines.append(f"| `{signal}` | {ranks[signal]:.1f} | " + " | ".join(numbers) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def _events(c: Cell) -> str:
@@ -182,27 +174,11 @@ def speed(names: Sequence[str] = SPEED) -> None:
     print(about)
     if tuple(names) == SPEED:
         (RESULTS / "training_speed.json").write_text(json.dumps({**about, "signals": found}, indent=1) + "\n")
-        _between("<!-- speed -->", _speed_table({name: found[name] for name in names}))
 
 
 def _without(name: str) -> str:
     """The step with the runs of a signal and without what it computes."""
     return f"runs of {name}" if name in RUNS else "reward"
-
-
-def _speed_table(found: dict[str, dict[str, float]]) -> str:
-    lines = [
-        "| signal | updates a second | times `reward` | processor time | events | times its runs | processor time |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for name, row in sorted(found.items(), key=lambda item: item[1]["times_reward"]):
-        shares = (
-            row[field] for field in ("times_reward", "cpu_times_reward", "events", "times_runs", "cpu_times_runs")
-        )
-        lines.append(
-            f"| `{name}` | {row['updates_per_second']:,.0f} | " + " | ".join(f"{x:.2f}" for x in shares) + " |"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def _between(mark: str, text: str) -> None:
@@ -225,17 +201,15 @@ def _slope(weights: dict[str, jax.Array], inputs: jax.Array) -> dict[str, jax.Ar
     return slope
 
 
-def run(
-    signals: Sequence[str], tasks: Sequence[str], name: str, mark: str, heading: str = "## Events to 90 % of the way"
-) -> None:
-    """Run what is missing, and write results under this name and tables between these marks of the page."""
+def run(signals: Sequence[str], tasks: Sequence[str], name: str) -> list[Cell]:
+    """Run what is missing, and write results under this name."""
     rows = []
     for signal in signals:
         rows += run_training([signal], tasks, SEEDS, TrainingSettings(), output=RESULTS / f"{name}.parquet")
         print(signal, flush=True)
     compared = cells(rows, BASE)
     _write(name, compared)
-    _between(mark, tables(compared, tasks, heading))
+    return compared
 
 
 def composed() -> None:
@@ -302,8 +276,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["speed"]:
         speed(("zero", "reward", *sys.argv[2:]) if sys.argv[2:] else SPEED)
     elif sys.argv[1:] == ["more"]:
-        run(SIGNALS, MORE_TASKS, "training_more", "<!-- more -->", "Events to 90 % of the way:")
+        run(SIGNALS, MORE_TASKS, "training_more")
     elif sys.argv[1:] == ["composed"]:
         composed()
     else:
-        run(SIGNALS, TASKS, "training", "<!-- table -->")
+        _between("<!-- table -->", areas(run(SIGNALS, TASKS, "training"), TASKS))
