@@ -375,7 +375,7 @@ def contrast() -> dict[str, Any]:
 def real(paths: list[str]) -> dict[str, Any]:
     """Logs split by task, repeated: loss against the best constant and a regression on the number of turns so far."""
     import credit
-    from credit.fitted_critic import corpus_of
+    from credit.critics.fitted_critic import corpus_of
 
     traces = credit.read(*paths)
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))

@@ -26,8 +26,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from credit.fitted_critic import predict_by
-from credit.fitting import _fit_models
+from credit.critics.fitted_critic import predict_by
+from credit.critics.fitting import _fit_models
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.train import Settings

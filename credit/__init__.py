@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from credit.fitting import fit_critic, load_critic
+    from credit.critics.fitting import fit_critic, load_critic
     from credit.integrations.agent_lightning import read_store
     from credit.laws import check
     from credit.ledger import Ledger, compose, stack
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME: dict[str, str] = {
-    **dict.fromkeys(("fit_critic", "load_critic"), "credit.fitting"),
+    **dict.fromkeys(("fit_critic", "load_critic"), "credit.critics.fitting"),
     "read_store": "credit.integrations.agent_lightning",
     "check": "credit.laws",
     **dict.fromkeys(("Ledger", "compose", "stack"), "credit.ledger"),

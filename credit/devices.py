@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from credit.device_arrays import AXIS, expect_one_batch, laid, on_host
 from credit.methods.chunked import DIVISIBLE
 from credit.methods.method_row import Method, Scope
 from credit.methods.published import find_method
@@ -35,6 +35,8 @@ from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE
 
 __all__ = ["Placed", "compute", "over_groups", "place", "run"]
+
+AXIS = "groups"  # the name that `jax.lax.psum(x, "groups")` of a compiled function uses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +63,12 @@ class Placed:
         Raises:
           CreditError: `values` has not one row for each event.
         """
-        placed: jax.Array = laid(self.cut.split_events(values, ids=ids), self.mesh)
+        placed: jax.Array = _on_devices(self.cut.split_events(values, ids=ids), self.mesh)
         return placed
 
     def traces(self, values: Array, *, ids: bool = False) -> jax.Array:
         """An array over the traces of the batch, [T, ...], laid on the devices: [D, T', ...]; see `events`."""
-        placed: jax.Array = laid(self.cut.split_traces(values, ids=ids), self.mesh)
+        placed: jax.Array = _on_devices(self.cut.split_traces(values, ids=ids), self.mesh)
         return placed
 
 
@@ -89,7 +91,7 @@ def place(graph: EventGraph, devices: Sequence[jax.Device] | None = None) -> Pla
     """
     mesh = _mesh(devices)
     cut = cut_groups(graph, mesh.size)
-    return Placed(laid(cut.graph, mesh), cut, mesh)
+    return Placed(_on_devices(cut.graph, mesh), cut, mesh)
 
 
 def over_groups(fn: Callable[..., Any], placed: Placed | Mesh) -> Callable[..., Any]:
@@ -207,7 +209,7 @@ def compute(
       The method's `Credit`, arrays over the events of `graph`, [E].
     """
     spread, mesh = _of_groups if scope in DIVISIBLE else _of_batch, _mesh(devices)
-    expect_one_batch(graph, reward, mesh)
+    _expect_one_batch(graph, reward, mesh)
     return spread(graph, reward, fn, arrays, mesh)
 
 
@@ -215,14 +217,14 @@ def _of_groups(
     graph: EventGraph, reward: Array, fn: Callable[..., Credit], arrays: Mapping[str, Array], mesh: Mesh
 ) -> Credit:
     cut = cut_groups(graph, mesh.size)
-    placed = Placed(laid(cut.graph, mesh), cut, mesh)
+    placed = Placed(_on_devices(cut.graph, mesh), cut, mesh)
     parts = {}
     for name, values in arrays.items():
         ids = EVIDENCE[name].kind == "id"
         parts[name] = (placed.events if name in EVENT_EVIDENCE else placed.traces)(values, ids=ids)
-    compiled = over_groups(lambda part, outcome, given: fn(part, outcome, **given), placed)
+    compiled = over_groups(lambda part, outcome, evidence: fn(part, outcome, **evidence), placed)
     result = compiled(placed.graph, placed.traces(reward), parts)
-    return _joined(graph, placed.cut, jax.tree.map(on_host, result))
+    return _joined(graph, placed.cut, jax.tree.map(_on_host, result))
 
 
 def _joined(graph: EventGraph, cut: WholeGroups, result: Credit) -> Credit:
@@ -260,11 +262,11 @@ def _of_batch(
         fill = np.nan if np.issubdtype(array.dtype, np.inexact) else -1
         spread[name] = pad_array(array, room.events if name in EVENT_EVIDENCE else room.traces, fill)
     outcome = pad_array(np.asarray(reward), room.traces, np.nan)
-    host, outcome, spread = laid((host, outcome, spread), mesh)
-    result: Credit = jax.jit(lambda g, r, given: fn(g, r, **given))(host, outcome, spread)
+    host, outcome, spread = _on_devices((host, outcome, spread), mesh)
+    result: Credit = jax.jit(lambda g, r, evidence: fn(g, r, **evidence))(host, outcome, spread)
 
     def cut(values: Array) -> np.ndarray:
-        array = on_host(values)
+        array = _on_host(values)
         return array[: graph.num_events] if array.shape[:1] == (room.events,) else array
 
     whole: Credit = jax.tree.map(cut, result)
@@ -280,3 +282,42 @@ def _mesh(devices: Sequence[jax.Device] | None) -> Mesh:
     if not chosen:
         raise CreditError("devices is empty; expected one or more of jax.local_devices()")
     return Mesh(np.array(chosen), (AXIS,))
+
+
+def _on_devices(arrays: Any, mesh: Mesh) -> Any:
+    """Arrays cut along their first axis, one part on each device. Each process places the parts of its own devices."""
+    sharding = _parts(mesh)
+    if sharding.is_fully_addressable:
+        return jax.device_put(arrays, sharding)
+
+    def spread(array: np.ndarray) -> jax.Array:  # each process holds the whole array and is asked for its own slices
+        return jax.make_array_from_callback(array.shape, sharding, lambda place: array[place])
+
+    return jax.tree.map(spread, arrays)
+
+
+def _expect_one_batch(graph: EventGraph, reward: Array, mesh: Mesh) -> None:
+    """Raise if the processes of several hosts did not read the same batch: their parts would not belong together."""
+    if _parts(mesh).is_fully_addressable:
+        return
+    from jax.experimental import multihost_utils
+
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (*jax.tree.leaves(graph), reward):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    all_digests = multihost_utils.process_allgather(np.frombuffer(digest.digest(), np.uint8))
+    if len(np.unique(all_digests, axis=0)) > 1:
+        raise CreditError("the processes read different batches; expected the same logs, read alike, in all of them")
+
+
+def _on_host(values: Array) -> np.ndarray:
+    """The whole array. Where other processes hold parts of it, all of them must call this, since they send theirs."""
+    if isinstance(values, jax.Array) and not values.is_fully_addressable:
+        from jax.experimental import multihost_utils
+
+        values = multihost_utils.process_allgather(values, tiled=True)
+    return np.asarray(values)
+
+
+def _parts(mesh: Mesh) -> NamedSharding:
+    return NamedSharding(mesh, PartitionSpec(AXIS))  # type: ignore[no-untyped-call]

@@ -1,9 +1,9 @@
-"""The arguments of methods: which values each may take, checked in one place before any array is touched.
+"""The arguments of methods: which values each may take, checked before any array is touched.
 
-A method is decorated with `checked_options`. Its keyword arguments are then compared with `BOUNDS`, by name, and with
-the choices that its annotations list. Its arrays are checked against their annotation and, where they are evidence of
-the trace schema, against the sizes of the batch. Numbers that `jax.jit` or `jax.vmap` trace pass unchecked; their
-shapes are checked.
+A method is decorated with `checked_options`. `graphs.argument_kinds` reads its annotations, as those of every public
+function. Added here is what only methods have: bounds of numbers by name (`BOUNDS`), the choices that an annotation
+lists, arrays of any library, and evidence of the trace schema, whose arrays must fit the batch. Numbers that `jax.jit`
+or `jax.vmap` trace pass unchecked; their shapes are checked.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from estimators.compared_ids import numbered, refuse_wide
+from graphs.argument_kinds import Hint, hints_of, is_number, is_whole
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import EventGraph
 from graphs.text import excerpt
@@ -107,20 +108,21 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(method)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         for option, value in kwargs.items():
-            _check(method, option, value)
-        given = dict(zip(names, args, strict=False)) | kwargs
-        kinds = _kinds(method)
-        graph = given.get("graph")
-        for name, value in given.items():
-            if name in kinds:
-                given[name] = kinds[name].check(_name(method), name, value)
-                if isinstance(graph, EventGraph) and kinds[name].array and value is not None:
-                    _check_shape(_name(method), graph, name, given[name])
-                if kinds[name].array:
-                    given[name] = _in_32_bits(_name(method), name, given[name])
-        positional = [given[name] for name, _ in zip(names, args, strict=False)]
+            _check_value(method, option, value)
+        arguments = dict(zip(names, args, strict=False)) | kwargs
+        hints = hints_of(method)
+        graph = arguments.get("graph")
+        for name, value in arguments.items():
+            if name not in hints:
+                continue
+            arguments[name] = _admitted(method, hints[name], name, value)
+            if "Array" in hints[name].kinds:
+                if isinstance(graph, EventGraph) and value is not None:
+                    _check_shape(_name(method), graph, name, arguments[name])
+                arguments[name] = _in_32_bits(_name(method), name, arguments[name])
+        positional = [arguments[name] for name, _ in zip(names, args, strict=False)]
         checked_method: Callable[..., R] = method
-        return checked_method(*positional, *args[len(names) :], **{name: given[name] for name in kwargs})
+        return checked_method(*positional, *args[len(names) :], **{name: arguments[name] for name in kwargs})
 
     return checked
 
@@ -141,9 +143,9 @@ def check_arguments(method: Callable[..., Any], arguments: Mapping[str, Any]) ->
       graphs.errors.CreditError: grpo: ddof is -3; expected 0 or 1
     """
     for name, value in arguments.items():
-        _check(method, name, value)
-        if name in _kinds(method):
-            _kinds(method)[name].check(_name(method), name, value)
+        _check_value(method, name, value)
+        if name in hints_of(method):
+            _admitted(method, hints_of(method)[name], name, value)
 
 
 def refuse_option(method: str, option: str, value: object, expected: str) -> typing.NoReturn:
@@ -155,13 +157,13 @@ def refuse_option(method: str, option: str, value: object, expected: str) -> typ
     raise CreditError(f"{method}: {option} is {excerpt(value)}; expected {expected}")
 
 
-def _check(method: Callable[..., Any], option: str, value: Any) -> None:
-    choices = _choices(method).get(option)
-    if value is None and choices is not None and type(None) not in typing.get_args(_hints(method)[option]):
-        refuse_option(_name(method), option, value, " or ".join(map(repr, choices)))
-    if value is None or isinstance(value, jax.core.Tracer):
+def _check_value(method: Callable[..., Any], option: str, value: Any) -> None:
+    """Refuse an option outside its bound or outside the choices of its annotation."""
+    hint = hints_of(method).get(option)
+    choices = hint.choices if hint is not None else ()
+    if isinstance(value, jax.core.Tracer) or (value is None and not (choices and hint and "None" not in hint.kinds)):
         return
-    if choices is not None:
+    if choices:
         if not any(type(value) is type(choice) and value == choice for choice in choices):
             refuse_option(_name(method), option, value, " or ".join(map(repr, choices)))
     elif isinstance(value, float | np.floating) and np.isnan(value):
@@ -174,76 +176,25 @@ _BY_KEY = frozenset({"initial"})
 """Numbers that may also be an array, one for each key, whose length the method checks."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _Kind:
-    """What the annotation of a parameter admits: a type of its own, an array, a number, or None."""
+def _admitted(method: Callable[..., Any], hint: Hint, name: str, value: Any) -> Any:
+    """An argument as the method may take it: arrays of NumPy or JAX where the annotation says so.
 
-    types: tuple[type, ...]
-    array: bool
-    number: bool
-    optional: bool
-
-    def check(self, method: str, name: str, value: Any) -> Any:
-        """The value, as an array where it is one; raises where the annotation does not admit it."""
-        if isinstance(value, jax.core.Tracer) or (value is None and self.optional):
-            return value
-        if self.number:
-            if BOUNDS.get(name) is not None:  # compared already, but for None and for arrays
-                words = BOUNDS[name].words
-            else:
-                words = "an integer" if int in self.types and float not in self.types else "a number"
-            if name in _BY_KEY and isinstance(value, jax.Array | np.ndarray) and np.ndim(value) == 1:
-                return _as_array(method, name, value)
-            if not _is_number(value):
-                refuse_option(method, name, value, words)
-        elif self.array:
-            return _as_array(method, name, value)
-        elif bool in self.types:
-            if not isinstance(value, bool | np.bool_):
-                refuse_option(method, name, value, "True or False")
-        elif not isinstance(value, self.types):
-            jax.tree_util.tree_leaves(value)  # where `Traces` came in place of its graph, this says so
-            words = " or ".join("a string" if kind is str else _with_article(kind.__name__) for kind in self.types)
-            raise CreditError(f"{method}: {name} is {excerpt(value)}, of type {type(value).__name__}; expected {words}")
+    Raises:
+      ArrayTypeError, CreditError: the annotation does not admit it.
+    """
+    if isinstance(value, jax.core.Tracer) or (value is None and "None" in hint.kinds):
         return value
-
-
-@functools.cache
-def _kinds(method: Callable[..., Any]) -> dict[str, _Kind]:
-    """What each parameter admits; none of those whose annotation states nothing that can be checked."""
-    kinds = {}
-    for name, parameter in inspect.signature(method).parameters.items():
-        hint = _hints(method).get(name, Any)
-        text = parameter.annotation if isinstance(parameter.annotation, str) else ""
-        parts = [part.strip() for part in text.split("|")]
-        array, number = "Array" in parts, bool({"float", "int"} & set(parts))
-        types = tuple(part for part in typing.get_args(hint) or (hint,) if isinstance(part, type) and _is_own(part))
-        if number:
-            types = tuple(kind for kind, word in ((float, "float"), (int, "int")) if word in parts)
-        if array or types:
-            kinds[name] = _Kind(types, array, number, "None" in parts)
-    return kinds
-
-
-def _with_article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
-
-
-def _is_own(kind: type) -> bool:
-    """Whether an annotation is checked: a type of this library, text or a truth value."""
-    return kind in (bool, str) or kind.__module__.partition(".")[0] in ("estimators", "graphs")
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value is one real number, of Python, NumPy or JAX."""
-    if isinstance(value, bool | np.bool_):
-        return False
-    if isinstance(value, int | float):
-        return True
-    dtype = getattr(value, "dtype", None)
-    if dtype is None or np.shape(value) != ():
-        return False
-    return dtype.kind in "iuf" or _is_extended_float(dtype)
+    by_key = name in _BY_KEY and isinstance(value, jax.Array | np.ndarray) and np.ndim(value) == 1
+    if hint.kinds & {"float", "int"} and not by_key:  # `float | Array` means one number, which JAX may trace
+        bound, whole = BOUNDS.get(name), "float" not in hint.kinds
+        if not is_number(value) or (whole and bound is None and not is_whole(value)):
+            refuse_option(_name(method), name, value, bound.words if bound else "an integer" if whole else "a number")
+    elif "Array" in hint.kinds:
+        return _as_array(_name(method), name, value)
+    elif not hint.choices and not hint.admits(value):
+        jax.tree_util.tree_leaves(value)  # `Traces` in place of its graph has a message of its own, which this raises
+        hint.refuse(f"{_name(method)}: {name}", value)
+    return value
 
 
 def _as_array(method: str, name: str, value: Any) -> Any:
@@ -254,7 +205,7 @@ def _as_array(method: str, name: str, value: Any) -> Any:
     if not isinstance(value, jax.Array | np.ndarray):
         if value is None or isinstance(value, str | bytes | Mapping | set):
             raise ArrayTypeError(wrong)
-        jax.tree_util.tree_leaves(value)  # where `Traces` came in place of its reward, this says so
+        jax.tree_util.tree_leaves(value)  # `Traces` in place of its reward has a message of its own, which this raises
         try:
             value = np.asarray(value)
         except (TypeError, ValueError, RuntimeError) as error:
@@ -291,27 +242,6 @@ def _in_32_bits(method: str, name: str, value: Any) -> Any:
         return numbered(value)
     refuse_wide(f"{method}: {name}", value)
     return value
-
-
-@functools.cache
-def _hints(method: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function; none where they name what cannot be resolved."""
-    try:
-        return typing.get_type_hints(inspect.unwrap(method))
-    except (NameError, TypeError):
-        return {}
-
-
-@functools.cache
-def _choices(method: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
-    """The options of a method whose annotation is a list of choices, perhaps with None."""
-    choices = {}
-    for name, hint in _hints(method).items():
-        parts = typing.get_args(hint) if typing.get_origin(hint) is not typing.Literal else (hint,)
-        literals = [part for part in parts if typing.get_origin(part) is typing.Literal]
-        if literals and all(part in literals or part is type(None) for part in parts):
-            choices[name] = tuple(choice for part in literals for choice in typing.get_args(part))
-    return choices
 
 
 def _name(method: Callable[..., Any]) -> str:

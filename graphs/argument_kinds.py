@@ -1,15 +1,23 @@
-"""`checked_kinds`: public functions refuse arguments of another kind than their annotations state, by name and value.
+"""Arguments of another kind than a function's annotations state are refused by name and value.
 
-Annotations are read as text, so that what only type checkers import need not be imported.
+`hints_of` reads the annotations of a function; a `Hint` says which values a parameter admits, in code and in words.
+Two decorators use it: `checked_kinds` here, for public functions, and `estimators.options.checked_options` for methods,
+which also checks bounds and makes arrays. Annotations are read as text, so that what only type checkers import need
+not be imported, and so that `Array`, an alias of `Any`, keeps its name.
+
+No library does this: beartype admits a string where a sequence of strings is expected and True where a number is,
+refuses a list where an array is, fails on names that only type checkers import, and words its errors itself.
 """
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import numbers
 import os
+import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
@@ -19,7 +27,7 @@ import numpy as np
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.text import excerpt
 
-__all__ = ["checked_kinds"]
+__all__ = ["Hint", "checked_kinds", "hints_of", "is_number", "is_whole"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,17 +58,75 @@ _WORDS = {
     "str": "a string",
     "tuple": "a tuple",
 }
-"""What is expected, by the name of a kind; a name that is not here admits everything."""
+"""What is expected, by the name of a kind. Of other names, only classes of this library and choices are checked."""
 
 
-def checked_kinds(*own: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+@dataclasses.dataclass(frozen=True)
+class Hint:
+    """The annotation of a parameter.
+
+    Attributes:
+      node: the annotation, parsed.
+      names: the globals of its function, where aliases and classes are looked up.
+    """
+
+    node: ast.expr
+    names: Mapping[str, Any]
+
+    def admits(self, value: Any) -> bool:
+        """Whether the annotation admits a value. Values and shapes are left to the function."""
+        return _admits(self.node, value, self.names)
+
+    def described(self) -> str:
+        """The kinds that are admitted, in words for an error message."""
+        return _described(self.node, self.names)
+
+    @functools.cached_property
+    def kinds(self) -> frozenset[str]:
+        """The names of the kinds that a union joins: {"float", "Array"} of `float | Array`."""
+        return frozenset(_name(part) or str(getattr(part, "value", "")) for part in _united(self.node))
+
+    @functools.cached_property
+    def choices(self) -> tuple[Any, ...]:
+        """The values listed by an annotation that consists of `Literal`s and perhaps None; empty for others."""
+        listed = [_choices(part, self.names) for part in _united(self.node) if not _is_none(part)]
+        return tuple(choice for choices in listed for choice in choices) if all(listed) else ()
+
+    def refuse(self, name: str, value: Any) -> typing.NoReturn:
+        """Raise the error of an argument that is not admitted.
+
+        Raises:
+          ArrayTypeError: an array is expected.
+          CreditError: anything else is expected.
+        """
+        words = self.described()
+        kind = ArrayTypeError if words.startswith(_WORDS["Array"]) else CreditError
+        raise kind(f"{name} is {excerpt(value)}, of type {type(value).__name__}; expected {words}")
+
+
+@functools.cache
+def hints_of(function: Callable[..., Any]) -> Mapping[str, Hint]:
+    """The annotations of a function's parameters by name; none of `*args` and `**kwargs`, nor what is no expression."""
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    hints = {}
+    for parameter in inspect.signature(function).parameters.values():
+        hint = parameter.annotation
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or hint is parameter.empty:
+            continue
+        node = _parsed(hint if isinstance(hint, str) else inspect.formatannotation(hint))
+        if node is not None:
+            hints[parameter.name] = Hint(node, names)
+    return types.MappingProxyType(hints)
+
+
+def checked_kinds(*unchecked: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate a function so that it refuses arguments of another kind than their annotations state.
 
-    Checked are the annotations whose names are in a table of this module, also inside unions, lists and mappings.
-    Values and shapes are the function's own to check. Signature, docstring and name stay the function's.
+    Checked are the annotations that a `Hint` knows, also inside unions, lists and mappings. Values and shapes are left
+    to the function. It keeps its signature, docstring and name.
 
     Args:
-      own: names of parameters that the function checks itself.
+      unchecked: names of parameters that the function checks itself.
 
     Raises:
       ArrayTypeError: by the decorated function, where an argument is no array of numbers.
@@ -80,19 +146,14 @@ def checked_kinds(*own: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         parameters = inspect.signature(function).parameters.values()
-        ordered = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        hints = {
-            p.name: p.annotation
-            for p in parameters
-            if isinstance(p.annotation, str) and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in own
-        }
+        ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            for parameter, value in zip(ordered, args, strict=False):
-                _check(parameter.name, value, hints.get(parameter.name, "Any"), function)
-            for name, value in kwargs.items():
-                _check(name, value, hints.get(name, "Any"), function)
+            hints = hints_of(function)  # at the first call, which keeps imports fast
+            for name, value in (*zip(ordered, args, strict=False), *kwargs.items()):
+                if name in hints and name not in unchecked and not hints[name].admits(value):
+                    hints[name].refuse(name, value)
             return function(*args, **kwargs)
 
         return checked
@@ -100,45 +161,49 @@ def checked_kinds(*own: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def _check(name: str, value: Any, hint: str, function: Callable[..., Any]) -> None:
-    node = _parsed(hint)
-    if _admits(node, value, getattr(function, "__globals__", {})):
-        return
-    words = _described(node)
-    kind = ArrayTypeError if words.startswith(_WORDS["Array"]) else CreditError
-    raise kind(f"{name} is {excerpt(value)}, of type {type(value).__name__}; expected {words}")
+def _parsed(hint: str) -> ast.expr | None:
+    try:
+        return ast.parse(hint, mode="eval").body
+    except SyntaxError:  # a class inside a function prints as `function.<locals>.Class`
+        return None
 
 
-@functools.cache
-def _parsed(hint: str) -> ast.expr:
-    return ast.parse(hint, mode="eval").body
+def _united(node: ast.expr) -> list[ast.expr]:
+    """The parts of `A | B | C`; the parser nests them to the left."""
+    return [*_united(node.left), *_united(node.right)] if isinstance(node, ast.BinOp) else [node]
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _name(node: ast.expr) -> str:
-    """The last part of a dotted name, of the origin where it is subscripted; "" of anything else."""
+    """`Sequence` of `abc.Sequence[str]`: the last part of a dotted name without its subscript; "" of anything else."""
     if isinstance(node, ast.Subscript):
         return _name(node.value)
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _described(node: ast.expr) -> str:
+def _described(node: ast.expr, names: Mapping[str, Any]) -> str:
     if isinstance(node, ast.BinOp):
-        parts = [_described(node.left), _described(node.right)]
-        return " or ".join(parts)
+        return " or ".join(_described(part, names) for part in _united(node))
     if isinstance(node, ast.Constant):
         return str(node.value)
     name = _name(node)
     if isinstance(node, ast.Subscript) and name in ("Mapping", "dict") and isinstance(node.slice, ast.Tuple):
-        return f"a mapping of {' to '.join(map(_plural, node.slice.elts))}"
+        return f"a mapping of {' to '.join(_plural(part, names) for part in node.slice.elts)}"
     if isinstance(node, ast.Subscript) and name in ("Sequence", "Iterable", "list", "tuple"):
         first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
-        return f"a list of {_plural(first)}"
-    return _WORDS.get(name, "a string")
+        return f"a list of {_plural(first, names)}"
+    if name in _WORDS:
+        return _WORDS[name]
+    of_library = _class_of_library(node, names)
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}" if of_library else "a string"
 
 
-def _plural(node: ast.expr) -> str:
+def _plural(node: ast.expr, names: Mapping[str, Any]) -> str:
     many = {"str": "strings", "int": "integers", "float": "numbers", "Credit": "results of methods"}
-    return many.get(_name(node), _described(node))
+    return many.get(_name(node)) or _described(node, names)
 
 
 def _admits(node: ast.expr, value: Any, names: Mapping[str, Any]) -> bool:
@@ -155,9 +220,12 @@ def _admits(node: ast.expr, value: Any, names: Mapping[str, Any]) -> bool:
         return not isinstance(node, ast.Subscript) or _items_admitted(node, value, names)
     if name in _PLAIN:
         return _PLAIN[name](value)
-    if _is_choice(names.get(name)):
+    if _choices(node, names):
         return value is None or isinstance(value, str)
-    return name not in _WORDS or any(kind.__name__ == name for kind in type(value).__mro__)
+    if name in _WORDS:  # by its name, since only type checkers may import the class
+        return any(kind.__name__ == name for kind in type(value).__mro__)
+    of_library = _class_of_library(node, names)
+    return of_library is None or isinstance(value, of_library)
 
 
 def _parts_admitted(node: ast.expr, value: Mapping[Any, Any], names: Mapping[str, Any]) -> bool:
@@ -177,18 +245,39 @@ def _items_admitted(node: ast.Subscript, value: Iterable[Any], names: Mapping[st
     return all(_admits(of, item, names) for item in value)
 
 
-def _is_choice(alias: Any) -> bool:
-    """Whether an alias lists strings, with or without None."""
-    if typing.get_origin(alias) is typing.Literal:
-        return True
-    parts = typing.get_args(alias)
-    return bool(parts) and all(part is type(None) or _is_choice(part) for part in parts)
+def _choices(node: ast.expr, names: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values of `Literal[...]`, or of an alias of `Literal`s and None; empty for anything else."""
+    if _name(node) == "Literal" and isinstance(node, ast.Subscript):
+        listed = ast.literal_eval(node.slice)
+        return listed if isinstance(listed, tuple) else (listed,)
+
+    def choices_of(alias: Any) -> tuple[Any, ...]:
+        if typing.get_origin(alias) is typing.Literal:
+            return typing.get_args(alias)
+        parts = [choices_of(part) for part in typing.get_args(alias) if part is not type(None)]
+        return tuple(choice for part in parts for choice in part) if all(parts) else ()
+
+    return choices_of(_value(node, names))
+
+
+def _class_of_library(node: ast.expr, names: Mapping[str, Any]) -> type | None:
+    """The class that an annotation names, if it is one of this library; those of others are left unchecked."""
+    value = _value(node, names)
+    home = getattr(value, "__module__", "").partition(".")[0]
+    return value if isinstance(value, type) and home in ("graphs", "estimators", "credit") else None
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """What a plain or dotted name stands for among the globals of a function; None of what is not imported."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    return getattr(_value(node.value, names), node.attr, None) if isinstance(node, ast.Attribute) else None
 
 
 def _is_array(value: Any) -> bool:
     """Whether a value is an array of numbers of any library, or a list of numbers."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return str(getattr(value.dtype, "kind", "f")) in "biufV"
+        return str(getattr(value.dtype, "kind", "f")) in "biufV"  # V: bfloat16; PyTorch's types have no kind
     if not isinstance(value, list | tuple):
         return False
     try:
@@ -197,13 +286,17 @@ def _is_array(value: Any) -> bool:
         return False
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
+    """Whether a value is one integer, of Python, NumPy or JAX; True and False are none."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return tuple(value.shape) == () and getattr(value.dtype, "kind", "") in ("i", "u")
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is one real number, of Python or of any library of arrays; True and False are none."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return tuple(value.shape) == () and _is_array(value)
+        return tuple(value.shape) == () and _is_array(value) and getattr(value.dtype, "kind", "f") != "b"
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
@@ -214,7 +307,7 @@ _PLAIN: Mapping[str, Callable[[Any], bool]] = {
     "Literal": lambda value: isinstance(value, str),
     "Path": lambda value: isinstance(value, os.PathLike),
     "bool": lambda value: isinstance(value, bool | np.bool_),
-    "float": _is_number,
-    "int": _is_whole,
+    "float": is_number,
+    "int": is_whole,
     "str": lambda value: isinstance(value, str),
 }

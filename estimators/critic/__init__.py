@@ -2,7 +2,7 @@
 
 `features` holds what the critic sees, `network` its value of a prefix, `data` and `train` the fitting,
 `calibration` how accurate it is, `credit` its increments of events, `contrasts` what spawning or stopping was
-worth. `credit.fitting` fits, keeps and applies one to traces that were read.
+worth. `credit.critics.fitting` fits, keeps and applies one to traces that were read.
 
 Fitting needs the extra `critic` (flax, optax, orbax); importing this package loads none of them.
 """

@@ -29,7 +29,7 @@ jax.config.update("jax_compilation_cache_dir", str(folder / "compiled"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 from credit.__main__ import main
-from credit.fitting import load_critic
+from credit.critics.fitting import load_critic
 
 watched, calls, stops = None, 0, frozenset()
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.fitted_critic import require_extra
+from credit.critics.fitted_critic import require_extra
 from estimators.critic.train import Settings
 from graphs.errors import CreditError, MissingExtraError
 

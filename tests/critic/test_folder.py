@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.fitted_critic import Critic
+from credit.critics.fitted_critic import Critic
 from estimators.critic.checkpoints import Checkpoints
 from estimators.critic.train import Settings
 from graphs.errors import CreditError

@@ -229,7 +229,7 @@ def _fill(traces: Traces, credit: Credit, to: str, output: str) -> int:
 def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> dict[str, Any]:
     """The evidence that a method takes from a critic."""
     from credit.cli.advantages.fit import read_dense
-    from credit.fitting import load_critic
+    from credit.critics.fitting import load_critic
     from credit.methods.running import Request
     from graphs.errors import CreditError
 

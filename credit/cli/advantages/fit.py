@@ -17,7 +17,7 @@ from graphs.text import counted
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credit.fitted_critic import Critic
+    from credit.critics.fitted_critic import Critic
     from estimators.critic.calibration import Judged
     from estimators.critic.train import Epoch
 
@@ -85,8 +85,8 @@ def critic(
 
     Training resumes from matching checkpoints.
     """
-    from credit.fitted_critic import require_extra
-    from credit.fitting import fit_critic
+    from credit.critics.fitted_critic import require_extra
+    from credit.critics.fitting import fit_critic
 
     require_extra()
     from estimators.critic.train import Settings

@@ -19,8 +19,7 @@ from typing import Any, Literal, cast
 import msgspec
 import numpy as np
 
-from credit.critic_signs import KeptTest, bound, kept_test, sign_test, unbounded
-from credit.fitted_critic import Critic
+from credit.critics.fitted_critic import Critic
 from estimators.critic.additive.additive_columns import Expected, Level
 from estimators.critic.additive.additive_critic import AdditiveCritic
 from estimators.critic.calibration import Judged
@@ -28,9 +27,14 @@ from estimators.critic.checkpoints import load_tree, save_tree
 from estimators.critic.data import Scaler
 from estimators.critic.network import Architecture
 from estimators.critic.objective import initial
+from estimators.critic.signs.circumstances import CIRCUMSTANCES
+from estimators.critic.signs.places import HeldOutMean, PlaceTest
+from estimators.critic.signs.regions import Region
 from estimators.critic.train import Epoch, Fitted
+from estimators.critic.validation import SignTest
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError
+from graphs.text import counted
 
 __all__ = ["read_critic", "save_critic"]
 
@@ -78,6 +82,34 @@ class _Judged(msgspec.Struct):
     curve: list[tuple[float, float, float]]
 
 
+class _KeptMean(msgspec.Struct):
+    tasks: int
+    events: int
+    mean: float
+    stderr: float | None
+    p_value: float
+
+
+class _KeptPlace(msgspec.Struct):
+    """A `PlaceTest`."""
+
+    place: int
+    result: _KeptMean
+    validated: bool
+
+
+class _KeptTest(msgspec.Struct):
+    """A `SignTest`; JSON has no infinity, so a bound or an error that is infinite is None."""
+
+    kind: int
+    above: list[float | None]
+    to: list[float | None]
+    result: _KeptMean
+    p_value: float
+    validated: bool
+    places: list[_KeptPlace]
+
+
 class _Kept(msgspec.Struct):
     format: int
     roles: tuple[str, ...]
@@ -85,7 +117,7 @@ class _Kept(msgspec.Struct):
     held_out: tuple[str, ...]
     validation: dict[str, float]
     judged: _Judged
-    tests: list[KeptTest]
+    tests: list[_KeptTest]
     network: _Network | None
     additive: _Additive | None
 
@@ -124,9 +156,9 @@ def save_critic(critic: Critic, folder: Path) -> None:
         )
     kept = _Kept(
         FORMAT, critic.roles, critic.dense, critic.held_out, critic.validation,
-        _Judged(judged.tasks, judged.traces, judged.loss, {k: (g, bound(w)) for k, (g, w) in judged.gain.items()},
+        _Judged(judged.tasks, judged.traces, judged.loss, {k: (g, _bound(w)) for k, (g, w) in judged.gain.items()},
                 judged.calibration, list(judged.curve)),
-        [kept_test(test) for test in critic.tests],
+        [_kept_test(test) for test in critic.tests],
         network, additive,
     )  # fmt: skip
     with atomic_write(folder / "critic.json") as file:
@@ -158,10 +190,10 @@ def read_critic(folder: Path) -> Critic:
     fitted = _network(folder, kept.network) if kept.network is not None else _additive(folder, kept.additive)
     judged = Judged(
         kept.judged.tasks, kept.judged.traces, kept.judged.loss,
-        {k: (g, unbounded(w)) for k, (g, w) in kept.judged.gain.items()}, kept.judged.calibration,
+        {k: (g, _unbounded(w)) for k, (g, w) in kept.judged.gain.items()}, kept.judged.calibration,
         tuple(kept.judged.curve),
     )  # fmt: skip
-    tests = tuple(sign_test(path, i, test) for i, test in enumerate(kept.tests))
+    tests = tuple(_sign_test(path, i, test) for i, test in enumerate(kept.tests))
     return Critic(fitted, kept.roles, kept.dense, judged, kept.held_out, kept.validation, tests)
 
 
@@ -203,9 +235,9 @@ def _scaler(path: Path, kept: dict[str, list[str]], features: int) -> Scaler:
             raise CreditError(f"{path}: network.scaler.{name} holds no number: {error}") from error
         bad = np.isnan(values) | (values <= 0) if name == "spread" else ~np.isfinite(values)
         if bad.any():
-            at = int(np.argmax(bad))
+            i = int(np.argmax(bad))
             expected = "a number above 0" if name == "spread" else "a finite number"
-            raise CreditError(f"{path}: network.scaler.{name}[{at}] is {texts[at]}; expected {expected}")
+            raise CreditError(f"{path}: network.scaler.{name}[{i}] is {texts[i]}; expected {expected}")
         parts.append(values)
     return Scaler(*parts)
 
@@ -275,3 +307,51 @@ def _load_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
         if values.dtype.kind not in "fi" or values.ndim == 0 or not np.isfinite(values).all():
             raise CreditError(f"{path}: {name} is not an array of finite numbers")
     return arrays
+
+
+def _kept_test(test: SignTest) -> _KeptTest:
+    """A test, to be written."""
+    region = test.region
+    above, to = ([_bound(end) for end in ends] for ends in (region.above, region.to))
+    places = [_KeptPlace(each.place, _kept_mean(each.result), each.validated) for each in test.places]
+    return _KeptTest(region.kind, above, to, _kept_mean(test.result), test.p_value, test.validated, places)
+
+
+def _sign_test(path: Path, number: int, kept: _KeptTest) -> SignTest:
+    """A test that was read.
+
+    Args:
+      path: the file, for messages.
+      number: which test it is, from 0.
+      kept: what the file holds.
+
+    Raises:
+      CreditError: it has another number of bounds than there are circumstances.
+    """
+    for name, ends in (("above", kept.above), ("to", kept.to)):
+        if len(ends) != len(CIRCUMSTANCES):
+            raise CreditError(
+                f"{path}: tests[{number}].{name} has {counted(len(ends), 'bound')}; expected {len(CIRCUMSTANCES)}"
+            )
+    above = tuple(-_unbounded(end) if end is None else end for end in kept.above)
+    region = Region(kept.kind, above, tuple(_unbounded(end) for end in kept.to))
+    places = tuple(PlaceTest(each.place, _mean(each.result), each.validated) for each in kept.places)
+    return SignTest(region, _mean(kept.result), kept.p_value, kept.validated, places)
+
+
+def _bound(value: float) -> float | None:
+    """A number as JSON can hold it: None for infinity."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _unbounded(value: float | None) -> float:
+    """A number as JSON held it: infinity for None."""
+    return float("inf") if value is None else value
+
+
+def _kept_mean(result: HeldOutMean) -> _KeptMean:
+    return _KeptMean(result.tasks, result.events, result.mean, _bound(result.stderr), result.p_value)
+
+
+def _mean(kept: _KeptMean) -> HeldOutMean:
+    return HeldOutMean(kept.tasks, kept.events, kept.mean, _unbounded(kept.stderr), kept.p_value)

@@ -7,8 +7,8 @@
 
 Needs the extra `critic`. Two models are fitted: an additive one, which learns from a few hundred traces
 (`estimators.critic.additive`), and an ensemble of networks, which learns interactions from thousands
-(`estimators.critic.train`). The one with the lower loss on held-out tasks is kept. `credit.critic_folder` has the
-layout of the folder.
+(`estimators.critic.train`). The one with the lower loss on held-out tasks is kept. `credit.critics.critic_folder`
+has the layout of the folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from credit.fitted_critic import Critic, corpus_of, predict_by, require_extra
+from credit.critics.fitted_critic import Critic, corpus_of, predict_by, require_extra
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import expect
 from graphs.event_graph import Array
@@ -102,7 +102,7 @@ def fit_critic(
     tests = validate_signs(after, start, corpus, acts, split.test, roles=len(roles))
     critic = Critic(fitted, roles, columns, judged, held_out, losses, tests)
     if folder is not None:
-        from credit.critic_folder import save_critic
+        from credit.critics.critic_folder import save_critic
 
         save_critic(critic, folder)
     return critic
@@ -131,7 +131,7 @@ def load_critic(directory: str | Path) -> Critic:
     """
     expect("directory", directory, (str, os.PathLike), "the folder that fit_critic wrote")
     require_extra()
-    from credit.critic_folder import read_critic
+    from credit.critics.critic_folder import read_critic
 
     return read_critic(Path(directory))
 
