@@ -25,13 +25,12 @@ from reading import multiply, write_logs
 from graphs.atomic import atomic_write
 
 ASSIGN = """
-import hashlib, importlib.util, re, sys
+import hashlib, re, sys
 import numpy as np
 import credit
-COMPILED = importlib.util.find_spec("numba") is not None
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
-warm = credit.read(sys.argv[2], compiled=COMPILED)
+warm = credit.read(sys.argv[2])
 credit.dr_mas(warm.graph, warm.reward).advantage.block_until_ready()
 del warm
 before, digest, events = peak(), 0, 0

@@ -10,7 +10,7 @@ from typing import Any
 
 # What every process begins with: the arguments, the clock, and the peak of its memory.
 COMMON = """
-import importlib.util, json, re, sys, time
+import json, re, sys, time
 from pathlib import Path
 logs, small, output, size = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
 METHOD = "dr_mas"
@@ -18,7 +18,7 @@ def peak(pid="self"):
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path(f"/proc/{pid}/status").read_text())[1]) * 1024
 def warm(path):
     import credit
-    traces = credit.read(path, compiled=importlib.util.find_spec("numba") is not None)
+    traces = credit.read(path)
     credit.table(traces, credit.run(traces, METHOD))
 def fresh_peak(path):
     import os
@@ -103,7 +103,7 @@ seen = []
 def look_over(look, files):
     seen.append(timed("look", lambda: look(files)))
     yield seen[0]
-chunks = read_chunks(logs, events=size, compiled=importlib.util.find_spec("numba") is not None, map_files=look_over)
+chunks = read_chunks(logs, events=size, map_files=look_over)
 chunks.fingerprint(0)
 sent = cloudpickle.dumps(chunks, protocol=5)
 job = Advantages(ChunkedMethod(METHOD), False)

@@ -46,7 +46,7 @@ ENVIRONMENT = {
 TARGET = 1.5  # two workers over one process
 TRACES = 24  # of the base, which all logs hold many times
 FOLDERS = ("base", "sample", "logs")
-LIBRARIES = ("ray", "jax", "numba", "pyarrow", "msgspec", "numpy")
+LIBRARIES = ("ray", "jax", "pyarrow", "msgspec", "numpy")
 
 RUNS: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("one process", ONE, ()),

@@ -5,14 +5,14 @@
 Needs `atheris`. Seeds are the recordings of the tests and the files under `--logs` (by default the real logs beside the
 checkout, where they are), each cut down until it is small. Half of the mutations are of bytes, half of one JSON value,
 which is dropped, doubled, put elsewhere or replaced by something awkward. An error that is not the library's own, a
-call of more than 20 seconds or more than 4 GiB stops the run with the input that caused it, and so does a log that the
-compiled loops read otherwise than structs. Executions and coverage (edges of the readers' bytecode, and features: edges
-with counts) go to benchmarks/results/fuzz.json.
+call of more than 20 seconds or more than 4 GiB stops the run with the input that caused it. Executions and coverage
+(edges of the readers' bytecode, and features: edges with counts) go to benchmarks/results/fuzz.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -142,8 +142,7 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
     """Fuzz until the time is over; libFuzzer ends the process."""
     import atheris
 
-    loops = [f"graphs.formats.native.compiled.{name}" for name in ("compiling", "kernels", "numbers", "text_columns")]
-    with atheris.instrument_imports(include=["graphs"], exclude=loops):  # those are compiled in another way
+    with atheris.instrument_imports(include=["graphs"]):
         from graphs import logs as reading
         from graphs.errors import CreditError
         from graphs.logs import FORMATS, reader_of
@@ -153,21 +152,12 @@ def child(seconds: int, corpus: Path, artifacts: Path) -> None:
 
     folder = Path(tempfile.mkdtemp(dir=artifacts))
 
-    def outcome(path: Path, compiled: bool) -> tuple[Any, ...]:
-        try:
-            traces = reading.read(path, compiled=compiled)
-        except CreditError as error:
-            return type(error), getattr(error, "problems", str(error))
-        arrays = (*vars(traces.graph).values(), traces.reward, *(e.array for e in traces.evidence.values()))
-        return traces.events, traces.agents, traces.traces, traces.problems, [array.tobytes() for array in arrays]
-
     def one(data: bytes) -> None:
         path = folder / f"x{extension(data)}"
         path.write_bytes(data)
         try:
-            found = outcome(path, False)
-            if b'"agent"' in data and outcome(path, True) != found:
-                raise AssertionError("compiled loops read this otherwise than structs")
+            with contextlib.suppress(CreditError):
+                reading.read(path)
         finally:
             path.unlink()
 

@@ -195,14 +195,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-COMPILED_LOOPS = (
-    "tests/test_docs.py",  # imports every module, after which readers take the loops
-    "tests/graphs/test_problem_log.py", "tests/graphs/traces/test_grouping.py", "tests/graphs/reading/native/",
-    "tests/graphs/reading/hostile/", "tests/graphs/reading/test_chunks.py",
-)  # fmt: skip
-"""Tests that run Numba's loops: together in the default run, where compiling them twice would cost ten seconds."""
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadgroup`, keep the tests of a file in one process, where they share what they compiled.
@@ -221,8 +213,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
-            if default_run and file.startswith(COMPILED_LOOPS):
-                return "compiled loops"
             laws = file.endswith("laws/test_laws.py")
             by_method = re.match(r"test_(?:method|settings)_\w+\[([^-\]]*)", test) if laws else None
             return f"{file}::{by_method[1]}" if by_method else file

@@ -18,8 +18,7 @@ import numpy as np
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.formats.native import of_source
-from graphs.formats.native.batches import read_compiled, read_records
-from graphs.formats.native.compiled.threads import compiles
+from graphs.formats.native.batches import read_records
 from graphs.formats.native.slim import SlimDecoder
 from graphs.logs.chosen_channel import channels_of, missing_channel
 from graphs.logs.chunk_index import ChunkIndex, Glimpse, divide, glance, hash_of, merge
@@ -59,13 +58,11 @@ class Chunks:
         reward: str,
         before: ProblemLog,
         ignored: list[str],
-        compiled: bool,
         group_by: tuple[str, ...] = GROUP_KEYS,
         paths: tuple[str | Path, ...] = (),
     ) -> None:
         self._group_by, self._paths = group_by, paths
         self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
-        self._read_records = read_compiled if compiled else read_records
         self.sources = join.sources()
         self._before, self.problems, self.ignored = before, ProblemLog(before), ignored
 
@@ -181,7 +178,7 @@ class Chunks:
         for number in np.unique(self._index.source[rows]).tolist():
             source = self._sources[number]
             chosen = chosen_pieces(source, self._index, rows[self._index.source[rows] == number])
-            yield from self._read_records(of_source(source, chosen), decoder)
+            yield from read_records(of_source(source, chosen), decoder)
             source.release()
 
 
@@ -194,7 +191,6 @@ def read_chunks(
     groups: str | Path | Mapping[str, str] | None = None,
     group_by: str | Iterable[str] = GROUP_KEYS,
     limits: Limits = DEFAULT,
-    compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
     map_files: Callable[[Callable[[Sequence[Source]], Glimpse], Sequence[Source]], Iterable[Glimpse]] | None = None,
 ) -> Chunks:
@@ -216,8 +212,6 @@ def read_chunks(
       group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
         where the log states model and system; ("task",) compares all traces of a task.
       limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
-      compiled: whether logs are read by compiled loops, which need the extra `fast`. By default they are used if they
-        are installed and worth loading. The batches do not depend on it.
       progress: wraps the iteration over files, as a progress bar does.
       map_files: how the first pass goes over the files: `map_files(look, files)` calls `look` with lists of files that
         make up `files` in their order, and gives what it returns. By default one call takes all; `credit.ray` spreads
@@ -259,7 +253,6 @@ def read_chunks(
         example = members[foreign[0]][0].name
         raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
     sources = [_anywhere(source) for source in members["native"]]
-    by_loops = compiles(sources, compiled)
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     look = functools.partial(glance, groups_outside=join.groups)
     with collector_paused():
@@ -276,7 +269,6 @@ def read_chunks(
         reward,
         before,
         [*ignored, *results],
-        by_loops,
         check_group_by(group_by),
         paths,
     )

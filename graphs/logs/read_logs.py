@@ -47,7 +47,6 @@ def read(
     group_by: str | Iterable[str] = GROUP_KEYS,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
-    compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
     watch: Callable[[Iterable[Item]], Iterable[Item]] = iter,
 ) -> Traces:
@@ -70,9 +69,6 @@ def read(
         where the log states model and system; ("task",) compares all traces of a task.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
-      compiled: whether compiled loops read native logs, at twice the speed or more. They need the extra `fast` and give
-        the same result. By default they are used if they are installed and either loaded already or the logs are large
-        (`compiled.COMPILING_PAYS`), since loading takes a second, and compiling once on a machine ten.
       progress: wraps the iteration over files, as a progress bar does.
       watch: wraps the iteration over what readers yield, each with its file and offset: records, parts and problems.
 
@@ -81,7 +77,7 @@ def read(
 
     Raises:
       NothingReadError: not one trace is usable.
-      CreditError: an unknown `format`, `compiled` without Numba, or an argument of a wrong type.
+      CreditError: an unknown `format`, or an argument of a wrong type.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -96,7 +92,7 @@ def read(
     """
     return read_and_count(
         *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by, to=to,
-        limits=limits, compiled=compiled, progress=progress, watch=watch,
+        limits=limits, progress=progress, watch=watch,
     )[0]  # fmt: skip
 
 
@@ -112,7 +108,6 @@ def read_and_count(
     progress: Callable[[Iterable[Source]], Iterable[Source]],
     watch: Callable[[Iterable[Item]], Iterable[Item]],
     to: Sizes | None = None,
-    compiled: bool | None = None,
 ) -> tuple[Traces, RewardSources]:
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
     from graphs.padding import Sizes
@@ -134,7 +129,6 @@ def read_and_count(
         format=format,
         columns=columns,
         limits=limits,
-        compiled=compiled,
         progress=progress,
         tables=(rewards, groups),
     )
@@ -153,7 +147,6 @@ def read_records(
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT,
-    compiled: bool | None = None,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
     tables: Iterable[object] = (),
 ) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
@@ -188,9 +181,7 @@ def read_records(
                 yield from told.values()
                 members = [source for source in members if source.name not in told]
             if members:
-                items_of_format = undamaged(
-                    _read_format(name, members, columns, compiled), members, FORMATS[name].holds
-                )
+                items_of_format = undamaged(_read_format(name, members, columns), members, FORMATS[name].holds)
                 if outcomes is not None:
                     items_of_format = outcomes.noted(items_of_format)
                 silent = True
@@ -206,7 +197,7 @@ def read_records(
 
 
 def _read_format(
-    name: str, members: Sequence[Source], columns: Mapping[str, str] | None, compiled: bool | None
+    name: str, members: Sequence[Source], columns: Mapping[str, str] | None
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The records of all sources of a format."""
     items: Iterator[TraceRecord | Part | Problem]
@@ -214,12 +205,5 @@ def _read_format(
     if name == "table":
         items = module.read(members, columns=columns)
         return items
-    if name == "native":
-        from graphs.formats.native.compiled import threads as loops
-
-        if loops.compiles(members, compiled):
-            threads = loops.threads_for(members)
-            items = loops.read_threads(members, threads) if threads > 1 else module.read(members, compiled=True)
-            return items
     items = module.read(members)
     return items

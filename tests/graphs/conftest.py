@@ -1,4 +1,4 @@
-"""Random small traces for the tests of structure, and the two ways in which native logs are read."""
+"""Random small traces for the tests of structure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from graphs.event_graph import EdgeType, EventType
-from graphs.formats.native.compiled import threads as compiled
-from graphs.logs import chunks
 from graphs.traces.record import Agent, TraceRecord
 
 
@@ -50,11 +48,3 @@ def random_records() -> Callable[..., list[TraceRecord]]:
 def _random_records(seed: int, traces: int = 6) -> list[TraceRecord]:
     rng = np.random.default_rng(seed)
     return [random_record(rng, f"t{i}", events=1 if i == 2 else None) for i in range(traces)]
-
-
-@pytest.fixture(params=["structs", "compiled"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How native logs are read where a test does not say: what it finds must not depend on it."""
-    for module in (compiled, chunks):
-        monkeypatch.setattr(module, "compiles", lambda sources, asked: request.param == "compiled")
-    return str(request.param)

@@ -37,16 +37,15 @@ def test_problems_beyond_the_limit_are_counted() -> None:
     assert again.total == 2 * log.total and len(again) <= 2 * len(log)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_small_file_of_many_faults(tmp_path: Path, compiled: bool) -> None:
+def test_a_small_file_of_many_faults(tmp_path: Path) -> None:
     lines = [json.dumps(TRACE), *["{}"] * 30_000, '{"trace_id": 1}', "{", json.dumps(TRACE | {"trace_id": "b"})]
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    traces = read(tmp_path, compiled=compiled)
+    traces = read(tmp_path)
     assert traces.sizes.traces == 2
     kinds = survey(traces).problem_kinds
     assert sum(kinds.values()) == 30_002 and kinds["missing-field"] == 30_000 + (kinds.get("bad-type", 0) == 0)
     assert len(traces.problems) < MOST_LISTED + 10
-    chunks = read_chunks(tmp_path, events=10, compiled=compiled)
+    chunks = read_chunks(tmp_path, events=10)
     assert sum(one.sizes.traces for one in chunks) == 2
     assert chunks.problems.total == 30_002 and len(chunks.problems) < MOST_LISTED + 10
 
@@ -83,15 +82,12 @@ def test_a_million_ragged_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compiled", [False, True])
-def test_a_million_empty_objects(tmp_path: Path, compiled: bool) -> None:
-    if compiled:
-        pytest.importorskip("numba")
+def test_a_million_empty_objects(tmp_path: Path) -> None:
 
     def prepare(lines: int) -> Callable[[], object]:
         path = tmp_path / f"{lines}.jsonl.gz"
         path.write_bytes(gzip.compress(json.dumps(TRACE).encode() + b"\n" + b"{}\n" * lines))
-        return lambda: bounded(read(path, compiled=compiled))
+        return lambda: bounded(read(path))
 
     def bounded(traces: Traces) -> None:
         assert len(traces.problems) == MOST_LISTED + 1

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from graphs.errors import Problem
-from graphs.formats.native.batches import Record, read_compiled, read_records
+from graphs.formats.native.batches import Record, read_records
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import Trace
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
@@ -66,12 +66,9 @@ def _has_our_events(seen: Opening) -> bool:
     )
 
 
-def read(sources: Sequence[Source], compiled: bool = False) -> Iterator[Part | TraceRecord | Problem]:
-    """The traces of all sources; a trace that cannot be decoded is a `Problem` and harms no other.
-
-    `compiled` says whether by compiled loops (`graphs.formats.native.compiled.threads`); what is read is the same.
-    """
-    yield from (read_compiled if compiled else read_records)(_records(sources), SlimDecoder())
+def read(sources: Sequence[Source]) -> Iterator[Part | TraceRecord | Problem]:
+    """The traces of all sources; a trace that cannot be decoded is a `Problem` and harms no other."""
+    yield from read_records(_records(sources), SlimDecoder())
 
 
 def _records(sources: Sequence[Source]) -> Iterator[Record | Problem]:

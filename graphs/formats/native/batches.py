@@ -8,7 +8,6 @@ order goes through a `TraceRecord` alone (`graphs.formats.native.records`), whic
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import itertools
 import json
@@ -20,10 +19,10 @@ import numpy as np
 from graphs.errors import Problem, TraceError
 from graphs.formats.native.columns import Decoded, columns
 from graphs.formats.native.records import from_wire
-from graphs.formats.native.repeated import may_repeat, repeated_in_heading, repeated_key
+from graphs.formats.native.repeated import may_repeat, repeated_key
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.structs import edges_of, events_of
-from graphs.formats.native.wire import DECODER, EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
+from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
 from graphs.problem_log import MOST_LISTED
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
@@ -32,7 +31,7 @@ from graphs.text import excerpt
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["BATCH_BYTES", "Faults", "Record", "read_compiled", "read_records"]
+__all__ = ["BATCH_BYTES", "Faults", "Record", "read_records"]
 
 BATCH_BYTES = 2 << 20
 """Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
@@ -74,70 +73,6 @@ class Record(NamedTuple):
     line: int
     offset: int
     data: bytes
-
-
-_NOTHING = Trace("-", "-", [])
-_SHORTEST = len('{"trace_id":"t","task_id":"q","events":[{"id":"e","type":"stop","agent":"a"}]}')
-
-
-def read_compiled(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
-    """The same as `read_records`, by compiled loops where they take a trace."""
-    batch: list[Record] = []
-    size = 0
-    faults = Faults()
-    for record in items:
-        if isinstance(record, Problem) or _too_large(record) is not None:
-            yield from _scanned(batch, decoder, faults)
-            yield from _structs([record], decoder, faults)
-            batch, size = [], 0
-            continue
-        if size + len(record.data) > BATCH_BYTES or len(batch) == BATCH_RECORDS:
-            yield from _scanned(batch, decoder, faults)
-            batch, size = [], 0
-        batch.append(record)
-        size += len(record.data)
-    yield from _scanned(batch, decoder, faults)
-    yield from faults.counted()
-
-
-def _scanned(batch: list[Record], decoder: SlimDecoder, faults: Faults) -> Iterator[Part | TraceRecord | Problem]:
-    """A batch of records as parts; those that are not plain by `_structs`, between them."""
-    if not batch:
-        return
-    if 2 * sum(len(record.data) < _SHORTEST for record in batch) > len(batch):  # few traces, if any
-        yield from _structs(batch, decoder, faults)
-        return
-    from graphs.formats.native.compiled.scan import MOST_TEXT, NEVER_DEEPER, scan_traces  # loads a compiler
-
-    limits = batch[0].source.limits
-    texts = [record.data for record in batch]
-    fits = limits.depth >= NEVER_DEEPER and sum(map(len, texts)) <= MOST_TEXT
-    scanned = scan_traces(texts) if fits else None
-    if scanned is None:
-        yield from _structs(batch, decoder, faults)
-        return
-    decoded = [
-        Decoded(_heading(record, header) if count else _NOTHING, record.source.name, record.line, record.offset)
-        for record, header, count in zip(batch, scanned.headers, scanned.events.counts.tolist(), strict=True)
-    ]
-    part, plain = columns(decoded, scanned.events, scanned.edges, limits)
-    plain &= np.array([of.trace is not _NOTHING for of in decoded])
-    for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
-        rows = list(run)
-        if is_plain:
-            yield part.slice(rows[0], rows[-1] + 1)
-        else:
-            yield from _structs(batch[rows[0] : rows[-1] + 1], decoder, faults)
-
-
-def _heading(record: Record, header: bytes) -> Trace:
-    """A header decoded; `_NOTHING` where it nests too deep, cannot be decoded or repeats a key."""
-    if record.source.limits.refuse_depth(header, record.source.name, record.line) is None:
-        with contextlib.suppress(*JSON_ERRORS):  # `read_records` names what is wrong
-            trace = DECODER.decode(header)
-            if not repeated_in_heading(trace, header):
-                return trace
-    return _NOTHING
 
 
 def read_records(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:

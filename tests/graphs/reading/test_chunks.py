@@ -22,7 +22,6 @@ from graphs.logs.chunks import read_chunks
 from graphs.traces.batch import Traces
 
 ROOT = Path(__file__).resolve().parents[3]
-pytestmark = pytest.mark.usefixtures("way")
 
 
 def trace(name: str, task: str, events: int = 3, **more: Any) -> dict[str, Any]:

@@ -50,9 +50,8 @@ def same_groups(one: Traces, other: Traces) -> None:
     np.testing.assert_array_equal(one.graph.group_ids, other.graph.group_ids)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_runs_of_several_models_are_not_compared(tmp_path: Path, compiled: bool) -> None:
-    traces = read(write(tmp_path, RUNS), compiled=compiled)
+def test_runs_of_several_models_are_not_compared(tmp_path: Path) -> None:
+    traces = read(write(tmp_path, RUNS))
     assert traces.traces["group"].to_pylist() == NAMES
     assert traces.traces["task"].to_pylist() == [task for task, _, _ in RUNS]
     assert traces.traces["model"].to_pylist() == [model for _, model, _ in RUNS]

@@ -86,7 +86,6 @@ LINES: dict[str, tuple[str | None, bytes]] = {
 }
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("name", LINES)
 def test_a_hostile_line_reads_or_is_named_and_harms_no_neighbour(name: str, tmp_path: Path) -> None:
     kind, line = LINES[name]
@@ -101,7 +100,6 @@ def test_a_hostile_line_reads_or_is_named_and_harms_no_neighbour(name: str, tmp_
     assert not np.any(np.isinf(traces.graph.time))
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("name", ["ids that differ only in case", "ids that differ only in normalisation"])
 def test_ids_are_compared_byte_by_byte(name: str, tmp_path: Path) -> None:
     file = tmp_path / "x.json"

@@ -34,13 +34,10 @@ from graphs.formats import native
 def peak():  # not getrusage, whose peak survives exec: a small child of a large parent would seem to need nothing
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
 
-limits, compiled = Limits(**json.loads(sys.argv[2])), sys.argv[3] == "compiled"
-if compiled:  # the loops are loaded first, and the peak of that forgotten
-    read(sys.argv[4], compiled=True)
-    open("/proc/self/clear_refs", "w").write("5")
+limits = Limits(**json.loads(sys.argv[2]))
 before = peak()
 try:
-    traces = read(sys.argv[1], limits=limits, compiled=compiled)
+    traces = read(sys.argv[1], limits=limits)
     names, problems = traces.traces["trace"].to_pylist(), traces.problems
 except NothingReadError as error:
     names, problems = [], error.problems
@@ -48,14 +45,12 @@ print(json.dumps([names, [p.kind for p in problems], peak() - before]))
 """
 
 
-def measured(path: Path, way: str, **limits: int) -> tuple[list[str], list[str], int]:
+def measured(path: Path, **limits: int) -> tuple[list[str], list[str], int]:
     """Traces, kinds of problems, and growth of the peak memory in bytes, in a process of its own."""
     if not Path("/proc/self/status").exists():
         pytest.skip("peak memory of a process is read from /proc")
-    small = path.with_name("small.json")
-    small.write_bytes(text())
     done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(path), json.dumps(limits), way, str(small)],
+        [sys.executable, "-c", MEASURE, str(path), json.dumps(limits)],
         capture_output=True,
         text=True,
         check=True,
@@ -80,7 +75,7 @@ def test_a_bomb_fills_no_memory(suffix: str, tmp_path: Path) -> None:
             stream.write(text() + b"\n")
             for _ in range(1024 if suffix == "zst" else 128):
                 stream.write(b" " * MIB)
-    names, kinds, grown = measured(file, "structs", file_bytes=64 * MIB)
+    names, kinds, grown = measured(file, file_bytes=64 * MIB)
     assert (names, kinds) == ([], ["too-large"])
     assert grown < (2 * 64 + 32) * MIB
 
@@ -91,13 +86,13 @@ def test_a_file_that_is_too_long_is_not_loaded(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(text() + b"\n")
     os.truncate(file, 8 << 30)
-    names, kinds, grown = measured(file, "structs", file_bytes=64 * MIB)
+    names, kinds, grown = measured(file, file_bytes=64 * MIB)
     assert (names, kinds) == ([], ["too-large"])
     assert grown < 2 * 64 * MIB
 
 
 @pytest.mark.slow
-def test_a_string_of_300_megabytes(tmp_path: Path, way: str) -> None:
+def test_a_string_of_300_megabytes(tmp_path: Path) -> None:
     """In one line, refused by the limits as they stand: at most twice the file, and 32 MiB."""
     file = tmp_path / "x.jsonl"
     with file.open("wb") as stream:
@@ -105,36 +100,36 @@ def test_a_string_of_300_megabytes(tmp_path: Path, way: str) -> None:
         for _ in range(300):
             stream.write(b"x" * MIB)
         stream.write(b'"}\n' + text("behind"))
-    names, kinds, grown = measured(file, way)
+    names, kinds, grown = measured(file)
     assert (names, kinds) == (["before", "behind"], ["too-large"])
     assert grown < (2 * 300 + 32) * MIB
 
 
 @pytest.mark.slow
-def test_a_string_beyond_its_limit_costs_three_times_the_file(tmp_path: Path, way: str) -> None:
+def test_a_string_beyond_its_limit_costs_three_times_the_file(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b"\n".join([text("before"), noted(b'"' + b"x\\n" * (20 * MIB) + b'"'), text("behind")]))
-    names, kinds, grown = measured(file, way, string_bytes=32 * MIB)
+    names, kinds, grown = measured(file, string_bytes=32 * MIB)
     assert (names, kinds) == (["before", "behind"], ["too-large"])
     assert grown < 3 * 60 * MIB + 32 * MIB
 
 
 @pytest.mark.sampled
-def test_a_million_brackets_cost_little(tmp_path: Path, way: str) -> None:
+def test_a_million_brackets_cost_little(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b"\n".join([text("before"), noted(b"[" * 10**6 + b"]" * 10**6), text("behind")]))
-    names, kinds, grown = measured(file, way)
+    names, kinds, grown = measured(file)
     assert (names, kinds) == (["before", "behind"], ["too-deep"])
     assert grown < 64 * MIB
 
 
 @pytest.mark.slow
-def test_a_million_edges_between_two_events(tmp_path: Path, way: str) -> None:
+def test_a_million_edges_between_two_events(tmp_path: Path) -> None:
     """They are read: nothing forbids them. At most twelve times the file's 50 MB."""
     file = tmp_path / "x.jsonl"
     edge = b'{"src": "e0", "dst": "e1", "type": "causal"}'
     file.write_bytes(text(edges=[]).replace(b'"edges": []', b'"edges": [' + b",".join([edge] * 10**6) + b"]"))
-    names, kinds, grown = measured(file, way)
+    names, kinds, grown = measured(file)
     assert (names, kinds) == (["bad"], [])
     assert grown < 12 * file.stat().st_size
 

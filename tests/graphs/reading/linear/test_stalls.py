@@ -188,7 +188,7 @@ def test_names_of_numbers_that_differ_in_every_trace_take_linear_memory(tmp_path
     for traces in (250, 1000):
         path = log(traces)
         tracemalloc.start()
-        batch = read(path, compiled=False)
+        batch = read(path)
         write_cache(batch, tmp_path / "cache.parquet")
         again = read_cache(tmp_path / "cache.parquet")
         native.write(batch, tmp_path / "again.jsonl")

@@ -15,8 +15,6 @@ from graphs.traces.batch import Traces
 
 from .native_faults import FAULTS, Document, trace
 
-pytestmark = pytest.mark.usefixtures("way")
-
 
 def hundred(skip: int | None = None) -> list[str]:
     """A hundred different traces as lines, without number `skip`."""

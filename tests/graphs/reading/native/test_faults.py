@@ -11,8 +11,6 @@ from graphs.logs import read
 
 from .native_faults import FAULTS, changed, only_problem, trace
 
-pytestmark = pytest.mark.usefixtures("way")
-
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_has_a_name_and_a_place_and_harms_no_neighbour(name: str, tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from graphs.logs import FORMATS, detect, read
 
 from .logs import extended_trace, survey_trace
 
-pytestmark = pytest.mark.usefixtures("way")
-
 
 @pytest.mark.parametrize("layout", ["line", "pretty", "list", "pretty list", "event a line"])
 def test_every_layout_gives_the_same_batch_and_points_at_its_traces(layout: str, tmp_path: Path) -> None:

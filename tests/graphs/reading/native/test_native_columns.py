@@ -111,7 +111,6 @@ FAULTS: dict[str, Fault] = {
     "a type that is none": lambda row, rng: _event(row, rng).update(type="dance"),
 }
 LIMITS = Limits(events=30, edges=40)
-pytestmark = pytest.mark.usefixtures("way")
 
 
 def lines(seed: int, traces: int = 24) -> list[bytes]:
@@ -198,7 +197,7 @@ def test_parts_are_cut_where_a_trace_is_refused(tmp_path: Path) -> None:
     assert cut | {"problems": ()} == alone
 
 
-def test_small_files_are_read_together_as_each_alone(tmp_path: Path, way: str) -> None:
+def test_small_files_are_read_together_as_each_alone(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     contents = [json.dumps(random_trace(rng, f"t{i}") | {"agents": []}) for i in range(30)]
     contents[7], contents[8], contents[20] = "{broken", f"\n{contents[8]}\n{contents[7]}\n", f"[{contents[20]}, null]"
@@ -206,9 +205,9 @@ def test_small_files_are_read_together_as_each_alone(tmp_path: Path, way: str) -
     for i, content in enumerate(contents):
         (tmp_path / f"{i:02}.jsonl").write_text(content)
         sources.append(Source(f"file {i}", tmp_path / f"{i:02}.jsonl"))
-    found = list(native.read(sources, way == "compiled"))
+    found = list(native.read(sources))
     assert sum(not isinstance(item, Problem) for item in found) < 10
-    alone = [item for source in sources for item in native.read([source], way == "compiled")]
+    alone = [item for source in sources for item in native.read([source])]
     together = assemble(found)
     assert everything(together) == everything(assemble(alone))
     assert [p.file for p in together.problems] == ["file 7", "file 20"]

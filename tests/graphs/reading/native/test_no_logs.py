@@ -14,8 +14,6 @@ from graphs.logs import read
 
 from .native_faults import only_problem, trace
 
-pytestmark = pytest.mark.usefixtures("way")
-
 
 @pytest.mark.parametrize(
     ("content", "kind"),

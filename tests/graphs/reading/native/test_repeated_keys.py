@@ -47,27 +47,19 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["structs", "loops"])
 @pytest.mark.parametrize("events", [2, 400])
 @pytest.mark.parametrize("written", CASES)
-def test_a_repeated_key_refuses_the_trace_and_no_other(
-    tmp_path: Path, written: str, events: int, compiled: bool
-) -> None:
-    if compiled:
-        pytest.importorskip("numba")
+def test_a_repeated_key_refuses_the_trace_and_no_other(tmp_path: Path, written: str, events: int) -> None:
     twice, field = CASES[written]
     broken = line("bad", events).replace(written, twice, 1)
     assert json.loads(broken)["trace_id"] == "bad"
     (tmp_path / "x.jsonl").write_text("\n".join([line("a"), broken, line("b")]))
-    traces = read(tmp_path, compiled=compiled)
+    traces = read(tmp_path)
     assert traces.traces["trace"].to_pylist() == ["a", "b"]
     assert [(p.kind, p.line, p.trace, p.field) for p in traces.problems] == [("repeated-key", 2, "bad", field)]
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["structs", "loops"])
-def test_names_that_only_look_repeated_are_read(tmp_path: Path, compiled: bool) -> None:
-    if compiled:
-        pytest.importorskip("numba")
+def test_names_that_only_look_repeated_are_read(tmp_path: Path) -> None:
     text = 'the "event_reward": 3, "rewards": {"team": 9}'
     with_text = '"events": [' + json.dumps(EVENT | {"content_ref": text}) + "]"
     agents = [{"id": "a", "name": "x"}, {"id": "b", "name": "x"}]
@@ -80,7 +72,7 @@ def test_names_that_only_look_repeated_are_read(tmp_path: Path, compiled: bool) 
         line("f").replace('"id": "e0"', '"id" : "e0", "content_ref": "sha256:1\\": 7"'),
     ]
     (tmp_path / "x.jsonl").write_text("\n".join(lines))
-    traces = read(tmp_path, compiled=compiled)
+    traces = read(tmp_path)
     assert traces.problems == () and np.asarray(traces.reward)[:6].tolist() == [1] * 6
 
 

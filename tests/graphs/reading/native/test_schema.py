@@ -19,8 +19,6 @@ from graphs.traces.schema import EVENT_EVIDENCE, json_schema
 
 from .logs import EXTENDED, agents_by_id, assert_round_trip, extended_trace, owner_of, read_one
 
-pytestmark = pytest.mark.usefixtures("way")
-
 
 def test_the_extension_reads(tmp_path: Path) -> None:
     document = extended_trace()

@@ -15,8 +15,6 @@ from graphs.padding import unpad
 
 from .logs import EXTENDED, SURVEY, Document, agents_by_id, owner_of, read_one, survey_trace
 
-pytestmark = pytest.mark.usefixtures("way")
-
 
 def test_the_survey_form_reads(tmp_path: Path) -> None:
     document = survey_trace()
