@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -62,12 +63,12 @@ class OutcomeFiles:
         own = self._outcomes(step)
         if own is None:
             return None
-        sources, _ = without_tables(find_sources(self._entries(), self._limits)[0], self._tables, ())
+        sources, _ = without_tables(find_sources(self._entries(), self._limits)[0], self._tables)
         for source in sources:
             state = _state(source)
             if source.name == own.name or state in self._no_logs:
                 continue
-            problems = sort_sources([own, source], None, ())[1]
+            problems = sort_sources([dataclasses.replace(own, is_named=False), source])[1]
             found = next((p for p in problems if p.kind == "outcomes-among-logs" and p.file == own.name), None)
             if found is not None:
                 return found

@@ -4,7 +4,8 @@ A reader gets all sources of its format at once, because some formats store a tr
 that cannot be read becomes a `Problem`; the other traces are read. `graphs.formats` says what a format has.
 """
 
-from graphs.logs.detection import FORMATS, detect, reader_of, sort_sources
-from graphs.logs.read_logs import read, read_records
+from graphs.logs.detection import FORMATS, detect, reader_of
+from graphs.logs.found_logs import Corpus, open_logs
+from graphs.logs.read_logs import read
 
-__all__ = ["FORMATS", "detect", "read", "read_records", "reader_of", "sort_sources"]
+__all__ = ["FORMATS", "Corpus", "detect", "open_logs", "read", "reader_of"]

@@ -24,10 +24,8 @@ from graphs.logs.chosen_channel import channels_of, missing_channel
 from graphs.logs.chunk_index import ChunkIndex, Glimpse, divide, glance, hash_of, merge
 from graphs.logs.chunk_pieces import chosen_pieces
 from graphs.logs.collector_pause import collector_paused
-from graphs.logs.detection import sort_sources
+from graphs.logs.found_logs import open_logs
 from graphs.problem_log import ProblemLog
-from graphs.reading.addresses import is_remote, local_path
-from graphs.reading.find import find_sources, without_tables
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.traces.assembling import assemble
@@ -240,25 +238,21 @@ def read_chunks(
     """
     if isinstance(events, bool) or not isinstance(events, int) or events < 1:
         raise CreditError(f"events is {events!r}; expected an integer, 1 or more")
-    sources, ignored, problems = find_sources(paths, limits)
-    sources, passed = without_tables(sources, (rewards, groups), paths)
-    ignored += passed
-    if any(source.path is None for source in sources):
+    if "-" in map(str, paths):
         raise CreditError("standard input can be read once; expected files or folders")
-    members, refused, results = sort_sources(
-        progress(sources), None, {str(path if is_remote(path) else local_path(path)) for path in paths}
-    )
-    foreign = [name for name, sources_of in members.items() if sources_of and name != "native"]
-    if foreign:
-        example = members[foreign[0]][0].name
-        raise CreditError(f"{example!r} is of format {foreign[0]}; expected native logs: `credit convert` writes them")
-    sources = [_anywhere(source) for source in members["native"]]
+    corpus = open_logs(*paths, limits=limits, tables=(rewards, groups), progress=progress)
+    for name, sources in corpus.members.items():
+        if sources and name != "native":
+            raise CreditError(
+                f"{sources[0].name!r} is of format {name}; expected native logs: `credit convert` writes them"
+            )
+    sources = [_anywhere(source) for source in corpus.members["native"]]
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     look = functools.partial(glance, groups_outside=join.groups)
     with collector_paused():
         seen = look(sources) if map_files is None else merge(map_files(look, sources))
     index = seen.index
-    before = ProblemLog([*problems, *refused, *join.problems, *seen.problems])
+    before = ProblemLog([*corpus.problems, *join.problems, *seen.problems])
     if not len(index.source):
         raise NothingReadError("no trace could be read", tuple(before))
     return Chunks(
@@ -268,7 +262,7 @@ def read_chunks(
         join,
         reward,
         before,
-        [*ignored, *results],
+        corpus.ignored,
         check_group_by(group_by),
         paths,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -39,16 +39,16 @@ def detect(head: bytes) -> str | None:
 
 
 def sort_sources(
-    sources: Iterable[Source], format: str | None, named: Collection[str]
+    sources: Iterable[Source], format: str | None = None
 ) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
     """Sources by format, the problems of other sources, and the names of tables that this library wrote.
 
-    A table that this library wrote is not a log, unless it is among the `named` files.
+    A table that this library wrote is not a log, unless it was named.
     """
     members: dict[str, list[Source]] = {name: [] for name in FORMATS}
     problems: list[Problem] = []
     results: list[str] = []
-    verdicts = [(source, _verdict(source, format, named)) for source in sources]
+    verdicts = [(source, _verdict(source, format)) for source in sources]
     sessions = [source for source, verdict in verdicts if verdict == "claude-code"]
     if sessions:  # which are read with the files of their sub-agents, whatever these look like
         others = [source for source, verdict in verdicts if verdict != "claude-code"]
@@ -57,7 +57,7 @@ def sort_sources(
     if format is None and len(verdicts) > 1 and any(verdict == "table" for _, verdict in verdicts):
         from graphs.logs.outcome_tables import without_outcomes
 
-        verdicts = without_outcomes(verdicts, named)
+        verdicts = without_outcomes(verdicts)
     for source, verdict in verdicts:
         if verdict is None:
             results.append(source.name)
@@ -73,7 +73,7 @@ def sort_sources(
     return members, problems, results
 
 
-def _verdict(source: Source, format: str | None, named: Collection[str]) -> str | Problem | None:
+def _verdict(source: Source, format: str | None) -> str | Problem | None:
     """The format of a source, or why it has none; None for a table that this library wrote."""
     from graphs.traces.cache import is_cache
 
@@ -81,7 +81,7 @@ def _verdict(source: Source, format: str | None, named: Collection[str]) -> str 
         head = source.head(HEAD)
     except OSError as error:
         return unreadable(source, error)
-    if source.path is not None and source.name not in named and is_result(source, head):
+    if source.path is not None and not source.is_named and is_result(source, head):
         return None
     if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
         expected = "a cache alone, or logs without caches among them"

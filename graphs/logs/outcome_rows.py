@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.table_columns import find_columns
@@ -24,16 +24,15 @@ class OutcomeRows:
     trace, and one at least is a trace of a log of another format. The other logs are read first.
 
     Args:
-      members_of: sources by format.
-      named: names of files that the user gave, whose tables are logs.
+      members_of: sources by format; a table that was named is a log.
     """
 
-    def __init__(self, members_of: Mapping[str, Sequence[Source]], named: Collection[str]) -> None:
+    def __init__(self, members_of: Mapping[str, Sequence[Source]]) -> None:
         has_logs = any(members for name, members in members_of.items() if name != "table")
         self._tables = {
             source.name
-            for source in (members_of["table"] if has_logs else ())
-            if source.path is not None and source.name not in named and may_state_outcomes(source)
+            for source in (members_of.get("table", ()) if has_logs else ())
+            if source.path is not None and not source.is_named and may_state_outcomes(source)
         }
         self._traces: set[str] = set()
 

@@ -23,13 +23,11 @@ _WORK = frozenset(name for ours, names in KNOWN.items() if ours not in _SAYS_NOT
 """Columns that say who did what, or in which task."""
 
 
-def without_outcomes(
-    verdicts: Sequence[tuple[Source, Verdict]], named: Collection[str]
-) -> list[tuple[Source, Verdict]]:
+def without_outcomes(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple[Source, Verdict]]:
     """Sources with the formats they have, and a problem in the place of that of a table of outcomes beside logs.
 
     Files of another format are logs, and so are tables that say more. Where all tables state outcomes alone, they are
-    the log. So is a table that is among the `named` files.
+    the log. So is a table that was named.
     """
     columns = {id(source): _columns(source) for source, verdict in verdicts if verdict == "table"}
     is_other = any(isinstance(verdict, str) and verdict != "table" for _, verdict in verdicts)
@@ -37,7 +35,7 @@ def without_outcomes(
         return list(verdicts)
     judged: list[tuple[Source, Verdict]] = []
     for source, verdict in verdicts:
-        may_be = verdict == "table" and source.path is not None and source.name not in named
+        may_be = verdict == "table" and source.path is not None and not source.is_named
         problem = _problem(source, columns[id(source)]) if may_be else None
         judged.append((source, problem or verdict))
     return judged

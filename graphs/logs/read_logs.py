@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, NothingReadError, Problem, expect
+from graphs.errors import CreditError, expect
 from graphs.logs.chosen_channel import DEFAULT_CHANNEL, judge_channel
 from graphs.logs.collector_pause import collector_paused
-from graphs.logs.detection import FORMATS, reader_of, sort_sources
-from graphs.logs.outcome_rows import OutcomeRows
-from graphs.reading.addresses import is_remote, local_path
-from graphs.reading.damage import undamaged
-from graphs.reading.find import check_paths, find_sources, without_tables
+from graphs.logs.found_logs import Item, open_logs
+from graphs.reading.find import check_paths
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
-from graphs.text import counted, excerpt, one_of
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.part import Part
-from graphs.traces.record import TraceRecord
 
 if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do without
     from graphs.padding import Sizes
     from graphs.traces.batch import Traces
 
-__all__ = ["read", "read_and_count", "read_records"]
-
-
-Item = TraceRecord | Part | Problem
-"""What a reader yields."""
+__all__ = ["read", "read_and_count"]
 
 
 @checked_kinds("rewards", "groups")
@@ -124,86 +114,23 @@ def read_and_count(
             raise CreditError(f"{str(paths[0])!r} is a cache of read logs; {given}")
         cached = read_cache(paths[0], reward=reward, to=to, limits=limits)
         return judge_channel(cached, reward, paths), RewardSources({}, "")
-    items, ignored = read_records(
+    corpus = open_logs(
         *paths,
-        format=format,
-        columns=columns,
+        format=format or ("table" if columns else None),
         limits=limits,
-        progress=progress,
         tables=(rewards, groups),
+        progress=progress,
     )
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     with collector_paused():
         traces = assemble(
-            join.apply(watch(items)), reward=reward, group_by=group_by, to=to, ignored=ignored, limits=limits
+            join.apply(watch(corpus.records(columns))),
+            reward=reward,
+            group_by=group_by,
+            to=to,
+            ignored=corpus.ignored,
+            limits=limits,
         )
     sources = join.sources()
     sources.add(traces)
     return judge_channel(traces, reward, paths), sources
-
-
-def read_records(
-    *paths: str | Path,
-    format: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    limits: Limits = DEFAULT,
-    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
-    tables: Iterable[object] = (),
-) -> tuple[Iterator[TraceRecord | Part | Problem], list[str]]:
-    """The records of all logs under `paths`, lazily, and the names of the skipped files.
-
-    Files among `tables`, of rewards and groups, are no logs where a folder holds them.
-    """
-    if format is not None and format not in FORMATS:
-        raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
-    sources, ignored, problems = find_sources(paths, limits)
-    sources, passed = without_tables(sources, tables, paths)
-    ignored += passed
-    if not sources and not problems:
-        place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
-        raise NothingReadError(
-            f"no log among {counted(len(ignored), 'file')} of {place}; logs end in .json, .jsonl, .csv, .parquet, …"
-        )
-
-    is_detected = format is None and not columns
-    named = {str(path if is_remote(path) else local_path(path)) for path in paths}
-
-    def items() -> Iterator[TraceRecord | Part | Problem]:
-        yield from problems
-        reported = frozenset(problems)  # a reader that looks beside its files may meet them again
-        members_of, refused, results = sort_sources(progress(sources), format or ("table" if columns else None), named)
-        ignored.extend(results)
-        yield from refused
-        outcomes = OutcomeRows(members_of, named) if is_detected else None
-        for name, members in members_of.items():
-            if name == "table" and outcomes is not None:  # the last of the formats
-                told = {source.name: problem for source in members if (problem := outcomes.problem(source))}
-                yield from told.values()
-                members = [source for source in members if source.name not in told]
-            if members:
-                items_of_format = undamaged(_read_format(name, members, columns), members, FORMATS[name].holds)
-                if outcomes is not None:
-                    items_of_format = outcomes.noted(items_of_format)
-                silent = True
-                for item in items_of_format:
-                    silent = False
-                    if not (isinstance(item, Problem) and item in reported):
-                        yield item
-                for source in members if silent else ():
-                    expected = f"at least one trace in the format {name!r}"
-                    yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
-
-    return items(), ignored
-
-
-def _read_format(
-    name: str, members: Sequence[Source], columns: Mapping[str, str] | None
-) -> Iterator[TraceRecord | Part | Problem]:
-    """The records of all sources of a format."""
-    items: Iterator[TraceRecord | Part | Problem]
-    module = reader_of(name)
-    if name == "table":
-        items = module.read(members, columns=columns)
-        return items
-    items = module.read(members)
-    return items

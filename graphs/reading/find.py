@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 from graphs.errors import Problem, expect
@@ -37,7 +38,6 @@ def find_sources(
     sources: list[Source] = []
     ignored: list[str] = []
     problems: list[Problem] = []
-    named: set[str] = set()
     paths = list(paths)
     check_paths(paths)
     for given in paths:
@@ -58,9 +58,11 @@ def find_sources(
                 problems.append(Problem("empty-folder", printable(path), 0, "folder", "empty", "at least one log file"))
         else:
             problem = _why_not_a_file(path)
-            (sources.append(Source(printable(path), path, limits)) if problem is None else problems.append(problem))
-            named.add(printable(path))
-    sources, again = _each_once(sources, named)
+            if problem is None:
+                sources.append(Source(printable(path), path, limits, is_named=True))
+            else:
+                problems.append(problem)
+    sources, again = _each_once(sources)
     problems += again
     if len(sources) > limits.files:  # part of the files would be another batch than was asked for
         expected = f"at most {counted(limits.files, 'file')}"
@@ -69,19 +71,16 @@ def find_sources(
     return sources, ignored, problems
 
 
-def without_tables(
-    sources: list[Source], tables: Iterable[object], paths: Iterable[str | Path]
-) -> tuple[list[Source], list[str]]:
+def without_tables(sources: list[Source], tables: Iterable[object]) -> tuple[list[Source], list[str]]:
     """The sources without the tables of rewards and groups that a folder holds, and the names of these.
 
-    Their rows would be traces of their own. A table that is named among the `paths`, too, is a log.
+    Their rows would be traces of their own. A table that is named as a log, too, is one.
     """
     files = [table for table in tables if isinstance(table, str | os.PathLike)]
     if not files:
         return sources, []
-    outright = {str(path) if is_remote(path) else printable(local_path(path)) for path in paths}
     own = {identity(Path(file)) for file in files}
-    passed = [source for source in sources if source.name not in outright and identity(source.path) in own]
+    passed = [source for source in sources if not source.is_named and identity(source.path) in own]
     names = {source.name for source in passed}
     return [source for source in sources if source.name not in names], sorted(names)
 
@@ -137,7 +136,7 @@ def _list(address: str, limits: Limits, sources: list[Source], ignored: list[str
         elif path.size is not None and path.size > limits.file_bytes:
             problems.append(limits.refuse_file(printable(name)))
         else:
-            sources.append(Source(printable(name), path, limits))
+            sources.append(Source(printable(name), path, limits, is_named=outright))
 
 
 def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Source], list[Problem]]:
@@ -163,33 +162,32 @@ def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Sourc
             problem = _why_not_a_file(file) or _leads_outside(file, source.path.parent)
             beside = Source(printable(file), file, source.limits)
             (sources.append(beside) if problem is None else problems.append(problem))
-    sources, again = _each_once(sources, ())
+    sources, again = _each_once(sources)
     return sources, problems + again
 
 
-def _each_once(sources: list[Source], named: Collection[str]) -> tuple[list[Source], list[Problem]]:
+def _each_once(sources: list[Source]) -> tuple[list[Source], list[Problem]]:
     """The sources without further names of one file, which would count its traces twice, and a note for each.
 
-    The name that stands is no link if one is none, and one that a folder led to rather than a `named` one, because
+    The name that stands is no link if one is none, and one that a folder led to rather than one that was given, because
     readers join files by the spelling of their folders; among equals it is the first.
     """
     names: dict[Hashable, list[Source]] = {}
     for source in sources:
         names.setdefault(identity(source.path), []).append(source)
-    kept: set[int] = set()
+    standing: dict[int, Source] = {}  # by the place of its identity in `sources`
     problems = []
     for same in names.values():
         first = same[0]
         if len(same) > 1:
-            first = min(
-                same, key=lambda source: (source.path is not None and _is_link(source.path), source.name in named)
-            )
-        kept.add(id(first))
+            first = min(same, key=lambda source: (source.path is not None and _is_link(source.path), source.is_named))
+        is_named = any(source.is_named and source.name == first.name for source in same)
+        standing[id(first)] = dataclasses.replace(first, is_named=is_named)
         value = f"the file {excerpt(first.name, 200)} again"
         expected = "each file once, so it is read under that name alone"
         further = (source.name for source in same if source is not first)
         problems += [Problem("same-file", name, 0, "path", value, expected) for name in further]
-    return [source for source in sources if id(source) in kept], problems
+    return [standing[id(source)] for source in sources if id(source) in standing], problems
 
 
 def identity(path: Path | None) -> Hashable:

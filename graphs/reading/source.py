@@ -72,14 +72,17 @@ def is_one_record(text: bytes) -> bool:
 class Source:
     """One input: `name` is what errors print, `path` is None for standard input.
 
-    A byte order mark of UTF-8 is dropped, and offsets count from behind it. `lost` holds, by offset, the records that
-    cannot be read or pass the limits. Whatever iterates over records fills it; `graphs.reading.damage` reports them and
-    refuses the traces that they may belong to.
+    A byte order mark of UTF-8 is dropped, and offsets count from behind it.
+
+    `is_named` says that the user gave the name of the file, and not that of a folder. `lost` holds, by offset, the
+    records that cannot be read or pass the limits. Whatever iterates over records fills it; `graphs.reading.damage`
+    reports them and refuses the traces that they may belong to.
     """
 
     name: str
     path: Path | None
     limits: Limits = DEFAULT
+    is_named: bool = False
     lost: dict[int, Lost] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     @functools.cached_property

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from graphs.logs.read_logs import Item
+    from graphs.logs.found_logs import Item
     from graphs.reading.source import Source
 
 __all__ = ["progress_bar", "reading_bar", "steps", "working"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import types
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +130,9 @@ def test_files_beside_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     looked: list[object] = []
     judge = outcome_tables.without_outcomes
 
-    def counted(verdicts: Sequence[Any], named: Collection[str]) -> Any:
+    def counted(verdicts: Sequence[Any]) -> Any:
         looked.append(verdicts)
-        return judge(verdicts, named)
+        return judge(verdicts)
 
     monkeypatch.setattr(outcome_tables, "without_outcomes", counted)
     files = OutcomeFiles(lambda: sorted(tmp_path.iterdir()))

@@ -278,5 +278,5 @@ def test_trajectories_of_trials_are_not_compared_with_each_other(
     files += [write(tmp_path / name / "result.json", HARBOR_RESULT) for name in "ab"]
     compared: list[Any] = []
     monkeypatch.setattr(Source, "__eq__", lambda one, other: compared.append(other) or one is other)
-    members, _, _ = sort_sources([Source(str(path), path) for path in files], None, ())
+    members, _, _ = sort_sources([Source(str(path), path) for path in files])
     assert len(members["harbor"]) == 4 and len(members["atif"]) == 1 and compared == []

@@ -1,0 +1,107 @@
+"""The logs of one reading: which files there are, and of which format each is.
+
+Nothing behind this module sees a path.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphs.errors import CreditError, NothingReadError, Problem
+from graphs.formats import FORMATS
+from graphs.logs.detection import reader_of, sort_sources
+from graphs.logs.outcome_rows import OutcomeRows
+from graphs.reading.damage import undamaged
+from graphs.reading.find import find_sources, without_tables
+from graphs.reading.source import Source
+from graphs.text import counted, excerpt, one_of
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["Corpus", "Item", "open_logs"]
+
+Item = TraceRecord | Part | Problem
+"""What a reader yields."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Logs that were found and not read yet.
+
+    Attributes:
+      members: the files of each format, in the order of `FORMATS`.
+      problems: why other files are not read.
+      ignored: names of files that are no logs.
+      is_detected: whether the content told the formats, and not the user.
+    """
+
+    members: Mapping[str, list[Source]]
+    problems: list[Problem]
+    ignored: list[str]
+    is_detected: bool = True
+
+    @property
+    def sources(self) -> list[Source]:
+        """All files, format by format."""
+        return [source for members in self.members.values() for source in members]
+
+    def records(self, columns: Mapping[str, str] | None = None) -> Iterator[Item]:
+        """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
+
+        Args:
+          columns: for the table reader, the columns by meaning.
+        """
+        yield from self.problems
+        reported = frozenset(self.problems)  # a reader that looks beside its files may meet them again
+        outcomes = OutcomeRows(self.members if self.is_detected else {})
+        for name, members in self.members.items():
+            if name == "table":  # the last of the formats
+                told = {source.name: problem for source in members if (problem := outcomes.problem(source))}
+                yield from told.values()
+                members = [source for source in members if source.name not in told]
+            options: dict[str, Any] = {"columns": columns} if name == "table" else {}
+            items = reader_of(name).read(members, **options) if members else iter(())
+            is_silent = True
+            for item in outcomes.noted(undamaged(items, members, FORMATS[name].holds)):
+                is_silent = False
+                if not (isinstance(item, Problem) and item in reported):
+                    yield item
+            for source in members if is_silent else ():
+                expected = f"at least one trace in the format {name!r}"
+                yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
+
+
+def open_logs(
+    *paths: str | Path,
+    format: str | None = None,
+    limits: Limits = DEFAULT,
+    tables: Iterable[object] = (),
+    progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
+) -> Corpus:
+    """Find the logs under paths and tell their formats.
+
+    Args:
+      *paths: files, folders, "-" for standard input, addresses of object storage.
+      format: the format of all files; by default the content of each tells it.
+      limits: bounds on files, records and traces.
+      tables: the tables of rewards and groups, which are no logs where a folder holds them.
+      progress: wraps the iteration over files.
+
+    Raises:
+      CreditError: an unknown format, or a path that is none.
+      NothingReadError: there is no file that may be a log.
+    """
+    if format is not None and format not in FORMATS:
+        raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
+    sources, ignored, problems = find_sources(paths, limits)
+    sources, of_tables = without_tables(sources, tables)
+    if not sources and not problems:
+        place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
+        count = counted(len(ignored) + len(of_tables), "file")
+        raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
+    members, refused, results = sort_sources(progress(sources), format)
+    return Corpus(members, problems + refused, [*ignored, *of_tables, *results], is_detected=format is None)
