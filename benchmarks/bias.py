@@ -2,9 +2,9 @@
 
     python benchmarks/bias.py [METHOD ...]        (default: all, less than ten minutes of processor time and 5 GB)
 
-Writes benchmarks/results/bias.json, and the table, the figure and the data file of docs/bias.md. With methods, only
-their rows and those of their variants are measured. The others stay as they are. Rows of methods that no longer exist
-are dropped.
+Writes benchmarks/results/bias.json, and the figure and the data file of docs/bias.md, whose table the site makes. With
+methods, only their rows and those of their variants are measured. The others stay as they are. Rows of methods that no
+longer exist are dropped.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import jax
 
 from credit.bench.bias import Row, cells, measure
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family
-from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists, inserted
+from credit.bench.bias_table import FIELDS, as_lists, csv_text, from_lists
 from credit.plot import draw_methods
 
 RESULTS = Path(__file__).parent / "results" / "bias.json"
-PAGE = Path(__file__).parents[1] / "docs" / "bias.md"
+DOCS = Path(__file__).parents[1] / "docs"
 DRAWN = (
     "rloo", "reinforce_batch", "dr_grpo", "grpo", "gae", "gae, wrong values", "coma", "coma, wrong critic", "c3",
     "c3, as released, true critic", "turn_baseline", "mt_grpo", "gigpo", "dr_mas", "dr_mas_rloo", "mgrpo", "magrpo",
@@ -35,10 +35,10 @@ DRAWN = (
 
 def write_data(rows: list[Row]) -> None:
     """The data file and the figure of the page, of registered methods with their defaults."""
-    (PAGE.parent / "data").mkdir(exist_ok=True)
-    (PAGE.parent / "data" / "bias.csv").write_text(csv_text(rows))
+    (DOCS / "data").mkdir(exist_ok=True)
+    (DOCS / "data" / "bias.csv").write_text(csv_text(rows))
     figure = draw_methods([row for row in rows if row.method in DRAWN])
-    figure.savefig(PAGE.parent / "bias.svg", metadata={"Date": None})
+    figure.savefig(DOCS / "bias.svg", metadata={"Date": None})
 
 
 def main(methods: list[str]) -> None:
@@ -62,7 +62,6 @@ def main(methods: list[str]) -> None:
     head = json.dumps({"about": about, "fields": FIELDS, "unscored": UNSCORED}, indent=1, ensure_ascii=False)
     lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in as_lists(rows))
     RESULTS.write_text(head.removesuffix("\n}") + ',\n "rows": [\n' + lines + "\n ]\n}\n")
-    PAGE.write_text(inserted(PAGE.read_text(), rows))
     write_data(rows)
     print(f"{len(rows)} rows, {sum(row.method in wanted for row in rows)} of them measured, in {seconds} s")
 

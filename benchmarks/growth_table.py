@@ -1,4 +1,4 @@
-"""The table of growth on docs/speed.md, from every measurement of `benchmarks/growth.py`.
+"""The table of growth that the site puts into docs/speed.md, from every measurement of `benchmarks/growth.py`.
 
     python benchmarks/growth_table.py
 
@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs" / "speed.md"
-BEGIN, END = "<!-- table growth -->", "<!-- end -->"
 SHAPES = {
     "events": (1_000_000, 1, "events", "1,000,000 events of one trace"),
     "agents": (1_000_000, 10, "agents", "100,000 agents of one trace"),
@@ -89,11 +87,5 @@ def table(found: dict[tuple[str, str], dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def inserted(page: str, text: str) -> str:
-    """A page with the table between its marks."""
-    head, _, rest = page.partition(BEGIN)
-    return f"{head}{BEGIN}\n\n{text}\n\n{rest[rest.index(END) :]}"
-
-
 if __name__ == "__main__":
-    PAGE.write_text(inserted(PAGE.read_text(), table(measured())))
+    print(table(measured()))

@@ -5,7 +5,7 @@
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
 turns, so that other work on the machine slows both; figures are medians. Results go to benchmarks/results/methods.json,
-section by section, and from there to the table of docs/speed.md.
+section by section. The site puts them into docs/speed.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import re
 import statistics
 import sys
 import time
@@ -32,13 +31,10 @@ from graphs import EventGraph, EventType
 from graphs.traces.schema import EVENT_EVIDENCE
 
 RESULTS = Path(__file__).parent / "results" / "methods.json"
-DOCS = Path(__file__).parents[1] / "docs"
 TRACES, LENGTH, AGENTS, GROUP = 512, 4000, 300, 8
 REPEATS = 5
 BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
-SLOW = 60  # segment sums; a method that takes longer says why
-REASONS: dict[str, str] = {}
-"""Why a method takes more than `SLOW` segment sums."""
+SLOW = 60  # segment sums; no method takes longer
 
 
 def graph_of(traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS) -> EventGraph:
@@ -200,36 +196,14 @@ def gae() -> dict[str, Any]:
     }
 
 
-def tables(results: dict[str, Any]) -> dict[str, str]:
-    """Each section as a table for people, in Markdown."""
-    lines = {"speed": ["| method | multiples of a segment sum | seconds | why more than 60 |", "|---|---:|---:|---|"]}
-    for name, row in results["speed"]["methods"].items():
-        if row["multiple"] > SLOW and name not in REASONS:
-            raise SystemExit(
-                f"{name} takes {row['multiple']} segment sums: make it faster, or give a reason in REASONS"
-            )
-        why = REASONS[name] if row["multiple"] > SLOW else ""
-        lines["speed"].append(f"| `{name}` | {row['multiple']} | {row['seconds']} | {why} |")
-    return {name: "\n".join(rows) for name, rows in lines.items()}
-
-
-def inserted(page: str, made: dict[str, str]) -> str:
-    """A page with the tables put between its marks `<!-- table NAME -->` and `<!-- end -->`; it may have others."""
-    return re.sub(
-        rf"(<!-- table ({'|'.join(map(re.escape, made))}) -->).*?(<!-- end -->)",
-        lambda mark: f"{mark[1]}\n\n{made[mark[2]]}\n\n{mark[3]}",
-        page,
-        flags=re.DOTALL,
-    )
-
-
 def record(results: dict[str, Any]) -> None:
-    """Write the results, and the tables of the pages."""
+    """Write the results; a method that is slow without a reason is an error."""
+    for name, row in results["speed"]["methods"].items():
+        if row["multiple"] > SLOW:
+            raise SystemExit(
+                f"{name} takes {row['multiple']} segment sums: make it faster, or say why on docs/speed.md"
+            )
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    made = tables(results)
-    print(made["speed"])
-    page = DOCS / "speed.md"
-    page.write_text(inserted(page.read_text(), made))
 
 
 def main(sections: list[str]) -> None:

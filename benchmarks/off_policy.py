@@ -8,8 +8,7 @@ each. * free: every draw is a text of its own, so that no alternative is drawn t
 * hidden: the target's favourite is drawn with probability 0.0005; how often there is an answer. * heavy: lognormal
 rewards with σ = 1.5, in five worlds.
 
-Results go to benchmarks/results/off_policy.json, section by section, and from there to the tables of
-docs/off-policy.md.
+Results go to benchmarks/results/off_policy.json, section by section. The site puts them into docs/off-policy.md.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from estimators import Alternatives, Evaluation, PolicyValue, policy_value
 from graphs.worlds.siblings import SHIFTS, hidden_favourite_world, overlapping_world, shifted_world, unanswerable_world
 
 RESULTS = Path(__file__).parent / "results" / "off_policy.json"
-PAGE = Path(__file__).parents[1] / "docs" / "off-policy.md"
 CONTEXTS, DRAWS, NORMAL = 500, 300, 1.959964
 ESTIMATORS = {
     "snips": ("snips", False),
@@ -181,33 +179,12 @@ SECTIONS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-def table(section: dict[str, Any]) -> str:
-    """A section as a table for people, in Markdown."""
-    rows = {name: row for name, row in section.items() if isinstance(row, dict) and "answered" in row}
-    head = ["world or estimator", *next(iter(rows.values()))]
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for name, row in rows.items():
-        cells = [" to ".join(map(str, v)) if isinstance(v, list) else str(v) for v in row.values()]
-        lines.append(f"| {' | '.join([name, *cells])} |")
-    return "\n".join(lines)
-
-
-def inserted(page: str, name: str, text: str) -> str:
-    """A page with a table between its marks `<!-- table NAME -->` and `<!-- end -->`."""
-    head, mark, rest = page.partition(f"<!-- table {name} -->")
-    return f"{head}{mark}\n\n{text}\n\n{rest[rest.index('<!-- end -->') :]}" if mark else page
-
-
 def main(sections: list[str]) -> None:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in sections or list(SECTIONS):
         versions = {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "numpy")}
         results[name] = SECTIONS[name]() | {"contexts": CONTEXTS, "draws": DRAWS, "versions": versions}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    page = PAGE.read_text()
-    for name, section in results.items():
-        page = inserted(page, name, table(section))
-    PAGE.write_text(page)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Bias of group-relative methods in groups with replays: `results/replay_bias.json` and two tables of docs/bias.md.
+"""Bias of group-relative methods in groups with replays: `results/replay_bias.json` and a table of docs/bias.md.
 
-python benchmarks/replay_bias.py             # measure everything, then write both
+python benchmarks/replay_bias.py             # measure everything, then write both (the site makes the other table)
 python benchmarks/replay_bias.py grpo c3     # measure these methods; the others' rows stay as they are
 python benchmarks/replay_bias.py tasks       # measure where replays are logged under other tasks than their trace
-python benchmarks/replay_bias.py --table     # write the tables from the stored numbers
+python benchmarks/replay_bias.py --table     # write the table from the stored numbers
 """
 
 from __future__ import annotations
@@ -63,19 +63,6 @@ def task_table(rows: list[ReplayTaskBias]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def table(rows: list[ReplayBias]) -> str:
-    """One line a method: bias at most fan-outs, where the tree is known and where it is not, in each world."""
-    head = ["method", *(f"{world}, {how}" for world in WORLDS for how in ("tree known", "tree not logged"))]
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
-    for name in dict.fromkeys(row.method for row in rows):
-        cells = [name]
-        for world in WORLDS:
-            (row,) = (r for r in rows if (r.method, r.world, r.fans) == (name, world, max(FANS)))
-            cells += [_number(row.clustered), _number(row.unclustered)]
-        lines.append(cells)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def _number(bias: float) -> str:
     return "refused" if math.isnan(bias) else f"{0.0 if bias < 1e-9 else bias:.4g}"
 
@@ -90,11 +77,9 @@ def main() -> None:
         parts = (",\n".join(map(json.dumps, part)) for part in (rows, tasks))
         RESULTS.write_text('{{"rows": [\n{}\n], "tasks": [\n{}\n]}}\n'.format(*parts), encoding="utf-8")
     page = PAGE.read_text(encoding="utf-8")
-    tables = {"replay": table(stored()), "replay tasks": task_table(measured_tasks(["stored"]))}
-    for name, lines in tables.items():
-        marked = re.compile(rf"(<!-- {name} table -->).*?(<!-- end -->)", re.DOTALL)
-        page = marked.sub(lambda m, lines=lines: f"{m[1]}\n\n{lines}\n\n{m[2]}", page)
-    PAGE.write_text(page, encoding="utf-8")
+    lines = task_table(measured_tasks(["stored"]))
+    marked = re.compile(r"(<!-- replay tasks table -->).*?(<!-- end -->)", re.DOTALL)
+    PAGE.write_text(marked.sub(lambda m: f"{m[1]}\n\n{lines}\n\n{m[2]}", page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
     python benchmarks/training.py speed      (updates a second of a team of 50 events and 8 agents; training_speed.json)
     python benchmarks/training.py speed grpo (of these signals only, printed)
 
-Rows go to benchmarks/results/training.parquet, cells with paired tests to training.json there, the tables to
-docs/training.md.
+Rows go to benchmarks/results/training.parquet, cells with paired tests to training.json there, the tables of
+compositions to docs/training.md. The site makes the first table of that page from training.json.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.reruns import coalition_shares, greedy_rewards, replaced_rewards, rerun_decisions
 from credit.bench.training.rollouts import Rollout
-from credit.bench.training.training_comparison import Cell, cells, mean_ranks
+from credit.bench.training.training_comparison import Cell, cells
 from credit.bench.training.training_loop import CHUNK, Answer, Signal, TrainingSettings, train
 from credit.bench.training.training_runs import run_training
 from credit.bench.training.training_signals import training_signal
@@ -59,20 +59,6 @@ COMPOSED_SEEDS, COMPOSED_TUNING, COMPOSED_STEPS = 100, 20, 180
 OPTIMIZERS: dict[Literal["adam", "sgd"], str] = {"adam": "Adam", "sgd": "Steps along the gradient"}
 DRAWN = 8
 """Random tasks, drawn after the compositions had been chosen on the others."""
-
-
-def areas(compared: list[Cell], tasks: Sequence[str]) -> str:
-    """Area of each signal on each task, by mean rank, with a mark where it differs from RLOO."""
-    ranks = mean_ranks(compared)
-    cell = {(c.task, c.signal): c for c in compared}
-    lines = ["| signal | rank | " + " | ".join(tasks) + " |", "| --- | ---: |" + " ---: |" * len(tasks)]
-    for signal in sorted(ranks, key=lambda name: ranks[name]):
-        numbers = []
-        for task in tasks:
-            c = cell[task, signal]
-            numbers.append(f"{c.area:.2f}" + ("" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**"))
-        lines.append(f"| `{signal}` | {ranks[signal]:.1f} | " + " | ".join(numbers) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _events(c: Cell) -> str:
@@ -201,15 +187,13 @@ def _slope(weights: dict[str, jax.Array], inputs: jax.Array) -> dict[str, jax.Ar
     return slope
 
 
-def run(signals: Sequence[str], tasks: Sequence[str], name: str) -> list[Cell]:
+def run(signals: Sequence[str], tasks: Sequence[str], name: str) -> None:
     """Run what is missing, and write results under this name."""
     rows = []
     for signal in signals:
         rows += run_training([signal], tasks, SEEDS, TrainingSettings(), output=RESULTS / f"{name}.parquet")
         print(signal, flush=True)
-    compared = cells(rows, BASE)
-    _write(name, compared)
-    return compared
+    _write(name, cells(rows, BASE))
 
 
 def composed() -> None:
@@ -280,4 +264,4 @@ if __name__ == "__main__":
     elif sys.argv[1:] == ["composed"]:
         composed()
     else:
-        _between("<!-- table -->", areas(run(SIGNALS, TASKS, "training"), TASKS))
+        run(SIGNALS, TASKS, "training")

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-METHODS_MARK = "<!-- methods -->"
-PUBLISHED_MARK = "<!-- published -->"
-CLUSTERS_MARK = "<!-- clusters -->"
-CLUSTERS = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "clusters.json"
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+CLUSTERS = BENCHMARKS / "results" / "clusters.json"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace the marks of a page by their tables."""
-    if METHODS_MARK in markdown:
-        markdown = markdown.replace(METHODS_MARK, methods_table())
-    if PUBLISHED_MARK in markdown:
-        markdown = markdown.replace(PUBLISHED_MARK, published_table())
-    if CLUSTERS_MARK in markdown:
-        markdown = markdown.replace(CLUSTERS_MARK, clusters_tables(CLUSTERS))
-    return markdown
+    """Put below each mark of a page its table; `<!-- end -->` ends it."""
+    return re.sub(
+        "|".join(map(re.escape, TABLES)), lambda mark: f"{mark[0]}\n\n{TABLES[mark[0]]()}\n\n<!-- end -->", markdown
+    )
+
+
+def results(name: str) -> dict[str, Any]:
+    """What a benchmark measured."""
+    found: dict[str, Any] = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells as Markdown."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
 
 
 def methods_table() -> str:
@@ -85,3 +95,141 @@ def clusters_tables(measured: Path) -> str:
     for name, row in found["where it stops scaling"].items():
         lines.append(f"| {name} | {row['workers at half efficiency']:,} | {row['least seconds']:.0f} |")
     return "\n".join(lines)
+
+
+def bias_table() -> str:
+    """The scores of each method over the worlds, with its variants."""
+    from credit.bench.bias_table import from_lists, markdown
+
+    return markdown(from_lists(results("bias")["rows"]))
+
+
+def replay_bias_table() -> str:
+    """The bias of each method in groups of three fan-outs, where the tree is known and where it is not."""
+    rows = [row for row in results("replay_bias")["rows"] if row["fans"] == 3]
+    worlds = list(dict.fromkeys(row["world"] for row in rows))
+    ways = {"clustered": "tree known", "unclustered": "tree not logged"}
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        cells.setdefault(row["method"], []).extend(_bias(row[way]) for way in ways)
+    head = ["method", *(f"{world}, {name}" for world in worlds for name in ways.values())]
+    return markdown_table(head, [[method, *numbers] for method, numbers in cells.items()])
+
+
+def _bias(value: float | None) -> str:
+    return "refused" if value is None else f"{0.0 if value < 1e-9 else value:.4g}"
+
+
+def speed_table() -> str:
+    """The time of each method."""
+    rows = results("methods")["speed"]["methods"]
+    head = ["method", "multiples of a segment sum", "seconds"]
+    return markdown_table(
+        head, [[f"`{name}`", str(row["multiple"]), str(row["seconds"])] for name, row in rows.items()]
+    )
+
+
+def growth_table() -> str:
+    """The time and memory of each command on large logs."""
+    spec = importlib.util.spec_from_file_location("growth_table", BENCHMARKS / "growth_table.py")
+    assert spec is not None and spec.loader is not None
+    program: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return str(program.table(program.measured()))
+
+
+def training_table() -> str:
+    """The area of each signal on each task, by mean rank, with a mark where it differs from RLOO's."""
+    from credit.bench.training.training_comparison import Cell, mean_ranks
+
+    cells = [Cell(**{name: math.inf if v is None else v for name, v in row.items()})
+             for row in results("training")["cells"]]  # fmt: skip
+    ranks, tasks = mean_ranks(cells), list(dict.fromkeys(cell.task for cell in cells))
+    found = {(cell.signal, cell.task): cell for cell in cells}
+    rows = []
+    for signal in sorted(ranks, key=lambda name: ranks[name]):
+        mine = [found[signal, task] for task in tasks]
+        marks = ["" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**" for c in mine]
+        areas = [f"{c.area:.2f} ± {c.stderr:.2f}{mark}" for c, mark in zip(mine, marks, strict=True)]
+        rows.append([f"`{signal}`", f"{ranks[signal]:.1f}", *areas])
+    return markdown_table(["signal", "rank", *tasks], rows)
+
+
+def off_policy_table(section: str) -> str:
+    """Coverage of the intervals of each world or estimator of a section."""
+    rows = {name: row for name, row in results("off_policy")[section].items()
+            if isinstance(row, dict) and "answered" in row}  # fmt: skip
+    cells = [[name, *(" to ".join(map(str, v)) if isinstance(v, list) else str(v) for v in row.values())]
+             for name, row in rows.items()]  # fmt: skip
+    return markdown_table(["world or estimator", *next(iter(rows.values()))], cells)
+
+
+FEW = {"truth within ± 1.96 spreads": "inside_95", "of those not 0": "inside_95_where_not_zero",
+       "correlation": "correlation", "signs": "signs_reported", "right": "signs_right",
+       "signs of zeros": "signs_reported_of_zeros", "false": "signs_false",
+       "decisive first": "decisive_first"}  # fmt: skip
+"""The columns of the table of critics of few traces, and the fields that they show."""
+
+
+def few_traces_table() -> str:
+    """Critics of 480 traces: the mean over fits of each world, and least to greatest where they differ."""
+    fits: dict[str, list[dict[str, Any]]] = {}
+    for row in results("critic_few")["additive"]["rows"]:
+        fits.setdefault(row["world"], []).append(row)
+    rows = [[world, str(len(mine)), *(_spread([row.get(field) for row in mine], field) for field in FEW.values())]
+            for world, mine in fits.items()]  # fmt: skip
+    return markdown_table(["world", "fits", *FEW], rows)
+
+
+def _spread(values: list[float | None], field: str) -> str:
+    known = [value for value in values if value is not None]
+    if not known or (not any(known) and field == "decisive_first"):  # no decision of that world is decisive
+        return ""
+    share = field != "correlation"
+    digits = 2 if not share else 1 if field == "signs_reported_of_zeros" else 0
+    mean, least, most = (
+        f"{(100 if share else 1) * x:.{digits}f}" for x in (sum(known) / len(known), min(known), max(known))
+    )
+    return mean + " %" * share + (f" ({least} to {most})" if least != most else "")
+
+
+LONGER = {"R²": "r_squared", "rank of increments": "rank_increments", "the broadcast's": "rank_broadcast",
+          "calibration, outcome": "calibration_error_outcome", "calibration, true V": "calibration_error_truth",
+          "linear R²": "r_squared_of_linear_sums", "members": "members", "epochs": "epochs"}  # fmt: skip
+"""The columns of the table of critics of longer traces, and the fields that they show."""
+
+
+def longer_traces_table() -> str:
+    """Critics of longer traces and other teams: the numbers of the seeds side by side."""
+    fits: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
+    for row in sorted(results("critic")["table"]["rows"], key=lambda row: row["seed"]):
+        fits.setdefault((row["events"], row["trained_on_agents"], row["judged_on_agents"]), []).append(row)
+    rows = [[*(f"{size:,}" for size in sizes), *(_side_by_side(mine, field) for field in LONGER.values())]
+            for sizes, mine in sorted(fits.items())]  # fmt: skip
+    return markdown_table(["T", "trained on agents", "judged on agents", *LONGER], rows)
+
+
+def _side_by_side(rows: list[dict[str, Any]], field: str) -> str:
+    if field in ("members", "epochs"):
+        return " ".join(str(row[field]) for row in rows[: 1 if field == "members" else None])
+    digits = 3 if field.startswith("calibration") else 2
+    return " ".join(f"{row[field]:.{digits}f}".replace("0.", ".").replace("-", "−") for row in rows if field in row)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "<!-- methods -->": methods_table,
+    "<!-- published -->": published_table,
+    "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
+    "<!-- table bias -->": bias_table,
+    "<!-- replay table -->": replay_bias_table,
+    "<!-- table speed -->": speed_table,
+    "<!-- table growth -->": growth_table,
+    "<!-- table training -->": training_table,
+    "<!-- table few traces -->": few_traces_table,
+    "<!-- table longer traces -->": longer_traces_table,
+    "<!-- table shifts -->": lambda: off_policy_table("shifts"),
+    "<!-- table free -->": lambda: off_policy_table("free"),
+    "<!-- table hidden -->": lambda: off_policy_table("hidden"),
+    "<!-- table overlap -->": lambda: off_policy_table("overlap"),
+}
+"""The marks of all pages, and what makes their tables."""

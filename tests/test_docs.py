@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from site_pages import hooks, page
 
 from credit import __version__
 
@@ -61,3 +62,15 @@ def test_the_citations_are_of_this_version() -> None:
         "title": title[1],
         "author": author[1],
     }
+
+
+def test_the_site_fills_each_mark_once() -> None:
+    """A mark that no page has, or that a page spells otherwise, would leave a page without its table."""
+    pages = {path.stem: path.read_text() for path in (ROOT / "docs").glob("*.md")}
+    for mark in hooks().TABLES:
+        (name,) = [name for name, text in pages.items() if text.count(mark) == 1]
+        assert page(name).split(mark)[1].split("<!-- end -->")[0].count("\n|") > 2, mark
+    written = {"<!-- composed -->", "<!-- drawn -->", "<!-- language team -->", "<!-- replay tasks table -->",
+               "<!-- bounds -->", "<!-- end -->"}  # fmt: skip
+    found = {mark for name, text in pages.items() for mark in re.findall(r"<!-- [a-z -]+ -->", text)}
+    assert found == {*hooks().TABLES, *written}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Iterable, Sequence
 
 from credit.bench.bias import Row
 from graphs.worlds.micro.examples import MICRO
 
-__all__ = ["DIGITS", "as_lists", "cell", "csv_text", "from_lists", "grid", "inserted", "markdown"]
+__all__ = ["DIGITS", "as_lists", "cell", "csv_text", "from_lists", "grid", "markdown"]
 
 DIGITS = {"bias": "{:.6f}", "cosine": "{:.4f}", "rank": "{:.3f}", "sign": "{:.3f}", "answered": "{:.3f}"}
 """How each score is written; the others with four digits, whatever their size."""
@@ -64,16 +63,6 @@ def csv_text(rows: Sequence[Row]) -> str:
     for row in as_lists(rows):
         lines.append(",".join(_quoted(value) for value in row))
     return "\n".join(lines) + "\n"
-
-
-def inserted(page: str, rows: Sequence[Row]) -> str:
-    """A page with the table put between its marks `<!-- table -->` and `<!-- end -->`."""
-    return re.sub(
-        r"(<!-- table -->).*?(<!-- end -->)",
-        lambda mark: f"{mark[1]}\n\n{markdown(rows)}\n\n{mark[2]}",
-        page,
-        flags=re.DOTALL,
-    )
 
 
 def _defined(values: Iterable[float]) -> list[float]:

@@ -16,11 +16,12 @@ import jax
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from site_pages import page
 
 import credit
 from credit.bench.bias import Row, cells, mean_gradient, measure, x64
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
-from credit.bench.bias_table import FIELDS, csv_text, from_lists, inserted
+from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, independent, replays
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
@@ -84,15 +85,15 @@ def test_every_measured_method_has_all_its_rows() -> None:
 
 
 def test_the_page_holds_the_committed_table() -> None:
-    page = (ROOT / "docs" / "bias.md").read_text()
-    assert inserted(page, committed()) == page and page.count("| rloo |") >= 1, "run `python benchmarks/bias.py`"
+    shown = page("bias")
+    assert markdown(committed()) in shown and shown.count("| rloo |") >= 1
     data = (ROOT / "docs" / "data" / "bias.csv").read_text()
     assert data == csv_text(committed()), "run `python benchmarks/bias.py`"
     with io.StringIO(data) as file:
         row = next(row for row in csv.DictReader(file) if (row["method"], row["k"]) == ("dr_grpo", "2"))
     assert float(row["bias"]) == pytest.approx(0.5)
     for world in MICRO.values():
-        assert f"| `{world.name}` | {world.about} |" in page
+        assert f"| `{world.name}` | {world.about} |" in shown
 
 
 def test_what_promises_no_bias_has_none() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from site_pages import page
 
 ROOT = Path(__file__).resolve().parents[3]
 NUMBER = re.compile(r"[-−+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-−+]?\d+)?")
@@ -19,10 +20,6 @@ NUMBER = re.compile(r"[-−+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-−+]?\d+)?")
 def results(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
     return found
-
-
-def page(name: str) -> str:
-    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def table(text: str, head: str) -> dict[str, list[str]]:

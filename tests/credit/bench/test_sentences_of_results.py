@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from site_pages import page
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -15,7 +17,7 @@ def results(name: str) -> dict[str, Any]:
 
 
 def sentences(name: str) -> str:
-    return " ".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split())
+    return " ".join(page(name).split())
 
 
 def test_coverage_under_a_heavy_tail() -> None:
