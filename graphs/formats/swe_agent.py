@@ -246,5 +246,6 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
         chat.reply(str(index), where, [(str(index), tool)] if tool else [])
         if tool and step.observation is not None:
             chat.result(f"{index}/result", where, str(index), f"trajectory[{index}].observation")
-    record.run = run_digest(instance, steps)
+    if any(step.execution_time is not None for step in steps):  # without times two runs may have equal steps
+        record.run = run_digest(instance, record.model, steps)
     return chat.finish()

@@ -54,6 +54,7 @@ class _Task(msgspec.Struct):
 class _Info(msgspec.Struct):
     task: _Task | None = None
     reward_info: _RewardInfo | None = None
+    user_cost: Any = None  # for the run's digest
 
 
 class _Run(msgspec.Struct):
@@ -124,14 +125,15 @@ def _record(document: Document, index: int, name: str, tasks: Tasks) -> TraceRec
     task = f"task-{named.task_id}"
     trace = f"{name}/{task}/trial-{named.trial}"
     run = decode_record(_RUN, raw, file=place.file, line=place.line, trace=trace)
-    instruction = run.info.task.instruction if run.info and run.info.task else None
+    info = run.info or _Info()
+    instruction = info.task.instruction if info.task else None
     # Task ids are unique within a domain only. Where two files give one id two instructions, the later file's name is
     # part of the group.
     content = b"" if instruction is None else b"=" + instruction.encode()
     group = tasks.group(task, content, f"{name}/{task}")
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="tau-bench", system=name)
     tasks.ids.check(record, "task_id", run.task_id)
-    parts = (run.info.reward_info.info if run.info and run.info.reward_info else None) or _Components()
+    parts = (info.reward_info.info if info.reward_info else None) or _Components()
     rewards = {"team": run.reward, "r_actions": parts.r_actions, "r_outputs": parts.r_outputs}
     record.rewards = {channel: amount for channel, amount in rewards.items() if amount is not None}
     chat, messages = _Chat(record), []
@@ -139,7 +141,8 @@ def _record(document: Document, index: int, name: str, tasks: Tasks) -> TraceRec
         message = decode(_MESSAGE, element, file=where.file, line=where.line, at=f"traj[{number}]", trace=trace)
         chat.add(number, message, where)
         messages.append(message)
-    record.run = run_digest(run.task_id, run.trial, instruction, messages)  # without rewards: two scores are a fault
+    # Without the rewards: two files that score one conversation differently contradict each other.
+    record.run = run_digest(run.task_id, run.trial, instruction, info.user_cost, messages)
     return record
 
 
