@@ -59,8 +59,8 @@ FORMATS: dict[str, Format] = {
         "tau2_bench", "results of tau2-bench: simulations of an agent and a user, both with tools", "traces"
     ),
     "langfuse": _row("langfuse", "exports of Langfuse: traces with observations, pages of its API"),
-    "openhands": _row("openhands", "OpenHands: output.jsonl and event streams", "traces"),
-    "swe-agent": _row("swe_agent", "SWE-agent trajectories, with results and predictions beside them", "traces"),
+    "openhands": _row("openhands", "OpenHands: output.jsonl and event streams", "session"),
+    "swe-agent": _row("swe_agent", "SWE-agent trajectories, with results and predictions beside them"),
     "codex": _row("codex", "rollouts of Codex CLI", "session"),
     "harbor": _row("harbor", "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards", "traces"),
     "autogen": _row("autogen", "runs of AutoGen's AgentChat, Magentic-One among them", "traces"),

@@ -5,21 +5,21 @@
     {timestamp, type: "response_item", payload: {type: "message" | "reasoning" | "function_call" | …}}
     {timestamp, type: "event_msg", payload: {type: "token_count", info: {last_token_usage}}}
 
-Until September 2025 the items stood bare, without times, usage and model:
+Until September 2025 items had no envelope, and no times, usage and model:
 
     {id, timestamp, instructions, git}
     {record_type: "state"}
     {type: "message" | "reasoning" | "function_call" | …}
 
-A session is a trace and a group of its own, without an outcome. Items of the model that stand side by side are one
-model call, and an action. `docs/formats/codex.md` has the whole mapping.
+A session is a trace and a group of its own, without an outcome. Items of the model that follow each other are one model
+call, and an action. `docs/formats/codex.md` has the whole mapping.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -27,19 +27,20 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.responses import Item, Responses, Usage
-from graphs.reading.decode import content, decode, decode_record
-from graphs.reading.documents import Place
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Place, documents
 from graphs.reading.files import model_names, short_names
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _AGENT = "codex"
 _KINDS = (b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"')
 _HEADER = {"id", "timestamp", "instructions"}
+# How messages begin that Codex writes in the user's name.
 _OF_HARNESS = ("<environment_context", "<user_instructions", "# AGENTS.md", "<permissions", "<turn_aborted")
 
 
@@ -50,7 +51,7 @@ class _Line(msgspec.Struct):
 
 
 class _Marker(msgspec.Struct):
-    """What lines without an item have: the first line of an old session, and marks of its state."""
+    """What tells lines without an item: the first line of an old session, and notes of its state."""
 
     type: str | None = None
     record_type: str | None = None
@@ -80,6 +81,8 @@ class _Message(msgspec.Struct):
     content: list[dict[str, Any]] | str | None = None
 
 
+RECORDS = (_Line, _Session)
+
 _MARKER = msgspec.json.Decoder(_Marker)
 _LINE = msgspec.json.Decoder(_Line)
 _SESSION = msgspec.json.Decoder(_Session)
@@ -98,10 +101,10 @@ def sniff(head: bytes) -> bool:
     return lines.startswith(b"{") and b'"payload"' in lines and any(kind in lines for kind in _KINDS)
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session; a line that is not as expected refuses its session.
 
-    Problem kinds: "unreadable", those of `graphs.reading.json_problems`, "unknown-tool-call", "bad-value".
+    Problem kinds: those of `graphs.reading.json_problems`, "unknown-tool-call", "bad-value".
     """
     names = short_names(sources)
     for source in sources:
@@ -113,14 +116,13 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
 
 def _record(source: Source, name: str) -> TraceRecord:
-    content(source)
     record = TraceRecord(name, name, source.name, 1, 0, format="codex")
     chat = Chat(record, _AGENT)
     responses, models = Responses(chat), set[str | None]()
-    is_bare: bool | None = None  # settled by the first line
-    for number, offset, text in source.lines():
-        place = Place(source.name, number, offset)
-        marker = decode_record(_MARKER, text, file=source.name, line=number, trace=record.trace_id)
+    is_bare: bool | None = None  # the first line tells whether items have no envelope
+    for raw, place in documents(source):
+        where: dict[str, Any] = {"file": source.name, "line": place.line, "trace": record.trace_id}
+        marker = decode_record(_MARKER, raw, **where)
         if marker.type is None and marker.record_type is not None:
             continue
         if is_bare is None:
@@ -129,11 +131,10 @@ def _record(source: Source, name: str) -> TraceRecord:
                 record.trace_id = record.group_id = marker.id or record.trace_id
                 record.system = _AGENT
                 continue
-        where: dict[str, Any] = {"file": source.name, "line": number, "trace": record.trace_id}
         if is_bare:
-            _add(responses, text, place, math.nan, where)
+            _add(responses, raw, place, math.nan, where)
             continue
-        line = decode(_LINE, text, file=source.name, line=number, trace=record.trace_id)
+        line = decode(_LINE, raw, **where)
         where["at"] = "payload"
         if line.type == "session_meta":
             session = decode(_SESSION, line.payload, **where)
@@ -153,7 +154,15 @@ def _record(source: Source, name: str) -> TraceRecord:
 
 
 def _add(responses: Responses, raw: bytes | msgspec.Raw, place: Place, time: float, where: dict[str, Any]) -> None:
-    """Add an item of the model or of a tool, or what a human wrote; `where` is its place for `decode`."""
+    """Add an item of the model or of a tool, or what a human wrote.
+
+    Args:
+      responses: where to.
+      raw: the item.
+      place: its line.
+      time: when it was written; NaN where the log does not say.
+      where: its place for `decode`.
+    """
     item = decode(_ITEM, raw, **where)
     if item.role != "user":
         responses.add(item, str(place.line), place, where.get("at", ""), time=time)

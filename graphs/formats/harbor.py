@@ -6,13 +6,13 @@
     JOB/TRIAL/agent/*trajectory*.json    ATIF, read as `graphs.formats.atif` does
     JOB/result.json, JOB/config.json     of the whole job: no trace
 
-A trial is a trace, by its name; its group is its task. `docs/formats/harbor.md` has the whole mapping.
+A trial is a trace, named by the trial; its group is its task. `docs/formats/harbor.md` has the whole mapping.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -26,7 +26,7 @@ from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
-__all__ = ["claims", "read", "sniff"]
+__all__ = ["RECORDS", "claims", "read", "sniff"]
 
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 _RESULT = frozenset({"task_name", "trial_name"})
@@ -59,6 +59,8 @@ class _Result(msgspec.Struct):
     agent_info: _Agent | None = None
 
 
+RECORDS = (_Result,)
+
 _DECODER = msgspec.json.Decoder(_Result)
 
 
@@ -68,28 +70,28 @@ def sniff(head: bytes) -> bool:
     return keys >= _RESULT or keys >= _JOB or any(keys >= config for config in _CONFIGS)
 
 
-def claims(members: list[Source], trajectories: Iterable[Source]) -> list[Source]:
-    """The ATIF trajectories that lie in the folders of trials, whose results are among `members`."""
+def claims(members: Iterable[Source], trajectories: Iterable[Source]) -> list[Source]:
+    """The ATIF trajectories that lie in folders of trials with a result among `members`."""
     folders = {real_folder(source.name) for source in members if os.path.basename(source.name) == "result.json"}
     return [source for source in trajectories if _trial(source) in folders]
 
 
 def _trial(source: Source) -> str:
-    """The folder of the trial that a trajectory is of: the one around `agent/`, or its own."""
+    """The folder of a trajectory's trial: its own, or the one above if its own is `agent`."""
     folder = real_folder(source.name)
     return os.path.dirname(folder) if os.path.basename(folder) == "agent" else folder
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each trial that has a trajectory.
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each trial that has a result and a trajectory.
 
-    Problem kinds: "unreadable", those of `graphs.reading.json_problems` and of the ATIF reader,
-    "several-results" (of one trial), "disagreeing-rewards", "missing-result" (a trial that has a configuration alone:
-    its trajectory reads as ATIF). Named, though nothing is wrong: "no-events", a trial without a trajectory.
+    Problem kinds: those of `graphs.reading.json_problems` and of the ATIF reader; of one trial "several-results",
+    "disagreeing-rewards", "missing-result" (it has a configuration alone, and its trajectory reads as ATIF). Named,
+    though nothing is wrong: "no-events", a trial without a trajectory.
     """
-    trajectories: dict[str, list[Source]] = {}
+    trajectories: dict[str, list[Source]] = {}  # these and the others by the folder of the trial
     results: dict[str, list[Source]] = {}
-    configs: dict[str, Source] = {}  # of trials, by folder
+    configs: dict[str, Source] = {}
     for source in sources:
         try:
             keys = frozenset(opening_of(source).keys)
@@ -102,39 +104,43 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
         except TraceError as error:
             yield error.problem
         source.release()  # it is read when all files of its trial are known
-    for folder, source in configs.items():
-        if folder not in results:  # a trial that still runs, or was killed
-            trial, expected = os.path.basename(folder), "the trial's result beside it, which states its task and reward"
-            yield Problem("missing-result", source.name, 0, "result.json", "absent", expected, trial)
-    for folder, (source, *others) in results.items():
-        if others:
-            trial, expected = os.path.basename(folder), f"one result in the folder of a trial; {source.name} is another"
-            yield Problem("several-results", others[0].name, 0, "file", excerpt(others[0].name), expected, trial)
-            continue
+    for folder in (folder for folder in configs if folder not in results):  # the trial still runs, or was killed
+        source, trial = configs[folder], os.path.basename(folder)
+        expected = "the trial's result beside it, which states its task and reward"
+        yield Problem("missing-result", source.name, 0, "result.json", "absent", expected, trial)
+    for folder, of_trial in results.items():
         try:
-            result = decode_record(_DECODER, content(source), file=source.name, line=1)
+            yield from _read_trial(folder, of_trial, trajectories.get(folder, []))
         except TraceError as error:
             yield error.problem
-            continue
-        if folder not in trajectories:
-            trial, expected = result.trial_name, "a trajectory in its folder `agent`"
-            yield Problem("no-events", source.name, 0, "trajectory", "absent", expected, trial)
-            continue
-        for item in atif.read(trajectories[folder]):
-            try:
-                yield _joined(item, result, source.name) if isinstance(item, TraceRecord) else item
-            except TraceError as error:
-                yield error.problem
-        source.release()
+
+
+def _read_trial(folder: str, results: list[Source], trajectories: list[Source]) -> Iterator[TraceRecord | Problem]:
+    source, *others = results
+    if others:
+        trial, value = os.path.basename(folder), excerpt(others[0].name)
+        expected = f"one result in the folder of a trial; {source.name} is another"
+        raise TraceError(Problem("several-results", others[0].name, 0, "file", value, expected, trial))
+    result = decode_record(_DECODER, content(source), file=source.name, line=1)
+    source.release()
+    if not trajectories:
+        expected = "a trajectory in its folder `agent`"
+        yield Problem("no-events", source.name, 0, "trajectory", "absent", expected, result.trial_name)
+    for item in atif.read(trajectories):
+        try:
+            yield _joined(item, result, source.name) if isinstance(item, TraceRecord) else item
+        except TraceError as error:
+            yield error.problem
 
 
 def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
-    """The trajectory's record with what the result, in this file, knows of the trial.
+    """The record of a trajectory with the trial's task, model, system and rewards, which are in this file.
 
     Raises:
       TraceError: "disagreeing-rewards", the result has two numbers of one channel.
     """
     record.format = "harbor"
+    record.sources = [file]
     record.trace_id = result.trial_name or record.trace_id
     task = result.task_name or record.group_id
     record.group_id = f"{result.source}/{task}" if result.source else task

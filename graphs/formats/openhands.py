@@ -11,30 +11,105 @@ effect; actions of one model response are one call. `docs/formats/openhands.md` 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
-from graphs.formats.openhands_rows import ROW, Settings, Tool, Usage, key_of, run_of, runs_of
-from graphs.reading.decode import decode, decode_envelope, decode_record
-from graphs.reading.documents import Document, Place, documents, lost_row
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import model_names, short_names
 from graphs.reading.keys import has_key, opening
-from graphs.reading.repeated_runs import RepeatedRuns
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.text import excerpt
-from graphs.traces.record import TraceRecord
+from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
-_AGENT, _USER = "agent", "user"
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+
+_AGENT = "agent"
 _SILENT = frozenset({"null", "system", "recall", "change_agent_state", "condensation", "condensation_request", "pause"})
 _SILENT_RESULTS = frozenset({"null", "recall", "agent_state_changed", "condense", "user_rejected", "success"})
 _WITHOUT_TOOL = frozenset({"message", "finish", "reject", "think"})
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+    response_id: str | None = None
+    model: str | None = None
+
+
+class _Response(msgspec.Struct):
+    id: str | None = None
+    usage: _Usage | None = None
+
+
+class _Tool(msgspec.Struct):
+    tool_call_id: str | None = None
+    function_name: str | None = None
+    model_response: _Response | None = None
+
+
+class _Metrics(msgspec.Struct):
+    token_usages: list[_Usage] = []
+
+
+class _Report(msgspec.Struct):
+    resolved: bool | None = None
+
+
+class _Test(msgspec.Struct):
+    report: _Report | None = None
+    resolved: bool | None = None
+
+
+class _Model(msgspec.Struct):
+    model: str | None = None
+
+
+class _Settings(msgspec.Struct):
+    agent_class: str | None = None
+    llm_config: _Model | None = None
+
+
+class _Issue(msgspec.Struct):
+    owner: str = ""
+    repo: str = ""
+    number: int = 0
+
+
+class _Row(msgspec.Struct):
+    history: list[msgspec.Raw]
+    instance_id: str | None = None
+    issue: _Issue | None = None
+    metrics: _Metrics | None = None
+    success: bool | None = None
+    resolved: bool | None = None
+    report: _Report | None = None
+    test_result: _Test | None = None
+    metadata: _Settings | None = None
+
+    @property
+    def task(self) -> str:
+        """The instance, or the repository's issue."""
+        if self.instance_id:
+            return self.instance_id
+        return f"{self.issue.owner}/{self.issue.repo}#{self.issue.number}" if self.issue is not None else ""
+
+    @property
+    def verdicts(self) -> list[bool]:
+        """Whether the harness's tests passed, as often as it is stated, else whether the run was judged a success."""
+        test = self.test_result or _Test()
+        report, inner = self.report or _Report(), test.report or _Report()
+        tested = [v for v in (self.resolved, report.resolved, test.resolved, inner.resolved) if v is not None]
+        return tested or ([] if self.success is None else [self.success])
 
 
 class _Event(msgspec.Struct):
@@ -44,9 +119,14 @@ class _Event(msgspec.Struct):
     action: str | None = None
     observation: str | None = None
     cause: int | None = None
-    tool: Tool | None = msgspec.field(default=None, name="tool_call_metadata")
+    tool: _Tool | None = msgspec.field(default=None, name="tool_call_metadata")
+    args: Any = None  # for the run's digest
+    content: Any = None
 
 
+RECORDS = (_Row, _Event)
+
+_ROW = msgspec.json.Decoder(_Row)
 _EVENT = msgspec.json.Decoder(_Event)
 _PAIR = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -62,104 +142,107 @@ def sniff(head: bytes) -> bool:
     return stream and b'"source"' in head and b'"cause"' in head and b'"action"' in head
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each row, and for each file of events, which a line that cannot be read refuses.
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each row, and for each file of events.
 
-    Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "unknown-tool-call", "lost-row",
-    "empty-trace". Of rows with one history and verdict: "repeated-run", it is read from another row.
+    Problem kinds, of one trace: those of `graphs.reading.json_problems`, "unknown-tool-call", "duplicate-id",
+    "disagreeing-rewards", "empty-trace".
     """
-    names, runs = short_names(sources), runs_of(sources)
+    names = short_names(sources)
     for source in sources:
-        stream: list[tuple[bytes, Place]] = []
-        lost: Problem | None = None
+        name, stream = names[source.name], list[Document]()
         for document in documents(source):
-            if isinstance(document, Problem):
-                lost = lost or document
-                yield document
-            elif has_key(document.raw, "history"):
-                try:
-                    yield _row(document, names[source.name], runs)
-                except TraceError as error:
-                    yield error.problem
-            else:
+            if not has_key(document.raw, "history"):
                 stream.append(document)
-        lost = lost or next((lost.problem for lost in source.lost.values()), None)
-        if stream and lost is not None:
-            yield lost_row(lost, names[source.name], "events")
-        elif stream:
-            record = TraceRecord(names[source.name], names[source.name], source.name, 1, 0, format="openhands")
+                continue
             try:
-                yield _History(record, {}).add_all(stream)
+                yield _row(document, name)
+            except TraceError as error:
+                yield error.problem
+        if stream:
+            try:
+                yield _History(TraceRecord(name, name, source.name, 1, 0, format="openhands"), ()).add_all(stream)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _row(document: Document, file: str, runs: RepeatedRuns) -> TraceRecord:
+def _row(document: Document, file: str) -> TraceRecord:
     raw, place = document
-    row = decode_envelope(ROW, raw, file=place.file, line=place.line)
     trace = f"{file}/{place.line}"
-    repeated = runs.problem(key_of(row), run_of(row, place), "history", place.line, trace)
-    if repeated is not None:
-        raise TraceError(repeated)
-    task = row.task or f"{file}/{place.line}"
-    record = TraceRecord(trace, task, place.file, place.line, place.offset, format="openhands")
+    row = decode(_ROW, raw, file=place.file, line=place.line, trace=trace)
+    record = TraceRecord(trace, row.task or trace, place.file, place.line, place.offset, format="openhands")
+    record.complete = True  # a row is a whole run, where a file of events ends at any event
     usages = row.metrics.token_usages if row.metrics is not None else []
-    settings = row.metadata or Settings()
+    settings = row.metadata or _Settings()
+    model = settings.llm_config.model if settings.llm_config is not None else None
     record.system = settings.agent_class or "openhands"
-    record.model = (settings.llm_config.model if settings.llm_config else None) or model_names(u.model for u in usages)
+    record.model = model or model_names(usage.model for usage in usages)
     verdicts = row.verdicts
     if len(set(verdicts)) > 1:
         record.refuse("disagreeing-rewards", "resolved", verdicts, "one verdict of the tests")
     if verdicts:
         record.rewards = {"resolved": float(verdicts[0]), "team": float(verdicts[0])}
-    events: list[tuple[bytes, Place]] = []
-    for one in row.history:
-        text = bytes(one)
-        if text.startswith(b"["):  # older rows pair an action with its observation
-            pair = decode(_PAIR, text, file=place.file, line=place.line, at="history", trace=record.trace_id)
-            events += [(bytes(part), place) for part in pair if bytes(part) != b"null"]
-        else:
-            events.append((text, place))
-    return _History(record, {usage.response_id: usage for usage in usages if usage.response_id}).add_all(events)
+    return _History(record, usages, row.task, settings).add_all(_events(row, place, trace))
+
+
+def _events(row: _Row, place: Place, trace: str) -> Iterator[Document]:
+    """The events of a row. Older rows pair an action with its observation, which may be null."""
+    for element in map(bytes, row.history):
+        if not element.startswith(b"["):
+            yield Document(element, place)
+            continue
+        pair = decode(_PAIR, element, file=place.file, line=place.line, at="history", trace=trace)
+        yield from (Document(bytes(part), place) for part in pair if bytes(part) != b"null")
 
 
 class _History:
     """Turns OpenHands' events into events of the record."""
 
-    def __init__(self, record: TraceRecord, usages: dict[str, Usage]) -> None:
-        self.record, self.usages, self.team = record, usages, Team(record)
+    def __init__(self, record: TraceRecord, usages: Iterable[_Usage], *stated: Any) -> None:
+        """Begin with an empty history.
+
+        Args:
+          record: where to.
+          usages: the tokens of model responses.
+          stated: what else the log states of the run.
+        """
+        self.record, self.stated, self.team = record, stated, Team(record)
+        self.usages = {usage.response_id: usage for usage in usages if usage.response_id}
         self.team.agent(_AGENT, _AGENT)
         self.working = [_AGENT]  # who works, the delegates innermost
         self.calls: dict[str, int] = {}  # model response -> position of its call
-        self.waiting: dict[int, tuple[int, str, str] | None] = {}  # action -> position, instance, tool; None without
+        # Action without a result -> position, instance and tool of its tool call; None for one without a tool.
+        self.waiting: dict[int, tuple[int, str, str] | None] = {}
         self.latest: tuple[int, str, str] | None = None  # the tool call that an observation without cause answers
 
-    def add_all(self, events: list[tuple[bytes, Place]]) -> TraceRecord:
+    def add_all(self, documents: Iterable[Document]) -> TraceRecord:
         """The record with all events.
 
         Raises:
           TraceError: kinds of `graphs.reading.decode.decode`, "unknown-tool-call", "duplicate-id".
         """
-        trace = self.record.trace_id
-        seen: set[int | None] = set()
-        for index, (raw, place) in enumerate(events):
-            event = decode_record(_EVENT, raw, file=place.file, line=place.line, at=f"history[{index}]", trace=trace)
+        events: list[_Event] = []
+        seen: set[int] = set()
+        for index, (raw, place) in enumerate(documents):
+            field, trace = f"history[{index}]", self.record.trace_id
+            event = decode_record(_EVENT, raw, file=place.file, line=place.line, at=field, trace=trace)
+            events.append(event)
             if event.action is None and event.observation is None:
                 expected = "an action or an observation: without either it may be any event"
-                field = f"history[{index}].action"
-                raise TraceError(Problem("missing-field", place.file, place.line, field, "absent", expected, trace))
+                self._refuse("missing-field", place, f"{field}.action", None, expected)
             if event.id is not None and event.id in seen:
                 expected = "an id that no other event of the history has"
-                value, field = excerpt(event.id), f"history[{index}].id"
-                raise TraceError(Problem("duplicate-id", place.file, place.line, field, value, expected, trace))
-            seen.add(event.id)
-            if event.action is not None and event.id is not None:
-                self.waiting[event.id] = None
+                self._refuse("duplicate-id", place, f"{field}.id", event.id, expected)
+            if event.id is not None:
+                seen.add(event.id)
+                if event.action is not None:
+                    self.waiting[event.id] = None
             if event.action is not None and event.action not in _SILENT:
                 self._action(str(index), event, place, first=index == 0)
             elif event.observation is not None and event.observation not in _SILENT_RESULTS:
                 self._observation(index, event, place)
+        self.record.run = run_digest(*self.stated, events)
         return self.team.finish()
 
     def _action(self, event_id: str, event: _Event, place: Place, *, first: bool) -> None:
@@ -188,7 +271,7 @@ class _History:
         name = (response.id if response is not None else None) or ""
         if name in self.calls:
             return self.calls[name]
-        usage = self.usages.get(name) or (response.usage if response is not None else None) or Usage()
+        usage = self.usages.get(name) or (response.usage if response is not None else None) or _Usage()
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
@@ -208,14 +291,17 @@ class _History:
         answered = self.latest
         if event.cause is not None:
             if event.cause not in self.waiting:
-                field, expected = f"history[{index}].cause", "the id of an action before it without a result"
-                value_text, trace = excerpt(event.cause), self.record.trace_id
-                raise TraceError(Problem("unknown-tool-call", *place[:2], field, value_text, expected, trace))
+                expected = "the id of an action before it without a result"
+                self._refuse("unknown-tool-call", place, f"history[{index}].cause", event.cause, expected)
             answered = self.waiting[event.cause]
-            if answered is not None:
+            if answered is not None:  # else several observations may name an action without a tool
                 del self.waiting[event.cause]
         self.latest = None
         if answered is not None:
             position, agent, tool = answered
             status = "error" if event.observation == "error" else None
             self.team.result(agent, event_id, place, answers=position, tool=tool, status=status, time=time)
+
+    def _refuse(self, kind: str, place: Place, field: str, value: object, expected: str) -> NoReturn:
+        shown = "absent" if value is None else excerpt(value)
+        raise TraceError(Problem(kind, place.file, place.line, field, shown, expected, self.record.trace_id))

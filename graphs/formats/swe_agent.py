@@ -13,32 +13,36 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
+from graphs.formats.common.placed import placed_elements
+from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import content, decode, decode_record
-from graphs.reading.documents import Place, Places, documents, stem
+from graphs.reading.documents import Document, Place, documents, stem
 from graphs.reading.files import real_folder, short_names, systems
 from graphs.reading.keys import opening, opening_of
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _RESOLVED = ("resolved", "resolved_ids")
-_UNRESOLVED = ("unresolved", "unresolved_ids", "error_ids", "empty_patch_ids", "incomplete_ids")  # never resolved too
-_WORD = re.compile(r"[\w./-]+")
+_UNRESOLVED = ("unresolved", "unresolved_ids", "error_ids", "empty_patch_ids", "incomplete_ids")
+_WORD = re.compile(r"[\w./-]+")  # the first word of a command, with its path
 
 
 class _Step(msgspec.Struct):
     action: str | None = None
     observation: str | None = None
+    response: Any = None  # for the run's digest, with the time
+    execution_time: Any = None
 
 
 class _Stats(msgspec.Struct):
@@ -62,8 +66,9 @@ class _Prediction(msgspec.Struct):
     model_name_or_path: str | None = None
 
 
+RECORDS = (_Trajectory, _Step)
+
 _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
-_STEPS = msgspec.json.Decoder(list[msgspec.Raw])
 _STEP = msgspec.json.Decoder(_Step)
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NAMES = msgspec.json.Decoder(list[str])
@@ -81,93 +86,119 @@ def sniff(head: bytes) -> bool:
     return b'"model_patch"' in head and b'"model_name_or_path"' in head and b'"instance_id"' in head
 
 
-class _Stated(NamedTuple):
-    """What a file says of an instance, and what is said against it, there or in another file of the folder, if any."""
+class _Statement(NamedTuple):
+    """What a file says of an instance, and what contradicts it there or in another file of the folder, if anything."""
 
     value: Any
     place: Place
     field: str
-    against: str = ""
+    contradiction: str = ""
+
+
+_Statements = dict[tuple[str, str], _Statement]  # by folder and instance
 
 
 class _Evaluation:
-    """Instances as the other files of the runs describe them, by folder and instance."""
+    """What files of results and predictions say of the instances of their folder and of the folders below."""
 
     def __init__(self) -> None:
-        self.resolved: dict[tuple[str, str], _Stated] = {}
-        self.models: dict[tuple[str, str], _Stated] = {}
+        self.resolved: _Statements = {}
+        self.models: _Statements = {}
+        self.files: dict[str, list[str]] = {}  # by folder
 
-    def add(self, source: Source) -> Iterator[Problem]:
-        """Take a file of results or predictions in."""
+    def add(self, source: Source) -> None:
+        """Take in a file.
+
+        Raises:
+          TraceError: it is not as expected.
+        """
         folder = real_folder(source.name)
+        self.files.setdefault(folder, []).append(source.name)
         for document in documents(source):
-            if isinstance(document, Problem):
-                yield document
-                continue
-            raw, place = document
-            members = decode_record(_OBJECT, raw, file=place.file, line=place.line)
+            members = decode_record(_OBJECT, document.raw, file=source.name, line=document.place.line)
             if any(key in members for key in _RESOLVED):
-                self._results(members, folder, place)
+                self._add_results(members, folder, document.place)
             elif "instance_id" in members:
-                self._prediction(raw, folder, place, "")
+                self._add_prediction(document, folder, "")
             else:
-                for name, one in members.items():
-                    self._prediction(one, folder, place, name)
+                for name, raw in members.items():
+                    self._add_prediction(Document(bytes(raw), document.place), folder, name)
 
-    def _results(self, members: dict[str, msgspec.Raw], folder: str, place: Place) -> None:
-        listed: dict[str, list[str]] = {}
-        for key, value in members.items():
-            if bytes(value).startswith(b"["):
-                listed[key] = decode(_NAMES, value, file=place.file, line=place.line, at=key)
+    def _add_results(self, members: dict[str, msgspec.Raw], folder: str, place: Place) -> None:
+        listed = {
+            key: decode(_NAMES, value, file=place.file, line=place.line, at=key)
+            for key, value in members.items()
+            if bytes(value).startswith(b"[")
+        }
         solved = {name: key for key in _RESOLVED for name in listed.get(key, ())}
         unsolved = {name: key for key in _UNRESOLVED for name in listed.get(key, ())}
         for name in {name for names in listed.values() for name in names}:
-            field, against = solved.get(name) or unsolved.get(name, "content"), ""
+            field, contradiction = solved.get(name) or unsolved.get(name, "content"), ""
             if name in solved and name in unsolved:
-                against = f"the instance in one of {field} and {unsolved[name]}"
-            _state(self.resolved, (folder, name), _Stated(name in solved, place, field, against))
+                contradiction = f"the instance in one of {field} and {unsolved[name]}"
+            _state(self.resolved, (folder, name), _Statement(name in solved, place, field, contradiction))
 
-    def _prediction(self, raw: bytes | msgspec.Raw, folder: str, place: Place, name: str) -> None:
-        one = decode(_PREDICTION, raw, file=place.file, line=place.line, at=name)
-        if one.model_name_or_path:
-            stated = _Stated(one.model_name_or_path, place, "model_name_or_path")
-            _state(self.models, (folder, one.instance_id or name), stated)
+    def _add_prediction(self, document: Document, folder: str, name: str) -> None:
+        raw, place = document
+        prediction = decode(_PREDICTION, raw, file=place.file, line=place.line, at=name)
+        if prediction.model_name_or_path:
+            statement = _Statement(prediction.model_name_or_path, place, "model_name_or_path")
+            _state(self.models, (folder, prediction.instance_id or name), statement)
 
-    def of(self, table: dict[tuple[str, str], _Stated], record: TraceRecord, instance: str, kind: str) -> Any:
-        """An instance as the nearest folder at or above a trajectory's describes it; None where none does.
+    def apply(self, record: TraceRecord, instance: str) -> None:
+        """Give a trajectory its outcome and its model, from the nearest folder at or above its own.
 
         Raises:
-          TraceError: of `kind`, the folder describes it in two ways.
+          TraceError: "disagreeing-models", "disagreeing-rewards", the folder's files contradict each other.
         """
-        folder = real_folder(record.file)
-        while True:
-            stated = table.get((folder, instance))
-            if stated is not None and stated.against:
-                value_text, (file, line, _) = excerpt(stated.value), stated.place
-                raise TraceError(Problem(kind, file, line, stated.field, value_text, stated.against, record.trace_id))
-            if stated is not None:
-                return stated.value
-            above = os.path.dirname(folder)
-            if above == folder:
-                return None
-            folder = above
+        folders = _at_and_above(real_folder(record.file))
+        record.sources = [file for folder in folders for file in self.files.get(folder, ())]
+        record.model = _nearest(self.models, folders, record, instance, "disagreeing-models") or ""
+        resolved = _nearest(self.resolved, folders, record, instance, "disagreeing-rewards")
+        if resolved is not None:
+            record.rewards = {"resolved": float(resolved), "team": float(resolved)}
 
 
-def _state(table: dict[tuple[str, str], _Stated], key: tuple[str, str], stated: _Stated) -> None:
-    """Note what a file says, or that it says another thing than a file before it."""
-    first = table.setdefault(key, stated)
-    if not first.against and stated.value != first.value:
-        against = f"{excerpt(first.value)}, as in {first.place.file}:{first.place.line}"
-        table[key] = stated._replace(against=against)
-    elif stated.against and not first.against:
-        table[key] = stated
+def _at_and_above(folder: str) -> list[str]:
+    folders = [folder]
+    while (above := os.path.dirname(folders[-1])) != folders[-1]:
+        folders.append(above)
+    return folders
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+def _nearest(statements: _Statements, folders: list[str], record: TraceRecord, instance: str, kind: str) -> Any:
+    """What the first of the folders says of an instance; None where none does.
+
+    Raises:
+      TraceError: of `kind`, the folder says two things.
+    """
+    found = next((statements[folder, instance] for folder in folders if (folder, instance) in statements), None)
+    if found is None:
+        return None
+    if found.contradiction:
+        file, line, _ = found.place
+        value_text = excerpt(found.value)
+        raise TraceError(Problem(kind, file, line, found.field, value_text, found.contradiction, record.trace_id))
+    return found.value
+
+
+def _state(statements: _Statements, key: tuple[str, str], statement: _Statement) -> None:
+    """Note what a file says, or that it contradicts a file before it. A contradiction stays."""
+    first = statements.setdefault(key, statement)
+    if first.contradiction:
+        return
+    if statement.value != first.value:
+        contradiction = f"{excerpt(first.value)}, as in {first.place.file}:{first.place.line}"
+        statements[key] = statement._replace(contradiction=contradiction)
+    elif statement.contradiction:
+        statements[key] = statement
+
+
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trajectory, with its outcome where results of its folder, or of one above, name its instance.
 
-    Problem kinds: "unreadable", those of `graphs.reading.json_problems`, "disagreeing-rewards" and
-    "disagreeing-models" (two files of a folder, or two lists of one, contradict each other), "empty-trace".
+    Problem kinds: those of `graphs.reading.json_problems`, "disagreeing-rewards" and "disagreeing-models" (two files
+    of a folder, or two lists of one, contradict each other), "empty-trace".
     """
     names = short_names(sources, ".traj")
     evaluation, trajectories = _Evaluation(), []
@@ -176,7 +207,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             if "trajectory" in opening_of(source).keys:
                 trajectories.append(source)  # it is read when what all other files say is known
             else:
-                yield from evaluation.add(source)
+                evaluation.add(source)
         except TraceError as error:
             yield error.problem
         source.release()
@@ -199,28 +230,22 @@ def _run_folder(file: str) -> str:
 
 
 def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
-    data = content(source)
-    wire = decode_record(_TRAJECTORY, data, file=source.name, line=1)
+    data, place = content(source), Place(source.name, 1, 0)
+    wire = decode_record(_TRAJECTORY, data, file=source.name, line=1, trace=name)
     instance = stem(source.name, ".traj")
     record = TraceRecord(name, instance, source.name, 1, 0, format="swe-agent", system="swe-agent")
-    record.model = evaluation.of(evaluation.models, record, instance, "disagreeing-models") or ""
-    resolved = evaluation.of(evaluation.resolved, record, instance, "disagreeing-rewards")
-    if resolved is not None:
-        record.rewards = {"resolved": float(resolved), "team": float(resolved)}
-    stats = wire.info.model_stats if wire.info and wire.info.model_stats else _Stats()
-    if stats.tokens_received is not None:
-        record.costs["tokens"] = float(stats.tokens_received)
-    chat = Chat(record, "agent")
-    start = max(data.find(bytes(wire.trajectory)), 0)
-    places = Places(data, start, 1 + data.count(b"\n", 0, start))
-    where: dict[str, Any] = {"file": source.name, "trace": record.trace_id}
-    steps: list[msgspec.Raw] = decode(_STEPS, wire.trajectory, line=1, at="trajectory", **where)
-    for index, raw in enumerate(steps):
-        place = Place(source.name, *places.of(raw))
-        step = decode(_STEP, raw, line=place.line, at=f"trajectory[{index}]", **where)
+    evaluation.apply(record, instance)
+    if wire.info and wire.info.model_stats and wire.info.model_stats.tokens_received is not None:
+        record.costs["tokens"] = float(wire.info.model_stats.tokens_received)
+    chat, steps = Chat(record, "agent"), []
+    for index, (raw, where) in enumerate(placed_elements(data, wire.trajectory, place, at="trajectory", trace=name)):
+        step = decode(_STEP, raw, file=source.name, line=where.line, at=f"trajectory[{index}]", trace=name)
+        steps.append(step)
         command = _WORD.search(step.action or "")
         tool = command.group().rsplit("/", 1)[-1] if command else ""
-        chat.reply(str(index), place, [(str(index), tool)] if tool else [])
+        chat.reply(str(index), where, [(str(index), tool)] if tool else [])
         if tool and step.observation is not None:
-            chat.result(f"{index}/result", place, str(index), f"trajectory[{index}].observation")
+            chat.result(f"{index}/result", where, str(index), f"trajectory[{index}].observation")
+    if any(step.execution_time is not None for step in steps):  # without times two runs may have equal steps
+        record.run = run_digest(instance, record.model, steps)
     return chat.finish()

@@ -2,43 +2,39 @@
 
     {task_id, trial, reward, info: {task, reward_info: {info: {r_actions | r_outputs}}}, traj: [chat messages]}
 
-A run is a trace, "STEM/task-ID/trial-N"; its task is "task-ID". The format names no model: a file is one run of one
-model and strategy, so the file's name stands for them (`system`), and runs of two files are no group by default. Where
-two files give one task id two different instructions (another domain), the later file's task is "STEM/task-ID".
+A run is a trace, "STEM/task-ID/trial-N"; its task is "task-ID". The format names no model. A file is one run of one
+model and strategy, so its name is the trace's system, and runs of two files are not compared by default.
 
-Events. Only the assistant acts, once a message: a `message` where it wrote text (or nothing at all), else its first
-tool call. Its other tool calls are effects of that one decision. The user's messages and the tools' results are what
-the environment did; the system prompt is no event. Tool call ids repeat within a run, so event ids are the positions of
-messages. There are no times and no token counts.
-
-`docs/formats/tau-bench.md` has the whole mapping.
+Each message of the assistant is one action: a `message` if it has text (or nothing at all), else its first tool call.
+Its other tool calls are effects. Messages of the user and results of tools are the environment's. Tool call ids repeat
+within a run, so event ids are positions of messages. `docs/formats/tau-bench.md` has the whole mapping.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
-from graphs.reading.decode import content, decode, decode_record
-from graphs.reading.documents import Place, Places
+from graphs.formats.common.placed import placed_elements
+from graphs.formats.common.run_digest import run_digest
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import Tasks, short_names
-from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.repeated_runs import RepeatedRuns, Run, content_of, digest_of
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _SNIFF = re.compile(rb'"traj"\s*:\s*\[')
 _ROLES = ("system", "user", "assistant", "tool")
-# How tau-bench's environment answers a call that raised or names no tool, and its tools arguments that do not fit.
+# So tau-bench answers a call that failed, has bad arguments or names no tool.
 _ERRORS = ("Error: ", "Unknown action ")
 
 
@@ -58,6 +54,7 @@ class _Task(msgspec.Struct):
 class _Info(msgspec.Struct):
     task: _Task | None = None
     reward_info: _RewardInfo | None = None
+    user_cost: Any = None  # for the run's digest
 
 
 class _Run(msgspec.Struct):
@@ -69,7 +66,7 @@ class _Run(msgspec.Struct):
 
 
 class _Name(msgspec.Struct):
-    """What names a run whose other fields are wrong."""
+    """What the trace's id is made of. It is decoded first, so that faults of the other fields name the trace."""
 
     task_id: int | str
     trial: int | str
@@ -77,6 +74,7 @@ class _Name(msgspec.Struct):
 
 class _Function(msgspec.Struct):
     name: str
+    arguments: Any = None  # for the run's digest
 
 
 class _ToolCall(msgspec.Struct):
@@ -91,9 +89,10 @@ class _Message(msgspec.Struct):
     tool_call_id: str | None = None
 
 
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_RUN = msgspec.json.Decoder(_Run)
+RECORDS = (_Run,)
+
 _NAME = msgspec.json.Decoder(_Name)
+_RUN = msgspec.json.Decoder(_Run)
 _MESSAGE = msgspec.json.Decoder(_Message)
 
 
@@ -103,99 +102,47 @@ def sniff(head: bytes) -> bool:
     return start.startswith(b"[") and start[1:].lstrip().startswith(b"{") and _SNIFF.search(start) is not None
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each run; a run that is not as expected is a problem, and the others read.
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each run.
 
-    Problem kinds: "unreadable", "bad-json", "too-deep" (the whole file); "bad-type", "missing-field", "bad-value",
-    "unknown-tool-call", "ambiguous-id" (one run). Of a run whose whole content several files have: "repeated-run".
+    Problem kinds, of one run: those of `graphs.reading.json_problems`, "bad-value", "unknown-tool-call",
+    "ambiguous-id".
     """
-    tasks, names, copies = Tasks(), short_names(sources), _runs_of(sources)
+    tasks, names = Tasks(), short_names(sources)
     for source in sources:
-        try:
-            data = content(source)
-            runs = decode(_LIST, data, file=source.name, line=0)
-        except TraceError as error:
-            yield error.problem
-            continue
-        if not runs:
-            yield Problem("empty-trace", source.name, 1, "content", "[]", "at least one run")
-        place = Places(data)
-        for index, raw in enumerate(runs):
-            line, offset = place.of(raw)
+        for index, document in enumerate(documents(source)):
             try:
-                yield _read_run(raw, index, data, Place(source.name, line, offset), names[source.name], tasks, copies)
+                yield _record(document, index, names[source.name], tasks)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _runs_of(sources: list[Source]) -> RepeatedRuns:
-    """The runs of several files by all that they state; `read` names what cannot be read.
-
-    A run has no id of its own. Two trials of one task may have one conversation, but each states its own number.
-    """
-    runs = RepeatedRuns()
-    for source in sources if len(sources) > 1 else ():
-        try:
-            raws = decode(_LIST, content(source), file=source.name, line=0)
-        except TraceError:
-            continue
-        for raw in raws:
-            with contextlib.suppress(TraceError):
-                decode(_RUN, raw, file=source.name, line=0)
-                runs.note(digest_of(content_of(raw)), Run(None, (len(raws),), source.name))
-        source.release()
-    return runs
-
-
-def _named_run(raw: msgspec.Raw, index: int, at: Place, name: str) -> _Run:
-    """A run; its problem names the trace, or the position where that is unknown, for a file may be one line."""
-    try:
-        return decode_record(_RUN, raw, file=at.file, line=at.line)
-    except TraceError:
-        field, trace = f"[{index}]", ""
-        with contextlib.suppress(*JSON_ERRORS):
-            named = _NAME.decode(raw)
-            field, trace = "", f"{name}/task-{named.task_id}/trial-{named.trial}"
-    return decode_record(_RUN, raw, file=at.file, line=at.line, at=field, trace=trace)  # fails again
-
-
-def _read_run(
-    raw: msgspec.Raw, index: int, data: bytes, at: Place, name: str, tasks: Tasks, copies: RepeatedRuns
-) -> TraceRecord:
-    source, line, offset = at
-    run = _named_run(raw, index, at, name)
-    task = f"task-{run.task_id}"
-    trace = f"{name}/{task}/trial-{run.trial}"
-    if copies:
-        repeated = copies.problem(digest_of(content_of(raw)), Run(None, (), source), f"[{index}].traj", line, trace)
-        if repeated is not None:
-            raise TraceError(repeated)
-    instruction = run.info.task.instruction if run.info and run.info.task else None
-    stated = b"" if instruction is None else b"=" + instruction.encode()
-    record = TraceRecord(
-        trace_id=trace,
-        group_id=tasks.group(task, stated, f"{name}/{task}"),
-        file=source,
-        line=line,
-        offset=offset,
-        format="tau-bench",
-        system=name,
-    )
+def _record(document: Document, index: int, name: str, tasks: Tasks) -> TraceRecord:
+    raw, place = document
+    # A file may be one line, so faults of the name are placed by the run's position in the list.
+    named = decode(_NAME, raw, file=place.file, line=place.line, at=f"[{index}]")
+    task = f"task-{named.task_id}"
+    trace = f"{name}/{task}/trial-{named.trial}"
+    run = decode_record(_RUN, raw, file=place.file, line=place.line, trace=trace)
+    info = run.info or _Info()
+    instruction = info.task.instruction if info.task else None
+    # Task ids are unique within a domain only. Where two files give one id two instructions, the later file's name is
+    # part of the group.
+    content = b"" if instruction is None else b"=" + instruction.encode()
+    group = tasks.group(task, content, f"{name}/{task}")
+    record = TraceRecord(trace, group, place.file, place.line, place.offset, format="tau-bench", system=name)
     tasks.ids.check(record, "task_id", run.task_id)
-    components = run.info.reward_info.info if run.info and run.info.reward_info else None
-    for channel, amount in (
-        ("team", run.reward),
-        ("r_actions", components.r_actions if components else None),
-        ("r_outputs", components.r_outputs if components else None),
-    ):
-        if amount is not None:
-            record.rewards[channel] = amount
-    # An equal list may stand in front of the run's own `traj`; its text is then the same, and so is the raw record.
-    start = data.find(bytes(run.traj), offset)
-    messages = decode(_LIST, run.traj, file=source, line=line, at="traj", trace=record.trace_id)
-    place = Places(data, start, line + data.count(b"\n", offset, start))
-    _Chat(record).add_all(messages, place)
+    parts = (info.reward_info.info if info.reward_info else None) or _Components()
+    rewards = {"team": run.reward, "r_actions": parts.r_actions, "r_outputs": parts.r_outputs}
+    record.rewards = {channel: amount for channel, amount in rewards.items() if amount is not None}
+    chat, messages = _Chat(record), []
+    for number, (element, where) in enumerate(placed_elements(raw, run.traj, place, at="traj", trace=trace)):
+        message = decode(_MESSAGE, element, file=where.file, line=where.line, at=f"traj[{number}]", trace=trace)
+        chat.add(number, message, where)
+        messages.append(message)
+    # Without the rewards: two files that score one conversation differently contradict each other.
+    record.run = run_digest(run.task_id, run.trial, instruction, info.user_cost, messages)
     return record
 
 
@@ -205,46 +152,30 @@ class _Chat:
     def __init__(self, record: TraceRecord) -> None:
         self.record = record
         self.open = OpenCalls()
-        self.causes: list[tuple[int, EdgeType]] = []  # what the next action of the assistant answers to
+        self.causes: list[tuple[int, EdgeType]] = []  # what the assistant's next action answers
         self.action: int | None = None  # the assistant's latest action
         self.text: int | None = None  # its latest text that the user has not answered
 
-    def add_all(self, messages: list[msgspec.Raw], place: Places) -> None:
-        record = self.record
-        for index, raw in enumerate(messages):
-            line, offset = place.of(raw)
-            at = f"traj[{index}]"
-            message = decode(_MESSAGE, raw, file=record.file, line=line, at=at, trace=record.trace_id)
-            if message.role == "assistant":
-                self._assistant(index, message, line, offset)
-            elif message.role == "user":
-                self._user(index, line, offset)
-            elif message.role == "tool":
-                self._result(index, message, line, offset)
-            elif message.role != "system":
-                expected = "one of " + ", ".join(_ROLES)
-                value_text = excerpt(message.role)
-                raise TraceError(
-                    Problem("bad-value", record.file, line, f"{at}.role", value_text, expected, record.trace_id)
-                )
+    def add(self, index: int, message: _Message, place: Place) -> None:
+        """Append the message at this position.
 
-    def _agent(self, instance: str, role: str) -> str:
-        self.record.instances.setdefault(instance, Agent(name=instance, role=role))
-        return instance
+        Raises:
+          TraceError: kinds "bad-value", "unknown-tool-call".
+        """
+        if message.role == "assistant":
+            self._assistant(index, message, place)
+        elif message.role == "user":
+            self._user(index, place)
+        elif message.role == "tool":
+            self._result(index, message, place)
+        elif message.role != "system":
+            self._refuse("bad-value", place, f"traj[{index}].role", message.role, "one of " + ", ".join(_ROLES))
 
-    def _assistant(self, index: int, message: _Message, line: int, offset: int) -> None:
-        record, agent = self.record, self._agent("assistant", "assistant")
-        calls = message.tool_calls or []
+    def _assistant(self, index: int, message: _Message, place: Place) -> None:
+        record, calls = self.record, message.tool_calls or []
         speaks = bool(message.content) or not calls
-        action = record.event(
-            str(index),
-            EventType.MESSAGE if speaks else EventType.TOOL_CALL,
-            agent,
-            action=True,
-            line=line,
-            offset=offset,
-            tool=None if speaks else calls[0].function.name,
-        )
+        kind, tool = (EventType.MESSAGE, None) if speaks else (EventType.TOOL_CALL, calls[0].function.name)
+        action = self._event(str(index), kind, "assistant", place, action=True, tool=tool)
         for cause, edge_type in self.causes:
             record.edge(cause, action, edge_type)
         if self.action is not None:
@@ -253,47 +184,37 @@ class _Chat:
         if speaks:
             self.text = action
         for number, call in enumerate(calls):
-            position = action
+            position = action  # the first call of a message without text is the action itself
             if speaks or number > 0:
-                position = record.event(
-                    f"{index}/call-{number}",
-                    EventType.TOOL_CALL,
-                    agent,
-                    action=False,
-                    line=line,
-                    offset=offset,
-                    tool=call.function.name,
-                )
+                event_id, tool = f"{index}/call-{number}", call.function.name
+                position = self._event(event_id, EventType.TOOL_CALL, "assistant", place, tool=tool)
                 record.edge(action, position, EdgeType.TOOL_DEPENDENCY)
             self.open.add(call.id, position, call.function.name)
 
-    def _user(self, index: int, line: int, offset: int) -> None:
-        agent = self._agent("user", "user_simulator")
-        position = self.record.event(str(index), EventType.MESSAGE, agent, action=False, line=line, offset=offset)
+    def _user(self, index: int, place: Place) -> None:
+        position = self._event(str(index), EventType.MESSAGE, "user", place)
         if self.text is not None:
             self.record.edge(self.text, position, EdgeType.MESSAGE)
             self.text = None
         self.causes.append((position, EdgeType.MESSAGE))
 
-    def _result(self, index: int, message: _Message, line: int, offset: int) -> None:
-        record, wanted = self.record, message.tool_call_id
-        answered = self.open.take(wanted)
+    def _result(self, index: int, message: _Message, place: Place) -> None:
+        answered = self.open.take(message.tool_call_id)
         if answered is None:
             field, expected = f"traj[{index}].tool_call_id", "the id of a tool call before it that has no result yet"
-            raise TraceError(
-                Problem("unknown-tool-call", record.file, line, field, excerpt(wanted), expected, record.trace_id)
-            )
+            self._refuse("unknown-tool-call", place, field, message.tool_call_id, expected)
         call, tool = answered
-        agent = self._agent("assistant", "assistant")
-        position = record.event(
-            str(index),
-            EventType.TOOL_RESULT,
-            agent,
-            action=False,
-            line=line,
-            offset=offset,
-            tool=tool,
-            status="error" if (message.content or "").startswith(_ERRORS) else None,
-        )
-        record.edge(call, position, EdgeType.RETURN)
+        status = "error" if (message.content or "").startswith(_ERRORS) else None
+        position = self._event(str(index), EventType.TOOL_RESULT, "assistant", place, tool=tool, status=status)
+        self.record.edge(call, position, EdgeType.RETURN)
         self.causes.append((position, EdgeType.CAUSAL))
+
+    def _event(
+        self, event_id: str, kind: EventType, agent: str, place: Place, *, action: bool = False, **columns: Any
+    ) -> int:
+        role = "user_simulator" if agent == "user" else agent
+        self.record.instances.setdefault(agent, Agent(name=agent, role=role))
+        return self.record.event(event_id, kind, agent, action=action, line=place.line, offset=place.offset, **columns)
+
+    def _refuse(self, kind: str, place: Place, field: str, value: object, expected: str) -> NoReturn:
+        raise TraceError(Problem(kind, place.file, place.line, field, excerpt(value), expected, self.record.trace_id))

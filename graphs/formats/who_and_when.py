@@ -2,39 +2,41 @@
 
     {history: [...], question_ID, mistake_agent, mistake_step, is_correct | is_corrected, question, ground_truth, ...}
 
-One file is one run, and one trace, "FOLDER/STEM"; its group is its `question_ID`. Every run failed, so the reward is 0
-in all of them, and nothing can be learned from it; the evidence `blamed` is what is there.
+A file is a run, and a trace, "FOLDER/STEM"; its group is its `question_ID`. Every run failed, so every reward is 0 and
+nothing can be learned from rewards. The evidence `blamed` is what the benchmark is for.
 
 - *Algorithm-Generated*: messages have a `name`, the agent. `Computer_terminal` is a tool: it runs the code in the
   message before it, and its output is that agent's tool result.
-- *Hand-Crafted*: the `role` says who, and to whom: "human", "Orchestrator (thought)", "Orchestrator (-> WebSurfer)",
-  "Orchestrator (termination condition)", "WebSurfer".
+- *Hand-Crafted*: the `role` names the speaker and the addressee: "human", "Orchestrator (thought)",
+  "Orchestrator (-> WebSurfer)", "Orchestrator (termination condition)", "WebSurfer".
 
-Each message is one event, so positions are the benchmark's steps; its id is its index. Answers and reasons are not
-kept. `docs/formats/who-and-when.md` has the whole mapping.
+Each message is one event, so positions are the benchmark's steps. `docs/formats/who-and-when.md` has the whole mapping.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
+from graphs.formats.common.placed import placed_elements
+from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
-from graphs.reading.documents import Document, Places, documents, stem
+from graphs.reading.documents import Document, Place, documents, stem
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.traces.record import Agent, TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _TERMINAL = "Computer_terminal"
 _HUMAN = "human"
 _ARROW = "-> "
+# What the first messages of a Hand-Crafted run are by, where the history is longer than the head of the file.
 _ORCHESTRATED = re.compile(rb'"role"\s*:\s*"(?:human|Orchestrator \()')
 
 
@@ -50,10 +52,12 @@ class _Run(msgspec.Struct, rename={"question": "question_ID"}):
 class _Message(msgspec.Struct):
     role: Annotated[str, msgspec.Meta(min_length=1)]
     name: str | None = None
+    content: Any = None  # for the run's digest
 
+
+RECORDS = (_Run,)
 
 _RUN = msgspec.json.Decoder(_Run)
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _MESSAGE = msgspec.json.Decoder(_Message)
 
 
@@ -68,42 +72,39 @@ def sniff(head: bytes) -> bool:
     return shown.keys == ("history",) and not shown.complete and _ORCHESTRATED.search(head) is not None
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each run.
 
-    Problem kinds: "unreadable", those of `graphs.reading.json_problems`, "bad-value" (a blamed step that is
-    none).
+    Problem kinds, of one run: those of `graphs.reading.json_problems`; "bad-value", a blamed step that is no step;
+    "disagreeing-rewards", two verdicts.
     """
     for source in sources:
         for document in documents(source):
             try:
-                yield document if isinstance(document, Problem) else _read_run(source, document)
+                yield _record(document)
             except TraceError as error:
                 yield error.problem
         source.release()
 
 
-def _read_run(source: Source, document: Document) -> TraceRecord:
+def _record(document: Document) -> TraceRecord:
     raw, place = document
-    run = decode_record(_RUN, raw, file=place.file, line=place.line)
     folder = re.split(r"[\\/]", place.file)[-2:-1]
     trace = "/".join([*folder, stem(place.file)])
+    run = decode_record(_RUN, raw, file=place.file, line=place.line, trace=trace)
     record = TraceRecord(trace, run.question, place.file, place.line, place.offset, format="who-and-when")
     solved = {verdict for verdict in (run.is_correct, run.is_corrected) if verdict is not None}
     if len(solved) > 1:
         record.refuse("disagreeing-rewards", "is_corrected", run.is_corrected, "the verdict of `is_correct`")
     for verdict in solved:
         record.rewards["team"] = float(verdict)
-    messages = decode(_LIST, run.history, file=place.file, line=place.line, at="history", trace=trace)
-    start = raw.find(bytes(run.history))
-    places = Places(raw, start, place.line + raw.count(b"\n", 0, start))
-    decoded = []
-    for index, text in enumerate(messages):
-        line, offset = places.of(text)
-        message = decode(_MESSAGE, text, file=place.file, line=line, at=f"history[{index}]", trace=trace)
-        decoded.append((message, line, place.offset + offset))
-    _Chat(record).add_all(decoded)
+    messages = []
+    for index, (element, where) in enumerate(placed_elements(raw, run.history, place, at="history", trace=trace)):
+        message = decode(_MESSAGE, element, file=where.file, line=where.line, at=f"history[{index}]", trace=trace)
+        messages.append((message, where))
+    _Chat(record).add_all(messages)
     _add_blame(record, run)
+    record.run = run_digest(run.question, [message for message, _ in messages])
     return record
 
 
@@ -113,26 +114,29 @@ class _Chat:
     def __init__(self, record: TraceRecord) -> None:
         self.record = record
         self.last: dict[str, int] = {}  # the latest event of each agent
-        self.news: list[tuple[int, EdgeType]] = []  # what the next speaker answers to
-        self.asked: dict[str, tuple[int, EdgeType]] = {}  # by agent, who asked it and has no answer yet
-        self.leader = ""
-        self.first_leader = _HUMAN  # of the whole run
+        self.news: list[tuple[int, EdgeType]] = []  # what the next speaker answers
+        self.asked: dict[str, tuple[int, EdgeType]] = {}  # by agent, the question that it has not answered
+        self.leader = ""  # who spoke last in a group chat; the orchestrator
+        self.first_leader = _HUMAN  # the orchestrator, for a human who speaks before it
 
-    def add_all(self, messages: list[tuple[_Message, int, int]]) -> None:
-        speakers = [message.name or message.role for message, _, _ in messages]
+    def add_all(self, messages: list[tuple[_Message, Place]]) -> None:
+        """Append the messages."""
+        speakers = [message.name or message.role for message, _ in messages]
         leaders = (agent for agent, note in map(_in_brackets, speakers) if note)
         self.first_leader = next(leaders, _HUMAN)
-        for index, (message, line, offset) in enumerate(messages):
+        for index, (message, place) in enumerate(messages):
             following = speakers[index + 1] if index + 1 < len(speakers) else ""
             if message.name is not None:
-                self._speak_in_turn(index, message.name, following, line, offset)
+                self._speak_in_turn(index, message.name, following, place)
             else:
-                self._speak_by_role(index, message.role, line, offset)
+                self._speak_by_role(index, message.role, place)
 
-    def _add(self, index: int, event_type: EventType, agent: str, line: int, offset: int, **columns: Any) -> int:
+    def _add(self, index: int, event_type: EventType, agent: str, place: Place, **columns: Any) -> int:
         outside = event_type in (EventType.TOOL_RESULT, EventType.HUMAN_INTERVENTION)
         self.record.instances.setdefault(agent, Agent(name=agent, role=agent))
-        return self.record.event(str(index), event_type, agent, action=not outside, line=line, offset=offset, **columns)
+        return self.record.event(
+            str(index), event_type, agent, action=not outside, line=place.line, offset=place.offset, **columns
+        )
 
     def _act(self, position: int, agent: str, causes: list[tuple[int, EdgeType]]) -> None:
         for cause, edge_type in causes:
@@ -142,11 +146,11 @@ class _Chat:
             self.record.edge(self.last[agent], position, EdgeType.TEMPORAL)
         self.last[agent] = position
 
-    def _speak_in_turn(self, index: int, name: str, following: str, line: int, offset: int) -> None:
+    def _speak_in_turn(self, index: int, name: str, following: str, place: Place) -> None:
         """A group chat: everybody reads everything, so each message answers the one before it."""
         if name == _TERMINAL:
             caller = self.leader or name
-            position = self._add(index, EventType.TOOL_RESULT, caller, line, offset, tool=_TERMINAL)
+            position = self._add(index, EventType.TOOL_RESULT, caller, place, tool=_TERMINAL)
             for cause, _ in self.news:
                 self.record.edge(cause, position, EdgeType.RETURN)
             self.news = [(position, EdgeType.CAUSAL)]
@@ -154,19 +158,19 @@ class _Chat:
         runs_code = following == _TERMINAL
         event_type = EventType.TOOL_CALL if runs_code else EventType.MESSAGE
         columns = {"tool": _TERMINAL} if runs_code else {}
-        position = self._add(index, event_type, name, line, offset, **columns)
+        position = self._add(index, event_type, name, place, **columns)
         self._act(position, name, self.news)
         self.news, self.leader = [(position, EdgeType.MESSAGE)], name
 
-    def _speak_by_role(self, index: int, role: str, line: int, offset: int) -> None:
+    def _speak_by_role(self, index: int, role: str, place: Place) -> None:
         """An orchestrator that asks one agent after another; an agent's message answers who asked it."""
         if role == _HUMAN:
-            position = self._add(index, EventType.HUMAN_INTERVENTION, self.leader or self.first_leader, line, offset)
+            position = self._add(index, EventType.HUMAN_INTERVENTION, self.leader or self.first_leader, place)
             self.news.append((position, EdgeType.CAUSAL))
             return
         agent, note = _in_brackets(role)
-        if not note:
-            position = self._add(index, EventType.MESSAGE, role, line, offset)
+        if not note:  # an agent that the orchestrator asked
+            position = self._add(index, EventType.MESSAGE, role, place)
             self._act(position, role, [self.asked.pop(role)] if role in self.asked else [])
             self.news.append((position, EdgeType.MESSAGE))
             return
@@ -177,7 +181,7 @@ class _Chat:
             event_type, columns = EventType.MESSAGE if known else EventType.SPAWN, {"to": to}
         elif note.startswith("termination"):
             event_type = EventType.STOP
-        position = self._add(index, event_type, agent, line, offset, **columns)
+        position = self._add(index, event_type, agent, place, **columns)
         self._act(position, agent, self.news)
         self.news = []
         if to:

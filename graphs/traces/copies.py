@@ -68,11 +68,11 @@ def _stated(heading: Heading) -> list[object]:
     """What a heading states of a run, without the id and the place, in which a copy may differ.
 
     Where the id is made of a file's name, so are the group of a trace without a task and the system of a folder's runs.
+    There `run` tells two runs of one id apart that have equal events.
     """
     numbers = (heading.rewards, heading.costs, heading.metrics, heading.evidence)
     texts = [heading.format, heading.topology, heading.model]
-    if not heading.run:
-        texts += [heading.group_id, heading.system]
+    texts += [heading.run] if heading.run else [heading.group_id, heading.system]
     return [*texts, *(sorted(amounts.items()) for amounts in numbers)]
 
 

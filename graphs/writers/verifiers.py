@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphs.atomic import atomic_write
-from graphs.errors import CreditError, Problem
+from graphs.errors import CreditError
 from graphs.reading.documents import documents
 from graphs.reading.source import Source
 from graphs.traces.batch import Traces
@@ -52,16 +52,17 @@ def write(
     filled = 0
     with atomic_write(path) as out:
         for file in files:
-            for document in documents(Source(file, Path(file))):
-                if isinstance(document, Problem):
-                    raise CreditError(str(document))
+            source = Source(file, Path(file))
+            for document in documents(source):
                 episode = json.loads(document.raw)
                 if isinstance(episode, dict):
                     name = str(episode.get("id"))
-                    own = numbers[name] if name in waiting else {}  # refused, or no agent ran
+                    of_episode = numbers[name] if name in waiting else {}  # refused, or no agent ran
                     waiting.discard(name)
-                    filled += sum(_fill(trace, own) for trace in episode.get("traces", [episode]))
+                    filled += sum(_fill(trace, of_episode) for trace in episode.get("traces", [episode]))
                 out.write(json.dumps(episode, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+            if source.lost:
+                raise CreditError(str(next(iter(source.lost.values())).problem))
         if waiting:
             expected = "the files as read, episodes of verifiers v1 (rows of results.jsonl have no slot for advantages)"
             raise CreditError(f"episode {min(waiting)!r} is not in its file; expected {expected}")
@@ -69,7 +70,7 @@ def write(
 
 
 def _fill(trace: dict[str, Any], numbers: dict[str, float]) -> int:
-    """Set the slot of each sampled node; how many got numbers."""
+    """Set the slot of each sampled node; the number of nodes with an advantage."""
     filled = 0
     for index, node in enumerate(trace.get("nodes", [])):
         amount = numbers.get(f"{trace.get('id')}/{index}")

@@ -1,6 +1,6 @@
-"""Events and edges of a trajectory and of those it refers to.
+"""Events of a trajectory and of those it refers to.
 
-Depth first: an agent's steps stand in their order, behind each step what its sub-agents did, one after another.
+The order is depth first: after each step of an agent come the events of its sub-agents, one sub-agent after another.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["Writer"]
 
 _MAIN = "main"
 _UNNAMED = "sub-agent"
-_LONGEST_PREFIX = 100
+_LONGEST_PREFIX = 100  # of ids; nested ids would otherwise grow with the square of the depth
 
-_Walk = Iterator[tuple[Trajectory, str]]  # sub-agents whose turn has come, and their instances
+_Walk = Iterator[tuple[Trajectory, str]]  # each sub-agent and its instance, when its events are next
 
 
 class Writer:
@@ -34,9 +34,9 @@ class Writer:
     def __init__(self, record: TraceRecord, library: Library, root: Trajectory) -> None:
         self.record, self.library, self.root = record, library, root
         self.team = Team(record)
-        self.problems: list[Problem] = []  # named, while the trace reads
+        self.problems: list[Problem] = []  # of parts that the trace reads without
         self.parts: list[Trajectory] = []
-        self.deep = 0  # instances whose ids would be too long to repeat in those below
+        self.deep = 0  # instances whose ids are too long to be repeated in the ids below
 
     def write(self) -> TraceRecord:
         """The record.
@@ -44,7 +44,8 @@ class Writer:
         Raises:
           TraceError: kinds "unknown-tool-call", "duplicate-id", "bad-value".
         """
-        self.team.agent(_MAIN, self.root.name)
+        self.team.agent(_MAIN, self.root.agent)
+        # A stack of walks in place of recursion: trajectories may nest deeper than Python's stack.
         stack: list[_Walk] = [self._walk(self.root, _MAIN, "")]
         while stack:
             below = next(stack[-1], None)
@@ -52,27 +53,27 @@ class Writer:
                 stack.pop()
             else:
                 stack.append(self._walk(*below, self._prefix(below[1])))
-        for unlinked in (other for part in self.parts for other in part.nested if not other.placed):
+        for unlinked in (other for part in self.parts for other in part.nested if not other.is_placed):
             expected = "the id of a trajectory that the result of a tool call refers to"
-            self.note("unlinked-subagent", unlinked.place, "trajectory_id", unlinked.own, expected)
-        self.record.model, self.record.system = model_names(part.model for part in self.parts), self.root.name
+            self.note("unlinked-subagent", unlinked.place, "trajectory_id", unlinked.id, expected)
+        self.record.model, self.record.system = model_names(part.model for part in self.parts), self.root.agent
         return self.team.finish()
 
     def _prefix(self, instance: str) -> str:
-        """What the ids of an instance's events begin with: its own id; where nesting is deep, a number."""
+        """How the ids of an instance's events begin: with the instance's id, or a number where nesting is deep."""
         if len(instance) <= _LONGEST_PREFIX:
             return f"{instance}/"
         self.deep += 1
         return f"deep-{self.deep}/"
 
     def _walk(self, trajectory: Trajectory, instance: str, prefix: str) -> _Walk:
-        """Append the events of a trajectory and of those it is continued in."""
-        number, prompted = 0, instance != _MAIN  # what a sub-agent was started with, its spawn says already
+        """Append the events of a trajectory and of those it continues in."""
+        number, prompted = 0, instance != _MAIN  # a sub-agent's first text is its prompt, which its spawn stands for
         part: Trajectory | None = trajectory
         while part is not None:
-            part.placed = True
+            part.is_placed = True
             self.parts.append(part)
-            for step, place, at in part.steps:
+            for step, place, field in part.steps:
                 number += 1
                 if step.is_copied_context:
                     continue
@@ -81,33 +82,33 @@ class Writer:
                 elif step.source == "user":
                     self.team.human(instance, f"{prefix}{number}", place, time=seconds(step.timestamp))
                 else:
-                    yield from _Turn(self, part, step, place, at, instance, f"{prefix}{number}").write()
+                    yield from _Turn(self, part, step, place, field, instance, f"{prefix}{number}").write()
             following = self.library.beside(part, part.continued) if part.continued else None
             if part.continued and following is None:
                 expected = "the trajectory that this run goes on in, among the files"
                 self.note("missing-continuation", part.place, "continued_trajectory_ref", part.continued, expected)
-            part = None if following is None or following.placed else following
+            part = None if following is None or following.is_placed else following
 
     def note(self, kind: str, place: Place, field: str, value: object, expected: str) -> None:
-        """Name what was wrong with a part that the trace reads without."""
+        """Name a part that the trace reads without."""
         trace = self.record.trace_id
         self.problems.append(Problem(kind, place.file, place.line, field, excerpt(value), expected, trace))
 
 
 class _Turn:
-    """One step of an agent, or one of the system, which may start agents too."""
+    """A step of an agent, or one of the system, which may start agents too."""
 
     def __init__(
-        self, writer: Writer, part: Trajectory, step: Step, place: Place, at: str, instance: str, event_id: str
+        self, writer: Writer, part: Trajectory, step: Step, place: Place, field: str, instance: str, event_id: str
     ) -> None:
         self.writer, self.team, self.part = writer, writer.team, part
-        self.step, self.place, self.at = step, place, at
+        self.step, self.place, self.field = step, place, field
         self.instance, self.id = instance, event_id
         self.results = step.observation.results if step.observation else []
         self.call: int | None = None
         self.tools: dict[str, str] = {}  # tool call id -> tool
-        self.asked: dict[str, int] = {}  # tool call id -> position, of those that started no agent
-        self.unnamed = collections.deque[tuple[int, str]]()  # tool calls with an empty id, which are answered in order
+        self.positions: dict[str, int] = {}  # tool call id -> position, of those that started no agent
+        self.unnamed = collections.deque[tuple[int, str]]()  # tool calls with an empty id, answered in order
 
     def write(self) -> _Walk:
         """Append the call, then its effects, then the answers to them."""
@@ -115,7 +116,7 @@ class _Turn:
             columns = self._evidence()
             time = seconds(self.step.timestamp)
             self.call = self.team.call(self.instance, self.id, self.place, time=time, **columns)
-        self._ask()
+        self._call_tools()
         children = [self._start(number, result) for number, result in enumerate(self.results)]
         for number, (result, started) in enumerate(zip(self.results, children, strict=True)):
             for name, child in started:
@@ -146,25 +147,29 @@ class _Turn:
             "token_log_probs": log_probs or None,
         }
 
-    def _ask(self) -> None:
-        starting = {result.source_call_id for result in self.results if result.references}
+    def _call_tools(self) -> None:
+        starting = {result.source_call_id or None for result in self.results if result.references}
         for number, tool_call in enumerate(self.step.tool_calls or []):
-            own, tool = tool_call.tool_call_id, tool_call.function_name
-            if not own:
-                position = self.team.tool_call(
-                    self.instance, f"{self.id}/call-{number}", self.place, call=self.call, tool=tool
-                )
+            name, tool, event_id = tool_call.tool_call_id, tool_call.function_name, f"{self.id}/call-{number}"
+            if name and name in self.tools:
+                expected = "an id that no other call of the step has"
+                self._refuse("duplicate-id", f"tool_calls[{number}].tool_call_id", name, expected)
+            if name:
+                self.tools[name] = tool
+            if name in starting:
+                continue  # its spawn stands for it
+            position = self.team.tool_call(self.instance, event_id, self.place, call=self.call, tool=tool)
+            if name:
+                self.positions[name] = position
+            else:
                 self.unnamed.append((position, tool))
-                continue
-            if own in self.tools:
-                self._refuse("duplicate-id", f"tool_calls[{number}].tool_call_id", own, "an id of its own in this step")
-            self.tools[own] = tool
-            if own not in starting:
-                event_id = f"{self.id}/call-{number}"
-                self.asked[own] = self.team.tool_call(self.instance, event_id, self.place, call=self.call, tool=tool)
 
     def _start(self, number: int, result: Result) -> list[tuple[str, Trajectory | None]]:
-        """Spawn the sub-agents that a result comes from; their instances and trajectories."""
+        """Spawn the sub-agents that a result comes from.
+
+        Returns:
+          Their instances, and their trajectories where these are read.
+        """
         wanted = result.source_call_id
         if wanted and wanted not in self.tools:
             field = f"observation.results[{number}].source_call_id"
@@ -173,29 +178,29 @@ class _Turn:
         for index, reference in enumerate(result.references):
             child = self.writer.library.find(reference, self.part, self.writer.root)
             if child is None:
-                field = f"{self.at}.observation.results[{number}].subagent_trajectory_ref[{index}]"
-                self.writer.note("missing-subagent", self.place, field, reference.named, "a trajectory at hand")
-            elif child.placed:
+                field = f"{self.field}.observation.results[{number}].subagent_trajectory_ref[{index}]"
+                self.writer.note("missing-subagent", self.place, field, reference.named, "a trajectory among the files")
+            elif child.is_placed:
                 child = None  # its events stand where it was referred to first
             else:
-                child.placed = True
+                child.is_placed = True
             name = f"{self.id}/agent-{number}" + (f".{index}" if index else "")
-            self.team.agent(name, child.name if child else _UNNAMED, parent=self.instance)
+            self.team.agent(name, child.agent if child else _UNNAMED, parent=self.instance)
             tool = self.tools.get(wanted or "")
             self.team.spawn(self.instance, f"{name}.spawn", name, self.place, call=self.call, tool=tool)
             started.append((name, child))
         return started
 
     def _answer(self, number: int, result: Result) -> None:
-        """A tool's result; feedback that names no tool call answers the step's call itself."""
+        """Append a tool's result. Feedback that names no tool call answers the model call."""
         wanted = result.source_call_id
         tool = self.tools.get(wanted or "")
-        answers = self.asked.get(wanted) if wanted else self.call
+        answers = self.positions.get(wanted) if wanted else self.call
         if not wanted and self.unnamed:
             answers, tool = self.unnamed.popleft()
         self.team.result(self.instance, f"{self.id}/result-{number}", self.place, answers=answers, tool=tool)
 
     def _refuse(self, kind: str, field: str, value: object, expected: str) -> NoReturn:
         trace = self.writer.record.trace_id
-        field = f"{self.at}.{field}"
+        field = f"{self.field}.{field}"
         raise TraceError(Problem(kind, self.place.file, self.place.line, field, excerpt(value), expected, trace))

@@ -1,22 +1,22 @@
-"""ATIF trajectories as they stand in a file: typed structs for decoding, and what is kept of them."""
+"""Decoding of ATIF trajectories: their structs, and what is kept of them."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.reading.decode import check_record, decode
-from graphs.reading.documents import Document, Place, Places, stem
+from graphs.formats.common.placed import placed_elements
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document, Place, stem
 from graphs.reading.files import WRITTEN_ALIKE
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
-__all__ = ["Metrics", "Reference", "Result", "Step", "ToolCall", "Trajectory", "decode_all"]
+__all__ = ["Metrics", "PlacedStep", "Reference", "Result", "Step", "ToolCall", "Trajectory", "Wire", "decode_all"]
 
 _SOURCES = ("system", "user", "agent")
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
@@ -89,7 +89,9 @@ class Step(msgspec.Struct):
     llm_call_count: _Count | None = None
 
 
-class _Wire(msgspec.Struct):
+class Wire(msgspec.Struct):
+    """A trajectory as a file has it, its steps and nested trajectories undecoded."""
+
     schema_version: str
     agent: _Agent
     steps: msgspec.Raw
@@ -99,94 +101,91 @@ class _Wire(msgspec.Struct):
     subagent_trajectories: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_TRAJECTORY = msgspec.json.Decoder(_Wire)
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_NESTED = msgspec.json.Decoder(list[msgspec.Raw] | None)
+_TRAJECTORY = msgspec.json.Decoder(Wire)
 _STEP = msgspec.json.Decoder(Step)
+
+
+class PlacedStep(NamedTuple):
+    """A step, where it stands in its file, and its field there."""
+
+    step: Step
+    place: Place
+    field: str
 
 
 @dataclasses.dataclass(slots=True)
 class Trajectory:
-    """A trajectory: its agent, its ids, its steps with their places and fields, and the trajectories nested in it."""
+    """A trajectory with those that are nested in it.
 
-    name: str
+    `is_placed` is True once its events stand in a trace.
+    """
+
+    agent: str
+    model: str
     place: Place
     session: str
-    own: str
+    id: str
     continued: str
-    steps: list[tuple[Step, Place, str]]
-    model: str = ""
+    steps: list[PlacedStep]
     nested: list[Trajectory] = dataclasses.field(default_factory=list)
-    placed: bool = False
+    is_placed: bool = False
 
 
 def decode_all(document: Document) -> Trajectory:
-    """A trajectory and all those nested in it, without recursion.
+    """A trajectory and all those nested in it.
 
     Raises:
-      TraceError: kinds of `graphs.reading.decode.decode`.
+      TraceError: kinds of `graphs.reading.decode.decode_record`; "bad-value", "duplicate-id", "ambiguous-id".
     """
-    root: Trajectory | None = None
-    waiting: list[tuple[bytes, Place, str, Trajectory | None, str]] = [(document.raw, document.place, "", None, "")]
+    raw, place = document
+    wire = decode_record(_TRAJECTORY, raw, file=place.file, line=place.line)
+    trace = wire.trajectory_id or wire.session_id or stem(place.file)
+    root = _trajectory(raw, wire, place, "", trace)
+    waiting = [(raw, wire, root, "")]  # not recursion: trajectories may nest deeper than Python's stack
     while waiting:
-        raw, place, at, parent, trace = waiting.pop()
-        trajectory = decode(_TRAJECTORY, raw, file=place.file, line=place.line, at=at, trace=trace)
-        trace = trace or trajectory.trajectory_id or trajectory.session_id or stem(place.file)
-        if parent is None:
-            check_record(raw, file=place.file, line=place.line, trace=trace)
-        doc = Trajectory(
-            trajectory.agent.name,
-            place,
-            trajectory.session_id or "",
-            trajectory.trajectory_id or "",
-            trajectory.continued_trajectory_ref or "",
-            _steps(raw, trajectory.steps, place, at, trace),
-            trajectory.agent.model_name or "",
-        )
-        if parent is None:
-            root = doc
-        else:
-            parent.nested.append(doc)
-        field = f"{at}.subagent_trajectories".lstrip(".")
-        held = trajectory.subagent_trajectories
-        inner = decode(_NESTED, held, file=place.file, line=place.line, at=field, trace=trace) or []
-        nested_items = [
-            (bytes(e), p, f"{field}[{i}]", doc, trace) for i, (e, p) in enumerate(_placed(raw, held, inner, place))
-        ]
-        waiting += reversed(nested_items)
-    assert root is not None
+        raw, wire, parent, at = waiting.pop()
+        if bytes(wire.subagent_trajectories) == b"null":
+            continue
+        at, inside = f"{at}subagent_trajectories", []
+        elements = placed_elements(raw, wire.subagent_trajectories, parent.place, at=at, trace=trace)
+        for index, (element, place) in enumerate(elements):
+            field = f"{at}[{index}]"
+            inner = decode(_TRAJECTORY, element, file=place.file, line=place.line, at=field, trace=trace)
+            child = _trajectory(bytes(element), inner, place, f"{field}.", trace)
+            parent.nested.append(child)
+            inside.append((bytes(element), inner, child, f"{field}."))
+        waiting += reversed(inside)
     return root
 
 
-def _steps(raw: bytes, held: msgspec.Raw, place: Place, at: str, trace: str) -> list[tuple[Step, Place, str]]:
-    field = f"{at}.steps".lstrip(".")
-    steps = []
-    seen: dict[str, int | str] = {}  # how an id is written to what it is
-    listed = decode(_LIST, held, file=place.file, line=place.line, at=field, trace=trace)
-    for index, (element, where) in enumerate(_placed(raw, held, listed, place)):
-        step = decode(_STEP, element, file=where.file, line=where.line, at=f"{field}[{index}]", trace=trace)
-        if step.source not in _SOURCES:
-            value_text, expected = excerpt(step.source), "one of " + ", ".join(_SOURCES)
-            at_source = f"{field}[{index}].source"
-            raise TraceError(Problem("bad-value", where.file, where.line, at_source, value_text, expected, trace))
-        if step.step_id is not None and str(step.step_id) in seen:
-            kind, expected = "duplicate-id", "an id that no other step of the trajectory has"
-            if seen[str(step.step_id)] != step.step_id:  # one step that is stated twice, or two steps
-                kind, expected = "ambiguous-id", WRITTEN_ALIKE
-            value_text, at_id = excerpt(step.step_id), f"{field}[{index}].step_id"
-            raise TraceError(Problem(kind, where.file, where.line, at_id, value_text, expected, trace))
+def _trajectory(raw: bytes, wire: Wire, place: Place, at: str, trace: str) -> Trajectory:
+    steps = _steps(raw, wire.steps, place, f"{at}steps", trace)
+    session, name, continued = wire.session_id or "", wire.trajectory_id or "", wire.continued_trajectory_ref or ""
+    return Trajectory(wire.agent.name, wire.agent.model_name or "", place, session, name, continued, steps)
+
+
+def _steps(raw: bytes, value: msgspec.Raw, place: Place, at: str, trace: str) -> list[PlacedStep]:
+    steps: list[PlacedStep] = []
+    seen: dict[str, int | str] = {}  # ids, by how they are written
+    for index, (element, where) in enumerate(placed_elements(raw, value, place, at=at, trace=trace)):
+        field = f"{at}[{index}]"
+        step = decode(_STEP, element, file=where.file, line=where.line, at=field, trace=trace)
+        fault = _fault(step, seen)
+        if fault is not None:
+            kind, key, shown, expected = fault
+            raise TraceError(Problem(kind, where.file, where.line, f"{field}.{key}", excerpt(shown), expected, trace))
         if step.step_id is not None:
             seen[str(step.step_id)] = step.step_id
-        steps.append((step, where, f"{field}[{index}]"))
+        steps.append(PlacedStep(step, where, field))
     return steps
 
 
-def _placed(
-    raw: bytes, held: msgspec.Raw, elements: list[msgspec.Raw], place: Place
-) -> Iterator[tuple[msgspec.Raw, Place]]:
-    """The elements of a list inside a trajectory, with their places."""
-    start = max(raw.find(bytes(held)), 0)
-    places = Places(raw, start, place.line + raw.count(b"\n", 0, start))
-    for element in elements:
-        line, offset = places.of(element)
-        yield element, Place(place.file, line, place.offset + offset)
+def _fault(step: Step, seen: dict[str, int | str]) -> tuple[str, str, object, str] | None:
+    """What is wrong with a step: the kind of the problem, the key, its value, what was expected."""
+    if step.source not in _SOURCES:
+        return "bad-value", "source", step.source, "one of " + ", ".join(_SOURCES)
+    if step.step_id is None or str(step.step_id) not in seen:
+        return None
+    if seen[str(step.step_id)] != step.step_id:  # 2 and "2" may be one step that stands twice, or two steps
+        return "ambiguous-id", "step_id", step.step_id, WRITTEN_ALIKE
+    return "duplicate-id", "step_id", step.step_id, "an id that no other step of the trajectory has"

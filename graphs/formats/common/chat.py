@@ -42,7 +42,7 @@ class ToolCall(msgspec.Struct):
 
 
 class Message(msgspec.Struct):
-    """A chat message: what is needed of it to place events."""
+    """The fields of a chat message that become events."""
 
     role: str
     tool_calls: list[ToolCall] | None = None
@@ -63,7 +63,8 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._tools: dict[int, str] = {}  # position -> tool
-        self._by_id: dict[str, list[int]] = {}  # positions, also of calls that were answered without an id
+        # Positions. A call that was answered without an id stays here, and `take` skips it.
+        self._by_id: dict[str, list[int]] = {}
 
     def add(self, call_id: str | None, position: int, tool: str) -> None:
         """Note a call."""
@@ -72,10 +73,10 @@ class OpenCalls:
             self._by_id.setdefault(call_id, []).append(position)
 
     def take(self, call_id: str | None) -> tuple[int, str] | None:
-        """Position and tool of the call that a result answers; None where there is none.
+        """Position and tool of the call that a result answers; None if there is none.
 
-        Ids may repeat within a chat: the latest open call of the id is meant. Without an id, results come in the order
-        of the calls.
+        Ids may repeat within a chat: a result answers the latest open call of its id. Results without an id answer the
+        calls in order.
         """
         if not call_id:
             position = next(iter(self._tools), None)
@@ -94,36 +95,48 @@ class Chat:
     def __init__(
         self, record: TraceRecord, agent: str = "assistant", *, user: str = "user", role: str = "user"
     ) -> None:
-        """Start a chat of `agent` with `user`, an instance of the environment with this role.
+        """Start a chat.
 
-        The user of an agent that is named so is `AGENT/user`, an instance of its own.
+        Args:
+          record: where to.
+          agent: the agent's instance and name.
+          user: the instance and name of whom it talks to, a part of the environment; `AGENT/user` if the agent itself
+            has that name.
+          role: the user's role.
         """
         self.record, self.agent, self.role = record, agent, role
         self.user = user if user != agent else f"{agent}/user"
         self.team = Team(record)
         self.team.agent(agent, agent)
-        self.open = OpenCalls()
+        self.open_calls = OpenCalls()
 
     def reply(self, event_id: str, place: Place, calls: Sequence[tuple[str | None, str]] = (), **columns: Any) -> int:
-        """A model call of the agent, with the ids and names of the tools that it called."""
+        """Append a model call of the agent, with the ids and names of the tools that it called."""
         position = self.team.call(self.agent, event_id, place, **columns)
         for number, (call_id, tool) in enumerate(calls):
             effect = self.team.tool_call(self.agent, f"{event_id}/call-{number}", place, call=position, tool=tool)
-            self.open.add(call_id, effect, tool)
+            self.open_calls.add(call_id, effect, tool)
         return position
 
     def input(self, event_id: str, place: Place, **columns: Any) -> int:
-        """A message of the user."""
+        """Append a message of the user."""
         self.team.agent(self.user, self.user, self.role, outside=True)
         return self.team.input(self.user, event_id, self.agent, place, **columns)
 
     def result(self, event_id: str, place: Place, call_id: str | None, field: str, **columns: Any) -> int:
-        """A tool's result.
+        """Append a tool's result.
+
+        Args:
+          event_id: the id of its event.
+          place: where it stands.
+          call_id: the id of the tool call that it answers, if the log has one.
+          field: where that id stands, for errors.
+          columns: evidence of the event.
 
         Raises:
-          TraceError: kind "unknown-tool-call", it answers no open call; `field` says where its id stands.
+          TraceError: kind "unknown-tool-call", it answers no open call.
         """
-        answered = self.open.take(call_id)
+        answered = self.open_calls.take(call_id)
         if answered is None:
             self.refuse("unknown-tool-call", place, field, call_id, "the id of a tool call before it without a result")
         call, tool = answered
@@ -146,8 +159,8 @@ def add_messages(
     Args:
       chat: where to.
       messages: decoded messages with their places.
-      at: what the list is called in the log, for errors.
-      prefix: what the ids begin with.
+      at: the field of the list, for errors.
+      prefix: how the ids begin.
       columns: evidence of every model call.
 
     Raises:
@@ -167,7 +180,7 @@ def add_messages(
 
 
 def decode_messages(raw: msgspec.Raw | bytes, place: Place, at: str, trace: str) -> Iterator[tuple[Message, Place]]:
-    """The messages of a JSON list within a record; all bear the record's place.
+    """The messages of a JSON list within a record, each with the place of the record.
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`.

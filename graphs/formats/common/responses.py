@@ -1,6 +1,6 @@
 """Items of OpenAI's Responses API as the events of a chat.
 
-Items of the model that stand side by side (reasoning, text, tool calls) are one model call; a tool's output, a message
+Items of the model that follow each other (reasoning, text, tool calls) are one model call. A tool's output, a message
 of the user, or the end of the list ends it.
 """
 
@@ -26,7 +26,7 @@ _OF_MODEL = ("reasoning", "web_search_call", *_CALLS)
 
 
 class Item(msgspec.Struct):
-    """An item: what is needed of it to place events."""
+    """The fields of an item that become events."""
 
     type: str = "message"
     role: str | None = None
@@ -44,16 +44,23 @@ class Usage(msgspec.Struct):
 
 
 class Responses:
-    """Takes items in order; call `end` behind the last."""
+    """Appends items in order to a chat; call `end` after the last one."""
 
     def __init__(self, chat: Chat) -> None:
         self.chat = chat
         self.calls: list[int] = []  # positions of model calls
-        self._items: list[Item] = []  # of the model call that has not ended
+        self._items: list[Item] = []  # of the model call that is open
         self._begun = ("", Place("", 0, -1), math.nan)  # event id, place and time of the first of them
 
     def add(self, item: Item, event_id: str, place: Place, field: str, *, time: float = math.nan) -> None:
-        """Take an item in.
+        """Append an item.
+
+        Args:
+          item: the item.
+          event_id: the id of its event, if it becomes one.
+          place: where it stands.
+          field: its field in the log, for errors.
+          time: when it was written.
 
         Raises:
           TraceError: kinds "unknown-tool-call", "bad-value".
@@ -72,14 +79,14 @@ class Responses:
             self.chat.refuse("bad-value", place, f"{field}.role", item.role, expected)
 
     def end(self, usage: Usage | None = None) -> None:
-        """Append the model call that the items since the last one are of; `usage` is that call's own."""
+        """Append the model call that the items since the last call are, with its token counts."""
         if not self._items:
             return
         event_id, place, time = self._begun
         tools = [(item.call_id, item.name or item.type) for item in self._items if item.type in _CALLS]
         ids = [item.generation_token_ids for item in self._items if item.generation_token_ids is not None]
         log_probs = [number for item in self._items for number in item.generation_log_probs or ()]
-        generated = [token for own in ids for token in own]
+        generated = [token for of_item in ids for token in of_item]
         fit = len(log_probs) == len(generated)  # an item may have only one of the two
         tokens = len(generated) if ids else usage.output_tokens if usage is not None else None
         self.calls.append(
@@ -93,7 +100,7 @@ class Responses:
         self._items = []
 
     def count_last(self, usage: Usage) -> None:
-        """Write the usage that the log states behind a call, or behind the answers to it."""
+        """Write the token counts that a log states after a call, or after the results of its tools."""
         if self._items:
             self.end(usage)
             return

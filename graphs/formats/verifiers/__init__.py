@@ -12,19 +12,21 @@ The other nodes are what the environment did. `docs/formats/verifiers.md` has th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from graphs.errors import Problem
-from graphs.formats.repeated_rows import repeated_rows
+from graphs.errors import Problem, TraceError
 from graphs.formats.verifiers.episodes import read_episode
-from graphs.formats.verifiers.results import read_result
-from graphs.reading.documents import Document
-from graphs.reading.files import Tasks, read_each
+from graphs.formats.verifiers.results import Result, read_result
+from graphs.formats.verifiers.wire import AgentTrace, Episode, Node
+from graphs.reading.documents import documents
+from graphs.reading.files import Tasks, short_names
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
+
+RECORDS = (Episode, AgentTrace, Node, Result)
 
 _RESULT = {"example_id", "prompt", "completion", "reward"}
 
@@ -38,27 +40,27 @@ def sniff(head: bytes) -> bool:
     return {"agent", "nodes", "rewards"} <= keys or keys >= _RESULT
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each episode, or for each row of `results.jsonl`.
 
-    Problem kinds, the trace refused: those of `graphs.reading.json_problems`, "bad-parent", "unknown-tool-call",
-    "bad-value". Named, though nothing is wrong with the log: "several-rewards", the agents have different rewards, so
-    that none is the team's; "no-events", an episode in which no agent was run; "repeated-rows", lines of
-    `results.jsonl` that repeat the lines before.
+    Problem kinds, of one trace: those of `graphs.reading.json_problems`, "bad-parent", "unknown-tool-call",
+    "bad-value", "disagreeing-rewards", "disagreeing-metrics", "ambiguous-id". Named, though nothing is wrong:
+    "several-rewards", the agents have different rewards, so that none is the team's; "no-events", an episode in which
+    no agent was run.
     """
-    tasks = Tasks()
-    files_of_results: set[str] = set()
+    tasks, names = Tasks(), short_names(sources)
+    for source in sources:
+        for document in documents(source):
+            try:
+                if _is_result(document.raw):
+                    yield read_result(document, names[source.name], tasks)
+                else:
+                    yield from read_episode(document)
+            except TraceError as error:
+                yield error.problem
+        source.release()
 
-    def read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
-        raw = document.raw  # quotes within a text are escaped there, so that these bytes are keys
-        is_result = b'"example_id"' in raw and b'"completion"' in raw and b'"nodes"' not in raw
-        if is_result:
-            files_of_results.add(document.place.file)
-            return read_result(document, file, tasks)
-        return read_episode(document)
 
-    def repeated(source: Source) -> Iterator[Problem]:
-        if source.name in files_of_results:  # episodes have ids, which are refused where they come again
-            yield from repeated_rows(source, rows_are_runs=True)
-
-    return read_each(sources, read_one, after=repeated)
+def _is_result(raw: bytes) -> bool:
+    """Whether a value is a row of `results.jsonl`. Quotes within texts are escaped, so these bytes are keys."""
+    return b'"example_id"' in raw and b'"completion"' in raw and b'"nodes"' not in raw

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
-from graphs.errors import Problem, TraceError
+from graphs.errors import Problem
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.verifiers.wire import AgentTrace, Episode, Link, Node, Task, Usage
 from graphs.reading.decode import decode, decode_record
@@ -26,17 +27,16 @@ _LINKS = {
     "compaction": EdgeType.TEMPORAL,
 }
 
-
 _EPISODE = msgspec.json.Decoder(Episode)
 _LONE = msgspec.json.Decoder(AgentTrace)
 _TASK = msgspec.json.Decoder(Task)
 
 
 def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
-    """The record of an episode, or of a trace that stands outside one.
+    """The record of an episode, or of an agent's trace that stands outside one.
 
     Raises:
-      TraceError: kinds of `graphs.reading.decode.decode`; "bad-parent", a node whose parent is not before it;
+      TraceError: kinds of `graphs.reading.decode.decode_record`; "bad-parent", a node whose parent is not before it;
         "bad-value", not as many log-probabilities as sampled tokens; "disagreeing-rewards" and "disagreeing-metrics".
     """
     raw, place = document
@@ -62,7 +62,7 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
 
 
 def _group(episode: Episode) -> str:
-    """The consumer's group, else the task in its environment, else the episode alone."""
+    """The stated group, else the task in its environment, else the episode alone."""
     if episode.group is not None and episode.group.id:
         return episode.group.id
     task = episode.task.key or episode.task.hash
@@ -72,22 +72,23 @@ def _group(episode: Episode) -> str:
 
 
 def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | None:
-    """Write reward channels and metrics; the problem that no reward is the whole team's, where agents differ.
+    """Write reward channels and metrics.
+
+    Returns:
+      The problem that no reward is the team's, if the agents' rewards differ.
 
     Raises:
-      TraceError: "disagreeing-rewards", "disagreeing-metrics": two numbers have one name, such as `c` of `a.b` and
-        `b.c` of `a`.
+      TraceError: "disagreeing-rewards", "disagreeing-metrics": two numbers have one name, such as `c` of the agent
+        `a.b` and `b.c` of `a`.
     """
-    count: dict[str, int] = {}
-    for trace in traces:
-        count[trace.agent.name] = count.get(trace.agent.name, 0) + 1
+    count = collections.Counter(trace.agent.name for trace in traces)
     number: dict[str, int] = {}
     totals: dict[str, float] = {}
     for index, trace in enumerate(traces):
         name = trace.agent.name
         number[name] = number.get(name, -1) + 1
         prefix = "" if len(traces) == 1 else f"{name}." if count[name] == 1 else f"{name}.{number[name]}."
-        rewards = {key: given.score * given.weight for key, given in trace.rewards.items() if given is not None}
+        rewards = {key: reward.score * reward.weight for key, reward in trace.rewards.items() if reward is not None}
         metrics = {key: value for key, value in trace.metrics.items() if value is not None}
         for family, into, amounts in (("rewards", record.rewards, rewards), ("metrics", record.metrics, metrics)):
             for key, amount in amounts.items():
@@ -106,7 +107,7 @@ def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | Non
 
 
 def _state(record: TraceRecord, family: str, into: dict[str, float], name: str, amount: float, at: str) -> None:
-    """Write a number of the agent's trace `at`, unless another number has its name."""
+    """Write a number of the agent's trace at this field, unless another number has its name."""
     if name in into and into[name] != amount:
         expected = f"{into[name]!r}, which {name!r} has already, or another name"
         record.refuse(f"disagreeing-{family}", f"{at}.{family}", amount, expected)
@@ -116,18 +117,18 @@ def _state(record: TraceRecord, family: str, into: dict[str, float], name: str, 
 class _Graph:
     """Appends one agent's message graph to the record.
 
-    The causes of a call are the nodes on its own path: a branch knows nothing of what another branch did. Many branches
-    may share a long prompt, so an event of the prompt has an edge to the first call only; `_prompt` joins the others.
+    A call is caused by the nodes on its path alone, since a branch does not know what another branch did. Many branches
+    may share a long prompt. An event of the prompt has an edge to the first call only, and `_prompt` joins the others.
     """
 
     def __init__(self, record: TraceRecord, trace: AgentTrace, at: str, place: Place) -> None:
         self.record, self.trace, self.at, self.place = record, trace, at, place
         self.calls = {call.node: call for call in trace.calls if call.node is not None}
         self.event: dict[int, int] = {}  # node -> position
-        self.asked: dict[int, dict[str, int]] = {}  # sampled node -> tool call id -> position
-        self.before: list[int] = []  # for each node, the nearest sampled node on its path, itself included, or -1
-        self.said: list[int] = []  # for each node, the nearest prompt event since then, itself included, or -1
-        self.heard: set[int] = set()  # prompt events that have an edge to a call
+        self.tool_calls: dict[int, dict[str, int]] = {}  # sampled node -> tool call id -> position
+        self.sampled: list[int] = []  # for each node, the nearest sampled node on its path, itself included; -1 without
+        self.prompt: list[int] = []  # for each node, the nearest prompt event since then, itself included; -1 without
+        self.known: set[int] = set()  # prompt events that have an edge to a call
         self.joined: set[int] = set()  # prompt events that have an edge from the one before them in the prompt
 
     def write(self) -> None:
@@ -138,8 +139,8 @@ class _Graph:
             if node.parent is not None and node.parent >= index:
                 expected = f"the index of a node before {index}"
                 self._refuse("bad-parent", f"nodes[{index}].parent", node.parent, expected)
-            above = -1 if node.parent is None else self.before[node.parent]
-            self.before.append(index if node.sampled else above)
+            above = -1 if node.parent is None else self.sampled[node.parent]
+            self.sampled.append(index if node.sampled else above)
             role = node.message.role
             if node.sampled:
                 self._call(index, node, above)
@@ -149,20 +150,20 @@ class _Graph:
                 self._input(index, node, above)
             elif role not in ("system", "assistant", "developer"):
                 self._refuse("bad-value", f"nodes[{index}].message.role", role, "system, user, assistant or tool")
-            own = index in self.event and not node.sampled
-            self.said.append(index if own else -1 if node.sampled else self._said_above(index))
+            is_prompt = index in self.event and not node.sampled
+            self.prompt.append(index if is_prompt else -1 if node.sampled else self._prompt_above(index))
             if node.semantic_parents:
                 self._links(index, node.semantic_parents, start)
 
-    def _said_above(self, index: int) -> int:
-        """The nearest prompt event above a node, after the nearest call above it; -1 without one."""
+    def _prompt_above(self, index: int) -> int:
+        """The nearest prompt event above a node, since the nearest call above it; -1 without one."""
         parent = self.trace.nodes[index].parent
-        return -1 if parent is None else self.said[parent]
+        return -1 if parent is None else self.prompt[parent]
 
     def _links(self, index: int, links: list[Link], start: int) -> None:
         """Draw the typed links of a node, whose other edges begin at `start`.
 
-        Links may form loops; one from a later node is left out.
+        Links may form loops, so those from later nodes are left out.
         """
         ends = set(zip(self.record.senders[start:], self.record.receivers[start:], strict=True))
         for number, link in enumerate(links):
@@ -207,36 +208,37 @@ class _Graph:
         self._prompt(index, position)
         if above >= 0:
             self.record.edge(self.event[above], position, EdgeType.TEMPORAL)
-        asked = self.asked.setdefault(index, {})
+        positions = self.tool_calls.setdefault(index, {})
         for number, (call_id, tool) in enumerate(node.message.calls):
             effect = self.record.event(
                 f"{self.trace.id}/{index}/call-{number}", EventType.TOOL_CALL, self.trace.id, action=False,
                 line=self.place.line, offset=self.place.offset, tool=tool,
             )  # fmt: skip
             self.record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
-            asked[call_id or ""] = effect
+            positions[call_id or ""] = effect
 
     def _prompt(self, index: int, position: int) -> None:
         """Draw the edges to a call from what was added to its prompt since the call before.
 
-        What an earlier call has heard, too, is joined event by event, once, and leads to this call from its last event.
+        Of the part that an earlier call had in its prompt, too, only the last event has an edge to this call. The
+        events of that part are joined to each other, once. So edges grow with nodes, not with calls times messages.
         """
-        current = self._said_above(index)
+        current = self._prompt_above(index)
         while current >= 0:
             kind = EdgeType.CAUSAL if self.trace.nodes[current].message.role == "tool" else EdgeType.MESSAGE
             self.record.edge(self.event[current], position, kind)
-            if current in self.heard:
+            if current in self.known:
                 break
-            self.heard.add(current)
-            current = self._said_above(current)
-        while current >= 0 and current not in self.joined and (earlier := self._said_above(current)) >= 0:
+            self.known.add(current)
+            current = self._prompt_above(current)
+        while current >= 0 and current not in self.joined and (earlier := self._prompt_above(current)) >= 0:
             self.joined.add(current)
             self.record.edge(self.event[earlier], self.event[current], EdgeType.TEMPORAL)
             current = earlier
 
     def _result(self, index: int, node: Node, above: int) -> None:
-        """A tool's result; one of a call that no model made here is part of a prompt, and no event."""
-        answered = self.asked.get(above, {}).get(node.message.tool_call_id or "")
+        """Append a tool's result. If no call on the path asked for it, it is part of a prompt, and no event."""
+        answered = self.tool_calls.get(above, {}).get(node.message.tool_call_id or "")
         if answered is None:
             return
         tool = self.record.columns["tool"][answered]
@@ -250,9 +252,5 @@ class _Graph:
         if above >= 0:
             self.record.edge(self.event[above], position, EdgeType.MESSAGE)
 
-    def _refuse(self, kind: str, field: str, value: object, expected: str) -> None:
-        record = self.record
-        problem = Problem(
-            kind, record.file, record.line, f"{self.at}.{field}", excerpt(value), expected, record.trace_id
-        )
-        raise TraceError(problem)
+    def _refuse(self, kind: str, field: str, value: object, expected: str) -> NoReturn:
+        self.record.refuse(kind, f"{self.at}.{field}", value, expected)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from typing import Any
 
 import msgspec
 
-from graphs.errors import Problem
 from graphs.formats.common.chat import Chat, add_messages, decode_messages
-from graphs.reading.decode import decode_record
+from graphs.formats.common.run_digest import run_digest
+from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document
 from graphs.reading.files import Tasks, canonical
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read_result"]
+__all__ = ["Result", "read_result"]
 
 
-class _Result(msgspec.Struct):
+class Result(msgspec.Struct):
+    """A row."""
+
     example_id: int | str
     prompt: msgspec.Raw
     completion: msgspec.Raw
@@ -24,29 +27,38 @@ class _Result(msgspec.Struct):
     metrics: dict[str, float | None] | None = None
 
 
-_RESULT = msgspec.json.Decoder(_Result)
+_RESULT = msgspec.json.Decoder(Result)
+_ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
-def read_result(document: Document, file: str, tasks: Tasks) -> Iterator[TraceRecord | Problem]:
+def read_result(document: Document, file: str, tasks: Tasks) -> TraceRecord:
     """The record of a row: the messages of its completion, which follow the prompt.
 
+    Args:
+      document: the row.
+      file: the short name of its file.
+      tasks: the tasks of all rows.
+
     Raises:
-      TraceError: kinds of `graphs.reading.decode.decode`, "unknown-tool-call", "bad-value", "ambiguous-id".
+      TraceError: kinds of `graphs.reading.decode.decode_record`, "unknown-tool-call", "bad-value", "ambiguous-id".
     """
     raw, place = document
     row = decode_record(_RESULT, raw, file=place.file, line=place.line)
     trace = f"{file}/{row.example_id}/{place.line}"
-    task = f"example-{row.example_id}"
-    group = tasks.group(task, canonical(row.prompt), f"{file}/{task}")
+    task, prompt = f"example-{row.example_id}", canonical(row.prompt)
+    group = tasks.group(task, prompt, f"{file}/{task}")
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="verifiers")
+    completion = decode(_ANYTHING, row.completion, file=place.file, line=place.line, at="completion", trace=trace)
+    # Rows have no ids and no times, and two rollouts may have one text: the folder and the line tell runs apart, too.
+    record.run = run_digest(os.path.dirname(place.file), place.line, str(row.example_id), prompt, completion)
     tasks.ids.check(record, "example_id", row.example_id)
     record.system = file  # no model is stated, and a file is one run of one model
     if row.reward is not None:
         record.rewards["team"] = row.reward
     record.metrics = {name: value for name, value in (row.metrics or {}).items() if value is not None}
     chat = Chat(record)
-    if bytes(row.completion).startswith(b'"'):  # a completion of a base model: one text
+    if isinstance(completion, str):  # of a base model
         chat.reply("0", place)
     else:
         add_messages(chat, decode_messages(row.completion, place, "completion", trace), "completion")
-    yield chat.finish()
+    return chat.finish()

@@ -1,4 +1,4 @@
-"""Episodes of verifiers v1 as they stand in a file, as the package's `v1/episode.py` and `v1/trace.py` define them."""
+"""The structs of verifiers v1, as the package's `v1/episode.py` and `v1/trace.py` define them."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ class AgentTrace(msgspec.Struct):
 
     @property
     def models(self) -> list[str | None]:
-        """The models that were called, or that the agent was set up with."""
+        """The models that were called, else the one of the agent's configuration."""
         called: list[str | None] = [call.model for call in self.calls if call.model]
         return called or [self.agent.config.model if self.agent.config is not None else None]
 
     @property
     def reward(self) -> float | None:
-        """The weighted sum of the scores, as verifiers defines it; None where nothing was scored."""
+        """The weighted sum of the scores, as verifiers defines it; None if nothing was scored."""
         amounts = [reward.score * reward.weight for reward in self.rewards.values() if reward is not None]
         return math.fsum(amounts) if amounts else None
 
@@ -146,7 +146,7 @@ class Run(msgspec.Struct):
 
     @property
     def version(self) -> int | None:
-        """The policy's version when the episode was begun."""
+        """The policy's version when the episode began."""
         return self.work.policy.start if self.work is not None and self.work.policy is not None else None
 
 

@@ -225,6 +225,9 @@ OPENHANDS = {
     "metrics": {"accumulated_cost": 0.1, "token_usages": [
         {"response_id": "r1", "model": "m", "prompt_tokens": 9, "completion_tokens": 4}]},
 }  # fmt: skip
+FAILED_LATER = OPENHANDS | {
+    "success": False, "history": [EVENTS[0] | {"timestamp": "2026-01-01T00:10:00"}, *EVENTS[1:]]
+}  # fmt: skip
 SWE_AGENT = {
     "environment": "swe_main",
     "trajectory": [
@@ -295,7 +298,7 @@ SAMPLES: dict[str, Sample] = {
     "langfuse": Sample("langfuse", "trace.json", [LANGFUSE], lines=False),
     "langfuse page": Sample("langfuse", "page.json", [{"data": OBSERVATIONS, "meta": {"page": 1}}], lines=False),
     "langfuse lines": Sample("langfuse", "observations.jsonl", OBSERVATIONS),
-    "openhands": Sample("openhands", "output.jsonl", [OPENHANDS, OPENHANDS | {"success": False}]),
+    "openhands": Sample("openhands", "output.jsonl", [OPENHANDS, FAILED_LATER]),
     "openhands stream": Sample("openhands", "trajectory.json", [EVENTS], lines=False),
     "swe-agent": Sample("swe-agent", "repo__repo-1.traj", [SWE_AGENT], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),

@@ -180,7 +180,7 @@ def test_compressed_files_read(tmp_path: Path) -> None:
 
 def test_one_task_in_two_files_is_one_group_unless_it_differs(tmp_path: Path) -> None:
     same = write(tmp_path, [run()], "a.json")
-    more = write(tmp_path, [run(reward=0.0)], "b.json")  # a file of equal bytes would be a copy
+    more = write(tmp_path, [run(traj=CHAT[:-1])], "b.json")
     other = write(tmp_path, [run(info={"task": {"instruction": "refund"}})], "c.json")
     traces = read(same, more, other, group_by=("task",))
     assert traces.traces["group"].to_pylist() == ["task-3", "task-3", "c/task-3"]
@@ -192,10 +192,9 @@ def test_one_task_in_two_files_is_one_group_unless_it_differs(tmp_path: Path) ->
 def test_files_of_one_name_in_two_folders_are_two_systems_and_tasks_that_differ_are_never_one_group(
     tmp_path: Path,
 ) -> None:
-    """The second file was refused as a repetition of the first, and of three tasks of one id two were compared."""
     for folder, instruction in (("large", "book"), ("small", "refund"), ("other", "cancel")):
         (tmp_path / folder).mkdir()
-        infos = [{"task": {"instruction": text}, "of": folder} for text in (instruction, "one more")]
+        infos = [{"task": {"instruction": text}, "user_cost": folder} for text in (instruction, "one more")]
         runs = [run(info=info, trial=i) for i, info in enumerate(infos)]
         write(tmp_path / folder, runs, "airline.json")
     traces = read(tmp_path, group_by=("task",))
@@ -260,7 +259,6 @@ BAD = {
     "result without call": (run(traj=[{"role": "tool"}]), "unknown-tool-call", "traj[0].tool_call_id"),
     "no event": (run(traj=[]), "empty-trace", "events"),
     "only system": (run(traj=CHAT[:1]), "empty-trace", "events"),
-    "twice": (run(), "duplicate-trace", "trace_id"),
 }
 
 
@@ -275,8 +273,22 @@ def test_a_bad_run_is_named_and_the_others_read(tmp_path: Path, name: str) -> No
     assert (problem.kind, problem.field, problem.file, problem.line) == (kind, field, str(path), 3)
 
 
+def test_a_conversation_with_two_rewards_is_read_from_neither_file(tmp_path: Path) -> None:
+    paths = [write(tmp_path, [run(), run(trial=1)], "a.json"), write(tmp_path, [run(reward=0.0)], "b.json")]
+    traces = read(*paths)
+    assert traces.traces["trace"].to_pylist() == ["a/task-3/trial-1"]
+    assert [problem.kind for problem in traces.problems] == ["duplicate-trace"] * 2
+
+
+def test_a_partial_copy_under_another_name_counts_once(tmp_path: Path) -> None:
+    path = write(tmp_path, [run(), run(trial=1)], "a.json")
+    (tmp_path / "b.json").write_text(json.dumps([run()], indent=1, sort_keys=True))
+    traces = read(path, tmp_path / "b.json")
+    assert traces.traces["trace"].to_pylist() == ["a/task-3/trial-0", "a/task-3/trial-1"]
+    assert [(problem.kind, problem.trace) for problem in traces.problems] == [("repeated-run", "b/task-3/trial-0")]
+
+
 def test_a_bad_reward_in_a_file_of_one_line_names_its_run(tmp_path: Path) -> None:
-    """The line was all that the problem told, and the file had one."""
     traces = read(write(tmp_path, [run(task_id=i // 4, trial=i % 4, reward=1.0 if i != 6 else "1") for i in range(8)]))
     (problem,) = traces.problems
     assert (problem.field, problem.line, problem.trace) == ("reward", 1, "runs/task-1/trial-2")
