@@ -116,8 +116,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """
     log = _Log()
     for source in sources:
-        for document in rows_as_json(source) if is_csv(source) else documents(source):
-            yield from log.add(document)
+        try:
+            for document in rows_as_json(source) if is_csv(source) else documents(source):
+                yield from log.add(document)
+        except TraceError as error:  # a table that cannot be read at all
+            yield error.problem
         source.release()
     yield from log.records()
 
