@@ -20,24 +20,25 @@ import dataclasses
 import datetime
 import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.foreign_parents import foreign_parents
-from graphs.formats.common.lost_lines import LostLines, owners_of
+from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.nested_documents import nested_documents
 from graphs.formats.common.scores import Score, place_scores
+from graphs.formats.common.span_copies import add_span
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
-from graphs.reading.decode import check_record, decode, decode_envelope, decode_record
-from graphs.reading.documents import Document, Place, Places
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document, Place, documents
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
-__all__ = ["drop_what_is_no_agent", "read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _RUN_TYPE = re.compile(rb'"run_type"\s*:\s*"')
 _LINEAGE = re.compile(rb'"(?:dotted_order|parent_run_id|child_runs|trace_id)"\s*:')
@@ -103,11 +104,12 @@ class _Item(msgspec.Struct):
     runs: msgspec.Raw = msgspec.Raw()
 
 
+RECORDS = (_Run, _Feedback)
+
 _ITEM = msgspec.json.Decoder(_Item)
 _RUN = msgspec.json.Decoder(_Run)
 _FEEDBACK = msgspec.json.Decoder(_Feedback)
 _OUTPUTS = msgspec.json.Decoder(_Outputs)
-_LIST = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 _KINDS = {"llm": Kind.CALL, "tool": Kind.TOOL, "retriever": Kind.TOOL, "embedding": Kind.TOOL}
 
@@ -119,12 +121,30 @@ def sniff(head: bytes) -> bool:
 
 @dataclasses.dataclass(slots=True)
 class _Trace:
-    """The runs of a trace, its feedback, and what spoils it."""
+    """The runs of a trace by id, the span of each, and its feedback."""
 
     place: Place
-    runs: list[tuple[_Run, Span]] = dataclasses.field(default_factory=list)
+    runs: dict[str, _Run] = dataclasses.field(default_factory=dict)
+    spans: dict[str, Span] = dataclasses.field(default_factory=dict)
     feedback: list[tuple[_Feedback, Place]] = dataclasses.field(default_factory=list)
-    problem: Problem | None = None
+    files: dict[str, None] = dataclasses.field(default_factory=dict)
+
+    def add(self, run: _Run, span: Span, trace: str) -> None:
+        """Take a run in; one that stands twice, with equal content, counts once.
+
+        Raises:
+          TraceError: "duplicate-span", another run has its id.
+        """
+        first = self.runs.setdefault(run.id, run)
+        if not add_span(self.spans, span, "id", trace) and _read_from(run) != _read_from(first):
+            expected = "the order, example and feedback that the run has elsewhere"
+            raise span.refuse("duplicate-span", "id", run.id, expected, trace)
+        self.files[span.place.file] = None
+
+
+def _read_from(run: _Run) -> tuple[object, ...]:
+    """What is read of a run, beside its span."""
+    return run.dotted_order, run.reference_example_id, run.feedback_stats
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -132,85 +152,71 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, one trace refused: those of `graphs.reading.json_problems` and of
     `graphs.formats.common.scores`, "missing-field", "duplicate-span", "parent-cycle", "missing-parent",
-    "no-events", "lost-row" (a line that cannot be read is part of it, or may be). Alone: "unreadable", "unknown-item"
-    (neither run nor feedback), "orphan-feedback" (on a run that is not at hand, or of no trace at hand).
+    "no-events". Alone: "unknown-item" (neither run nor feedback), "orphan-feedback" (on a run that is not at hand, or
+    of no trace at hand).
     """
     traces: dict[str, _Trace] = {}
-    loose: list[tuple[_Feedback, Place]] = []
-    keys, first = ("id", "parent_run_id", "run_id"), ("id", "run_id", "key")
-    lost = LostLines("trace_id", keys, "runs, or feedback", first=first, pages=("runs",))
+    feedback: list[tuple[_Feedback, Place]] = []
+    refused: set[str] = set()  # traces whose problem has been yielded
     for source in sources:
-        for document in lost.documents(source):
-            yield from [document] if isinstance(document, Problem) else _take(document, traces, loose, lost)
+        for document in documents(source):
+            for problem in _take(document, traces, feedback):
+                refused.add(problem.trace)
+                yield problem
         source.release()
-    spans = {name: [span for _, span in trace.runs] for name, trace in traces.items()}
-    if lost.is_open:
-        lost.settle(owners_of(spans))
-    torn = foreign_parents(spans, "parent_run_id")
-    owners = {span.id: trace for trace in traces.values() for _, span in trace.runs}
-    for feedback, place in loose:
-        owner = owners.get(feedback.run_id) if feedback.run_id else traces.get(feedback.trace_id or "")
-        if owner is None:
-            expected = "feedback on a run at hand"
-            yield Problem("orphan-feedback", place.file, place.line, "run_id", excerpt(feedback.run_id), expected)
-        else:
-            owner.feedback.append((feedback, place))
+    orphans = _place_feedback(feedback, traces)
     for trace_id in list(traces):
         trace = traces.pop(trace_id)
-        yield trace.problem or lost.of(trace_id) or torn.get(trace_id) or _record(trace_id, trace)
+        if trace_id not in refused:
+            yield _record(trace_id, trace)
+    yield from orphans  # last: the traces at hand are whole without what is of none of them
 
 
-def _take(
-    document: Document, traces: dict[str, _Trace], loose: list[tuple[_Feedback, Place]], lost: LostLines
-) -> Iterator[Problem]:
-    """Take in an item with all the runs inside it; `trace` and `parent` are those of the run around a nested one."""
-    waiting = [(document, "", "")]
+def _take(document: Document, traces: dict[str, _Trace], feedback: list[tuple[_Feedback, Place]]) -> Iterator[Problem]:
+    """Take in a value with all runs inside it; what is wrong with them."""
+    waiting = [(document, "", "")]  # each with the ids of the trace and the run around it
     while waiting:
-        (raw, place), trace_id, parent = waiting.pop()
+        inner, trace_id, parent = waiting.pop()
+        raw, place = inner
+        where: dict[str, Any] = {"file": place.file, "line": place.line}
         try:
-            item = decode(_ITEM, raw, file=place.file, line=place.line, trace=trace_id)
+            item = decode(_ITEM, raw, trace=trace_id, **where)
             if bytes(item.run_type):
-                run = decode(_RUN, raw, file=place.file, line=place.line, trace=trace_id)
-                whole = not trace_id
-                if whole and run.parent_run_id and not run.trace_id:
+                # The outermost run is checked with all that it holds, so those inside are decoded alone.
+                run = (decode if trace_id else decode_record)(_RUN, raw, trace=trace_id, **where)
+                if not trace_id and run.parent_run_id and not run.trace_id:
                     expected = "the id of the trace, which a run below another has"
                     raise TraceError(Problem("missing-field", place.file, place.line, "trace_id", "absent", expected))
                 trace_id = run.trace_id or trace_id or run.id
-                if whole:
-                    check_record(raw, file=place.file, line=place.line, trace=trace_id)
-                trace = traces.setdefault(trace_id, _Trace(place))
-                trace.runs.append((run, _span(run, place, parent, trace_id)))
-                inner = _inside(raw, run.child_runs, "child_runs", place, trace_id)
-                if whole and not inner:
-                    lost.part(trace_id)
-                waiting += [(child, trace_id, run.id) for child in reversed(inner)]
+                traces.setdefault(trace_id, _Trace(place)).add(run, _span(run, place, parent, trace_id), trace_id)
+                children = nested_documents(inner, run.child_runs, "child_runs", trace_id)
+                waiting += [(child, trace_id, run.id) for child in reversed(children)]
             elif bytes(item.runs):
-                decode_envelope(_ITEM, raw, file=place.file, line=place.line)
-                waiting += [(run, "", "") for run in reversed(_inside(raw, item.runs, "runs", place, ""))]
+                waiting += [(run, "", "") for run in reversed(nested_documents(inner, item.runs, "runs"))]
             elif bytes(item.key):
-                loose.append((decode_record(_FEEDBACK, raw, file=place.file, line=place.line), place))
-                lost.part(loose[-1][0].run_id or loose[-1][0].trace_id or "")
+                feedback.append((decode_record(_FEEDBACK, raw, **where), place))
             else:
                 expected = "a run with a run_type, feedback with a key, or an object with runs"
-                raise TraceError(
-                    Problem("unknown-item", place.file, place.line, "content", excerpt(raw[:60]), expected, trace_id)
-                )
+                shown = excerpt(raw[:60])
+                raise TraceError(Problem("unknown-item", place.file, place.line, "content", shown, expected, trace_id))
         except TraceError as error:
-            problem = error.problem
-            if not problem.trace:
-                yield problem
-                lost.add_faulty(problem, raw)
-                continue
-            trace = traces.setdefault(problem.trace, _Trace(place))
-            trace.problem = trace.problem or problem
+            yield error.problem
 
 
-def _inside(raw: bytes, held: msgspec.Raw, field: str, place: Place, trace: str) -> list[Document]:
-    elements = decode(_LIST, held, file=place.file, line=place.line, at=field, trace=trace) or []
-    start = max(raw.find(bytes(held)), 0)
-    places = Places(raw, start, place.line + raw.count(b"\n", 0, start))
-    located = ((element, *places.of(element)) for element in elements)
-    return [Document(bytes(e), Place(place.file, line, place.offset + offset)) for e, line, offset in located]
+def _place_feedback(feedback: list[tuple[_Feedback, Place]], traces: dict[str, _Trace]) -> list[Problem]:
+    """Give feedback to the trace of its run, or else of its `trace_id`; the problems of what is of none."""
+    owners = {run: trace for trace in traces.values() for run in trace.runs} if feedback else {}
+    orphans = []
+    for entry, place in feedback:
+        owner = owners.get(entry.run_id) if entry.run_id else traces.get(entry.trace_id or "")
+        if owner is None:
+            expected = "feedback on a run at hand"
+            shown = excerpt(entry.run_id)
+            orphans.append(Problem("orphan-feedback", place.file, place.line, "run_id", shown, expected))
+        else:
+            owner.feedback.append((entry, place))
+            owner.files[place.file] = None
+    return orphans
 
 
 def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
@@ -235,64 +241,34 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
 
 
 def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
-    runs = trace.runs
-    if all(run.dotted_order for run, _ in runs):
-        runs = sorted(runs, key=lambda pair: pair[0].dotted_order or "")
-    spans = [span for _, span in runs]
-    drop_what_is_no_agent(spans)
-    group = next((run.reference_example_id for run, _ in runs if run.reference_example_id), trace_id)
-    record = TraceRecord(trace_id, group, *trace.place, format="langsmith")
+    runs = list(trace.runs.values())
+    if all(run.dotted_order for run in runs):
+        runs.sort(key=lambda run: run.dotted_order or "")
+    spans = [trace.spans[run.id] for run in runs]
+    keep_agents(spans)
+    group = next((run.reference_example_id for run in runs if run.reference_example_id), trace_id)
+    record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     try:
-        _reward(record, runs, trace.feedback)
+        _set_rewards(record, trace)
         write_spans(record, spans, "workflow", ("id", "parent_run_id"))
     except TraceError as error:
         return error.problem
     return record
 
 
-def drop_what_is_no_agent(spans: list[Span]) -> None:
-    """A node that calls no model is no agent, and a node inside another, with no tool between, is a step of it."""
-    by_id = {span.id: span for span in spans}
-    calling: set[str] = set()
-    for span in spans:
-        current = by_id.get(span.parent) if span.kind is Kind.CALL else None
-        while current is not None and current.id not in calling:
-            calling.add(current.id)
-            current = by_id.get(current.parent)
-    agents = [span for span in spans if span.kind is Kind.AGENT]
-    for span in agents:
-        if span.id not in calling:
-            span.kind = Kind.OTHER
-    outer = {span.id for span in agents if span.kind is Kind.AGENT}
-    within: dict[str, bool] = {}  # whether a span is inside an agent, with no tool between
-    for span in agents:
-        path: set[str] = set()
-        current = by_id.get(span.parent)
-        while current is not None and current.id not in within and current.id not in path:
-            if current.kind is Kind.TOOL or current.id in outer:
-                break
-            path.add(current.id)
-            current = by_id.get(current.parent)
-        inside = current is not None and (current.id in outer or within.get(current.id, False))
-        within |= dict.fromkeys(path, inside)
-        if inside:
-            span.kind = Kind.OTHER
-
-
-def _reward(record: TraceRecord, runs: list[tuple[_Run, Span]], feedback: list[tuple[_Feedback, Place]]) -> None:
-    """Feedback on the root, or on no run, are channels; on a model call or a tool it is a reward at that event.
+def _set_rewards(record: TraceRecord, trace: _Trace) -> None:
+    """Write feedback on the root, or on no run, as channels, and that on a model call or a tool as rewards there.
 
     The only channel is the outcome too; which of several is meant, the user says.
     """
-    spans = {span.id: span for _, span in runs}
     scores = [
-        Score(key, entry.avg, span.place, span.id)
-        for run, span in runs if span.parent not in spans
+        Score(key, entry.avg, trace.spans[run.id].place, run.id)
+        for run in trace.runs.values() if trace.spans[run.id].parent not in trace.spans
         for key, entry in (run.feedback_stats or {}).items() if entry.avg is not None
     ]  # fmt: skip
-    for given, place in feedback:
-        if given.score is not None:
-            scores.append(Score(given.key, float(given.score), place, given.run_id or "", given.id or ""))
-    place_scores(record, spans, scores, ("score", "run_id"))
+    for entry, place in trace.feedback:
+        if entry.score is not None:
+            scores.append(Score(entry.key, float(entry.score), place, entry.run_id or "", entry.id or ""))
+    place_scores(record, trace.spans, scores, ("score", "run_id"))
     if len(record.rewards) == 1:
         record.rewards["team"] = next(iter(record.rewards.values()))

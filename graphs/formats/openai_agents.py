@@ -18,24 +18,24 @@ import datetime
 import math
 import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.foreign_parents import foreign_parents
-from graphs.formats.common.lost_lines import LostLines, owners_of
+from graphs.formats.common.nested_documents import nested_documents
 from graphs.formats.common.order_of_time import Moment, order_of_time
+from graphs.formats.common.span_copies import add_span
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
-from graphs.reading.decode import decode, decode_envelope, decode_record
-from graphs.reading.documents import Document, Place, Places
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document, Place, documents
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _SNIFF = re.compile(rb'"object"\s*:\s*"trace(?:\.span)?"')
 
@@ -84,8 +84,9 @@ class _Item(msgspec.Struct):
     data: msgspec.Raw = msgspec.Raw()
 
 
+RECORDS = (_Span, _Item)
+
 _ITEM = msgspec.json.Decoder(_Item)
-_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _SPAN = msgspec.json.Decoder(_Span)
 _DATA = msgspec.json.Decoder(_Data)
 _CALL_DATA = msgspec.json.Decoder(_CallData)
@@ -109,116 +110,106 @@ def sniff(head: bytes) -> bool:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
-    Problem kinds: "unreadable", those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events", "unordered-events" (neither files nor times order the spans),
-    "lost-row" (a line that cannot be read is part of it, or may be), each refusing one trace; a fault in an item whose
-    trace is unknown stands alone. "unknown-item": an object that is neither a trace nor a span.
+    Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
+    "parent-cycle", "missing-parent", "no-events", "unordered-events" (neither files nor times order the spans). Alone:
+    faults of an item whose trace is not known; "unknown-item", an object that is neither a trace nor a span.
     """
     log = _Log()
     for source in sources:
-        for document in log.lost.documents(source):
-            yield from [document] if isinstance(document, Problem) else log.add(document)
+        for document in documents(source):
+            yield from log.add(document)
         source.release()
     yield from log.records()
 
 
+@dataclasses.dataclass(slots=True)
+class _Trace:
+    """What the files have of a trace."""
+
+    place: Place
+    name: str = ""
+    spans: dict[str, Span] = dataclasses.field(default_factory=dict)
+    files: dict[str, None] = dataclasses.field(default_factory=dict)
+
+
 class _Log:
-    """Spans by trace, in the order in which they come."""
+    """The traces, in the order in which they are met."""
 
     def __init__(self) -> None:
-        self.spans: dict[str, list[Span]] = {}
-        self.names: dict[str, str] = {}
-        self.starts: dict[str, Place] = {}
-        self.spoiled: dict[str, Problem] = {}
-        self.lost = LostLines(
-            "trace_id", ("id", "parent_id"), "spans", first=("object", "id"), pages=("data", "traces")
-        )
+        self.traces: dict[str, _Trace] = {}
+        self.refused: set[str] = set()  # traces whose problem has been yielded
 
     def add(self, document: Document) -> Iterator[Problem]:
-        """Take in an item and all those inside it."""
-        waiting = [(document, "")]
+        """Take in a value with all items inside it; what is wrong with them."""
+        waiting = [(document, "")]  # items, each with the id of the trace that holds it
         while waiting:
-            (raw, place), holder = waiting.pop()
+            item, holder = waiting.pop()
             try:
-                inner = self._add(raw, place, holder)
+                waiting += reversed(self._add(item))
             except TraceError as error:
-                problem = error.problem
-                problem = problem if problem.trace else dataclasses.replace(problem, trace=holder)
-                if problem.trace:
-                    self.spans.setdefault(problem.trace, [])
-                    self.starts.setdefault(problem.trace, place)
-                    self.spoiled.setdefault(problem.trace, problem)
-                else:
-                    yield problem
-                    self.lost.add_faulty(problem, raw)
-                continue
-            waiting += reversed(inner)
+                problem = dataclasses.replace(error.problem, trace=error.problem.trace or holder)
+                self.refused.add(problem.trace)
+                yield problem
 
-    def _add(self, raw: bytes, place: Place, holder: str) -> list[tuple[Document, str]]:
-        """Take an item in; the items inside it, each with the trace that holds it among all its spans, or ""."""
+    def _add(self, document: Document) -> list[tuple[Document, str]]:
+        """Take in an item; the items inside it, each with the trace that holds it."""
+        raw, place = document
         item = decode(_ITEM, raw, file=place.file, line=place.line)
         if item.object == "trace.span":
-            if not holder:
-                self.lost.part(item.trace_id or "")
-            self._add_span(raw, place, item.trace_id or "")
+            self._add_span(document, item.trace_id or "")
             return []
-        decode_envelope(_ITEM, raw, file=place.file, line=place.line)
         if item.object == "trace":
             if not item.id:
-                value_text = excerpt(item.id)
-                raise TraceError(
-                    Problem("missing-field", place.file, place.line, "id", value_text, "the id of the trace")
-                )
-            self.spans.setdefault(item.id, [])
-            self.starts.setdefault(item.id, place)
-            self.names.setdefault(item.id, item.workflow_name or "")
-            spans = _elements(raw, item.spans, "spans", place, item.id)
-            if not spans:
-                self.lost.part(item.id)
-            return [(span, item.id) for span in spans]
-        for field, held in (("traces", item.traces), ("data", item.data)):
-            if bytes(held):
-                return [(element, "") for element in _elements(raw, held, field, place, "")]
-        value_text = "absent" if item.object is None else excerpt(item.object)
+                expected, shown = "the id of the trace", excerpt(item.id)
+                raise TraceError(Problem("missing-field", place.file, place.line, "id", shown, expected))
+            trace = self._trace(item.id, place)
+            trace.name = trace.name or item.workflow_name or ""
+            return [(span, item.id) for span in nested_documents(document, item.spans, "spans", item.id)]
+        for field, elements in (("traces", item.traces), ("data", item.data)):
+            if bytes(elements):
+                return [(element, "") for element in nested_documents(document, elements, field)]
+        shown = "absent" if item.object is None else excerpt(item.object)
         expected = '"trace" or "trace.span", or an object with traces or data'
-        raise TraceError(Problem("unknown-item", place.file, place.line, "object", value_text, expected))
+        raise TraceError(Problem("unknown-item", place.file, place.line, "object", shown, expected))
 
-    def _add_span(self, raw: bytes, place: Place, trace: str) -> None:
-        file, line = place.file, place.line
-        span = decode_record(_SPAN, raw, file=file, line=line, trace=trace)
-        data = decode(_DATA, span.span_data, file=file, line=line, at="span_data", trace=trace)
-        kind = _KINDS.get(data.type, Kind.OTHER)
-        needed = _NAMED.get(data.type)
-        name = (data.to_agent if data.type == "handoff" else data.name) or ""
-        if needed and not name:
-            field, expected = f"span_data.{needed}", "a non-empty string"
-            raise TraceError(Problem("missing-field", file, line, field, "absent", expected, trace))
-        event_span = Span(span.id, span.parent_id or "", kind, place, name=name, target=name)
-        event_span.start, event_span.end = seconds(span.started_at), seconds(span.ended_at)
-        event_span.failed = bool(data.triggered) if kind is Kind.GUARD else bytes(span.error) != b"null"
+    def _trace(self, name: str, place: Place) -> _Trace:
+        """What is known of a trace, of which a part stands here."""
+        trace = self.traces.get(name)
+        if trace is None:
+            trace = self.traces[name] = _Trace(place)
+        trace.files[place.file] = None
+        return trace
+
+    def _add_span(self, document: Document, trace: str) -> None:
+        raw, place = document
+        where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
+        exported = decode_record(_SPAN, raw, **where)
+        data = decode(_DATA, exported.span_data, at="span_data", **where)
+        kind, name_field = _KINDS.get(data.type, Kind.OTHER), _NAMED.get(data.type)
+        name = (data.to_agent if kind is Kind.HANDOFF else data.name) or ""
+        if name_field and not name:
+            field, expected = f"span_data.{name_field}", "a non-empty string"
+            raise TraceError(Problem("missing-field", place.file, place.line, field, "absent", expected, trace))
+        span = Span(exported.id, exported.parent_id or "", kind, place, name=name, target=name)
+        span.start, span.end = seconds(exported.started_at), seconds(exported.ended_at)
+        span.failed = bool(data.triggered) if kind is Kind.GUARD else bytes(exported.error) != b"null"
         if kind is Kind.CALL:
-            call = decode(_CALL_DATA, span.span_data, file=file, line=line, at="span_data", trace=trace)
+            call = decode(_CALL_DATA, exported.span_data, at="span_data", **where)
             usage = call.usage or _Usage()
-            event_span.model = call.model or ""
-            event_span.columns["tokens"] = _first(usage.output_tokens, usage.completion_tokens)
-            event_span.columns["input_tokens"] = _first(usage.input_tokens, usage.prompt_tokens)
-        self.spans.setdefault(trace, []).append(event_span)
-        self.starts.setdefault(trace, place)
+            span.model = call.model or ""
+            span.columns["tokens"] = _first(usage.output_tokens, usage.completion_tokens)
+            span.columns["input_tokens"] = _first(usage.input_tokens, usage.prompt_tokens)
+        add_span(self._trace(trace, place).spans, span, "id", trace)
 
     def records(self) -> Iterator[TraceRecord | Problem]:
-        """The traces, in the order in which they were met; each is forgotten once it has been handed out."""
-        if self.lost.is_open:
-            self.lost.settle(owners_of(self.spans))
-        torn = foreign_parents(self.spans, "parent_id")
-        for trace in list(self.spans):
-            spans, start = self.spans.pop(trace), self.starts[trace]
-            problem = self.spoiled.get(trace) or self.lost.of(trace) or torn.get(trace)
-            if problem is not None:
-                yield problem
+        """The traces; each is forgotten once it has been handed out."""
+        for name in list(self.traces):
+            trace = self.traces.pop(name)
+            if name in self.refused:
                 continue
-            record = TraceRecord(trace, trace, start.file, start.line, start.offset, format="openai-agents")
+            record = TraceRecord(name, name, *trace.place, format="openai-agents", sources=list(trace.files))
             try:
-                write_spans(record, _in_order_of_time(spans, trace), self.names.get(trace) or "workflow")
+                write_spans(record, _in_order_of_time(list(trace.spans.values()), name), trace.name or "workflow")
             except TraceError as error:
                 yield error.problem
             else:
@@ -226,24 +217,13 @@ class _Log:
 
 
 def _in_order_of_time(spans: list[Span], trace: str) -> list[Span]:
-    """By `started_at`, for files of one trace may be read in any order; as the log has them where one states none.
+    """By `started_at`, since the files of a trace may be read in any order; as in the log where a span has no time.
 
     Raises:
-      TraceError: "unordered-events", one states none, and the others say that the files are in another order.
+      TraceError: "unordered-events", a span has no time, and those of others contradict the order of the files.
     """
     moments = [Moment(None if math.isnan(span.start) else span.start, span.place) for span in spans]
     return [spans[position] for position in order_of_time(moments, trace, "started_at")]
-
-
-def _elements(raw: bytes, held: msgspec.Raw, field: str, place: Place, trace: str) -> list[Document]:
-    """The elements of a list inside an item; none where the list is absent or null."""
-    if bytes(held) in (b"", b"null"):
-        return []
-    elements = decode(_LIST, held, file=place.file, line=place.line, at=field, trace=trace)
-    start = raw.find(bytes(held))  # where equal text stands earlier, so does an equal list
-    places = Places(raw, start, place.line + raw.count(b"\n", 0, start))
-    located = ((element, *places.of(element)) for element in elements)
-    return [Document(bytes(e), Place(place.file, line, place.offset + offset)) for e, line, offset in located]
 
 
 def _first(*counts: int | None) -> int | None:

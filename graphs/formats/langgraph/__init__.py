@@ -5,9 +5,10 @@
     {step, timestamp, type: "task_result", payload: {id, name, result}}
 
 With `subgraphs=True` an item is a pair of a namespace and an event: `[["NODE:TASK"], EVENT]`. A thread is a trace and a
-group of its own, without an outcome. An AI message that a node returns is a model call, and an action. `history` reads
-checkpoints.
-`docs/formats/langgraph.md` has the whole mapping.
+group of its own, without an outcome. An AI message that a node returns is a model call, and an action.
+
+`history` reads checkpoints, `runs` turns the tasks of either form into events, and `input_edges` draws the edges to
+calls. `docs/formats/langgraph.md` has the whole mapping.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from typing import Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.langgraph.checkpoints import Checkpoints, Fault
-from graphs.formats.langgraph.hearing import Allowance
-from graphs.formats.langgraph.history import begins_history, runs_of
-from graphs.formats.langgraph.runs import Run, Step, Task
+from graphs.formats.langgraph.history import Snapshot, begins_history, runs_of
+from graphs.formats.langgraph.input_edges import EdgeBudget
+from graphs.formats.langgraph.runs import Graph, Run, Step, Task, missing_parent
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import short_names
@@ -33,7 +33,7 @@ from graphs.reading.times import seconds
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _KEYS = frozenset({"step", "timestamp", "type", "payload"})
 _HEAD = 1 << 24  # bytes that tell a checkpoint, whose values may be long
@@ -93,6 +93,8 @@ def _id(config: _Config | None) -> str | None:
     return None if config is None or config.configurable is None else config.configurable.checkpoint_id
 
 
+RECORDS = (_Event, Snapshot)
+
 _EVENT = msgspec.json.Decoder(_Event)
 _PAIR = msgspec.json.Decoder(tuple[list[str], msgspec.Raw])
 _TASK = msgspec.json.Decoder(Task)
@@ -112,35 +114,30 @@ def sniff(head: bytes) -> bool:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each thread of each file; an event that is not as expected refuses its file.
 
-    Problem kinds: "unreadable", those of `graphs.reading.json_problems`, "bad-value", "unknown-task",
-    "unknown-tool-call", "forked-thread", "step-back", "ambiguous-id", "empty-trace". One thread refused: "too-many"
-    edges; "missing-parent", "parted-thread", "duplicate-id": checkpoints that are not in the file, or in another, too.
-    Named while the thread reads: "unfinished-task".
+    Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "unknown-task", "unknown-tool-call",
+    "forked-thread", "step-back", "ambiguous-id", "empty-trace". One thread refused: "too-many" edges; "missing-parent",
+    a checkpoint or tasks that follow what is not in the file. Named while the thread reads: "unfinished-task".
     """
     names = short_names(sources)
-    checkpoints = Checkpoints()
     for source in sources:
         try:
-            yield from _read(source, names[source.name], checkpoints)
+            yield from _read(source, names[source.name])
         except TraceError as error:
             yield error.problem
         source.release()
 
 
-def _read(source: Source, name: str, checkpoints: Checkpoints) -> Iterator[TraceRecord | Problem]:
+def _read(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
     content(source)
-    history = begins_history(source.head(_HEAD))
-    allowance = Allowance(source.limits)
-    if history:
-        runs = runs_of(documents(source), name, allowance, checkpoints)
-    else:
-        runs = _streamed(source, name, allowance, checkpoints)
-    if len({str(own) for own in runs}) < len(runs):
-        value, expected = excerpt(list(runs)), "ids of threads that differ in more than their types"
-        raise TraceError(Problem("ambiguous-id", source.name, 1, "thread_id", value, expected, name))
+    budget = EdgeBudget(source.limits)
+    is_history = begins_history(source.head(_HEAD))
+    runs = runs_of(documents(source), name, budget) if is_history else _streamed(source, name, budget)
+    if len({str(thread) for thread in runs}) < len(runs):
+        shown, expected = excerpt(list(runs)), "ids of threads that differ in more than their types"
+        raise TraceError(Problem("ambiguous-id", source.name, 1, "thread_id", shown, expected, name))
     if len(runs) > 1:
-        for own, run in runs.items():
-            run.record.trace_id = run.record.group_id = f"{name}/{own}"
+        for thread, run in runs.items():
+            run.record.trace_id = run.record.group_id = f"{name}/{thread}"
     if not runs:
         expected = "at least one task"
         raise TraceError(Problem("empty-trace", source.name, 1, "content", "no task", expected, name))
@@ -148,23 +145,20 @@ def _read(source: Source, name: str, checkpoints: Checkpoints) -> Iterator[Trace
         try:
             yield run.finish()
             if run.unfinished is not None:
-                yield run.unfinished.problem(run.record.trace_id)
+                yield run.of_trace(run.unfinished)
         except TraceError as error:
             yield error.problem
 
 
-def _streamed(source: Source, name: str, allowance: Allowance, checkpoints: Checkpoints) -> dict[str | int, Run]:
-    """The runs of a file's debug events by thread."""
-    made: dict[str | int, dict[str, Place]] = {}  # thread -> its checkpoints
-    followed: dict[str | int, dict[str, Place]] = {}
+def _streamed(source: Source, name: str, budget: EdgeBudget) -> dict[str | int, Run]:
+    """The runs of a file's debug events by thread; events before the first checkpoint are of the thread ""."""
     runs: dict[str | int, Run] = {}
-    thread_of: dict[str, str | int] = {}
+    checkpoints: dict[str | int, set[str]] = {}  # by thread, the ids of those in the file
+    follows: dict[str | int, dict[str, Place]] = {}  # by thread, the ids that these follow
+    thread_of: dict[str, str | int] = {}  # by task
     thread: str | int = ""
     latest = 0  # step of the graph itself, while no thread is named
-    for document in _items(source):
-        if isinstance(document, Problem):
-            raise TraceError(document)
-        raw, place = document
+    for raw, place in _items(source):
         where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": name}
         namespace: list[str] = []
         if raw.startswith(b"["):
@@ -172,62 +166,55 @@ def _streamed(source: Source, name: str, allowance: Allowance, checkpoints: Chec
             event = decode(_EVENT, event_raw, **where)
         else:
             event = decode_record(_EVENT, raw, **where)
-        outer = tuple(part.partition(":")[::2] for part in namespace)
+        graph: Graph = tuple(part.partition(":")[::2] for part in namespace)
         if event.type == "checkpoint":
             checkpoint = decode(_CHECKPOINT, event.payload, at="payload", **where)
             thread = thread if checkpoint.thread == "" else checkpoint.thread
             thread_of |= {task.id: thread for task in checkpoint.tasks if task.id}
-            for ids, named in ((made, checkpoint.id), (followed, checkpoint.followed)):
-                if named is not None:
-                    ids.setdefault(thread, {}).setdefault(named, place)
+            if checkpoint.id is not None:
+                checkpoints.setdefault(thread, set()).add(checkpoint.id)
+            if checkpoint.followed is not None:
+                follows.setdefault(thread, {}).setdefault(checkpoint.followed, place)
             if thread in runs and checkpoint.source == "loop":
-                runs[thread].settle(outer, event.step)
+                runs[thread].settle(graph, event.step)
             elif thread in runs and checkpoint.source is not None:
-                runs[thread].abandon(outer)
+                runs[thread].abandon(graph)
         elif event.type in ("task", "task_result"):
             task = decode(_TASK, event.payload, at="payload", **where)
-            own = thread_of.get(task.id, thread)
-            if own == "" and event.type == "task" and not namespace:
+            of_task = thread_of.get(task.id, thread)
+            if of_task == "" and event.type == "task" and not namespace:
                 if event.step < latest:
                     expected = f"{latest} or more: runs of one file are told apart by the thread_id of a checkpoint"
-                    value = excerpt(event.step)
-                    raise TraceError(Problem("step-back", place.file, place.line, "step", value, expected, name))
+                    shown = excerpt(event.step)
+                    raise TraceError(Problem("step-back", place.file, place.line, "step", shown, expected, name))
                 latest = event.step
-            run = runs.get(own)
+            run = runs.get(of_task)
             if run is None:
-                run = runs[own] = _begun(name, place, allowance)
+                run = runs[of_task] = Run(name, of_task, place, budget)
             run.grow(len(raw))
-            time = seconds(event.timestamp)
-            step = Step(event.step, outer, time, place)
+            step = Step(event.step, graph, seconds(event.timestamp), place)
             if event.type == "task":
-                run.settle(outer, event.step - 1)
+                run.settle(graph, event.step - 1)
                 run.begin(step, task)
             else:
                 run.end(step, task)
         else:
             expected = "checkpoint, task or task_result"
             raise TraceError(Problem("bad-value", place.file, place.line, "type", excerpt(event.type), expected, name))
-    for own in dict.fromkeys([*runs, *made, *followed]):
-        fault = checkpoints.take(made.get(own, {}), followed.get(own, {}))
-        if fault is not None and own not in runs:  # its tasks are in another file, or came before its checkpoints
-            runs[own] = _begun(name, fault.place, allowance)
-        if own in runs:
-            runs[own].fault = fault
+    for of_checkpoints, ids in follows.items():
+        fault = missing_parent(ids, checkpoints.get(of_checkpoints, ()))
+        if fault is not None:  # a thread without a task here is named, too: its tasks are in another file
+            place = next(iter(ids.values()))
+            runs.setdefault(of_checkpoints, Run(name, of_checkpoints, place, budget)).fault = fault
     if "" in runs and thread != "":
-        unnamed = runs[""].record
+        record = runs[""].record
         expected = "a checkpoint before it that names its thread, as others of the file do"
-        place = Place(source.name, unnamed.line, unnamed.offset)
-        runs[""].fault = Fault("missing-parent", place, "content", "a task of no thread", expected)
+        runs[""].fault = Problem("missing-parent", source.name, record.line, "content", "a task of no thread", expected)
     return runs
 
 
-def _begun(name: str, place: Place, allowance: Allowance) -> Run:
-    """A thread that begins here, without events yet."""
-    return Run(TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph"), allowance)
-
-
-def _items(source: Source) -> Iterator[Document | Problem]:
-    """The items of a file: lines that are pairs, or what `documents` finds."""
+def _items(source: Source) -> Iterator[Document]:
+    """The items of a file: lines that are pairs, which `documents` would take for a list, or what that finds."""
     first = next(source.lines(), None)
     try:
         if first is not None:

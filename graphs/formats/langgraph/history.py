@@ -17,17 +17,15 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.langgraph.checkpoints import Checkpoints, Fault
-from graphs.formats.langgraph.hearing import Allowance
-from graphs.formats.langgraph.runs import SENT, Run, Step, Task
+from graphs.formats.langgraph.input_edges import EdgeBudget
+from graphs.formats.langgraph.runs import SENT, Run, Step, Task, missing_parent
 from graphs.reading.decode import decode_record
-from graphs.reading.documents import Document
+from graphs.reading.documents import Document, Place
 from graphs.reading.keys import opening
 from graphs.reading.times import seconds
 from graphs.text import excerpt
-from graphs.traces.record import TraceRecord
 
-__all__ = ["begins_history", "runs_of"]
+__all__ = ["Snapshot", "begins_history", "runs_of"]
 
 _KEYS = frozenset({"values", "next", "config", "metadata", "created_at", "parent_config", "tasks"})
 _INPUT = "__start__"  # the task that puts the input into the state
@@ -56,7 +54,9 @@ class _Metadata(msgspec.Struct):
     source: str | None = None
 
 
-class _Snapshot(msgspec.Struct):
+class Snapshot(msgspec.Struct):
+    """A checkpoint."""
+
     config: _Config
     metadata: _Metadata
     values: msgspec.Raw = msgspec.Raw()
@@ -64,8 +64,17 @@ class _Snapshot(msgspec.Struct):
     created_at: datetime.datetime | None = None
     parent_config: _Config | None = None
 
+    @property
+    def id(self) -> str:
+        return self.config.configurable.checkpoint_id
 
-_SNAPSHOT = msgspec.json.Decoder(_Snapshot)
+    @property
+    def parent(self) -> str | None:
+        """The id of the checkpoint that it follows."""
+        return None if self.parent_config is None else self.parent_config.configurable.checkpoint_id
+
+
+_SNAPSHOT = msgspec.json.Decoder(Snapshot)
 
 
 def begins_history(head: bytes) -> bool:
@@ -75,81 +84,71 @@ def begins_history(head: bytes) -> bool:
     return frozenset(opening(head).keys) >= _KEYS
 
 
-def runs_of(
-    items: Iterable[Document | Problem], name: str, allowance: Allowance, checkpoints: Checkpoints
-) -> dict[str | int, Run]:
+def runs_of(documents: Iterable[Document], name: str, budget: EdgeBudget) -> dict[str | int, Run]:
     """The runs of a file's checkpoints by thread; checkpoints of a thread stand in any order.
-
-    `checkpoints` has those of the files before; a thread that lacks some, or shares them with a file, is refused.
 
     Raises:
       TraceError: a fault of a checkpoint; "forked-thread", two checkpoints that follow the same one.
     """
-    threads: dict[str | int, list[tuple[_Snapshot, Document]]] = {}
-    for document in items:
-        if isinstance(document, Problem):
-            raise TraceError(document)
+    threads: dict[str | int, list[tuple[Snapshot, Document]]] = {}
+    for document in documents:
         raw, place = document
         snapshot = decode_record(_SNAPSHOT, raw, file=place.file, line=place.line, trace=name)
         threads.setdefault(snapshot.config.configurable.thread_id, []).append((snapshot, document))
-    runs = {thread: _run(snapshots, name, allowance) for thread, snapshots in threads.items()}
-    for thread, snapshots in threads.items():
-        own = {one.config.configurable.checkpoint_id: document.place for one, document in snapshots}
-        parents = [(one.parent_config, document.place) for one, document in snapshots]
-        followed = {one.configurable.checkpoint_id: place for one, place in parents if one is not None}
-        runs[thread].fault = checkpoints.take(own, followed) or _gap(snapshots)
-    return runs
+    return {thread: _run(snapshots, name, thread, budget) for thread, snapshots in threads.items()}
 
 
-def _gap(snapshots: list[tuple[_Snapshot, Document]]) -> Fault | None:
-    """A checkpoint, if any, before which steps were not saved; the checkpoints stand in the order of their ids.
+def _run(snapshots: list[tuple[Snapshot, Document]], name: str, thread: str | int, budget: EdgeBudget) -> Run:
+    snapshots.sort(key=lambda pair: pair[0].id)  # ids begin with their time
+    first = min((document.place for _, document in snapshots), key=lambda place: place[1:])
+    run = Run(name, thread, first, budget)
+    follows: dict[str, Place] = {}
+    next_snapshots = itertools.chain((snapshot for snapshot, _ in snapshots[1:]), [None])
+    for (snapshot, (raw, place)), next_snapshot in zip(snapshots, next_snapshots, strict=True):
+        run.grow(len(raw))
+        if snapshot.parent is not None:
+            if snapshot.parent in follows:
+                expected = "a thread without forks: no other checkpoint that follows this one"
+                raise TraceError(
+                    Problem("forked-thread", place.file, place.line, "parent_config", excerpt(snapshot.parent),
+                            expected, name)
+                )  # fmt: skip
+            follows[snapshot.parent] = place
+        ended_at = None if next_snapshot is None else next_snapshot.created_at
+        for time, is_end in ((snapshot.created_at, False), (ended_at, True)):
+            step = Step(snapshot.metadata.step + 1, (), seconds(time), place)
+            for task in _tasks(snapshot):
+                if not is_end:
+                    run.begin(step, task)
+                elif bytes(task.result) != b"null":
+                    run.end(step, task)
+    run.fault = missing_parent(follows, {snapshot.id for snapshot, _ in snapshots}) or _gap(snapshots)
+    return run
+
+
+def _gap(snapshots: list[tuple[Snapshot, Document]]) -> Problem | None:
+    """The problem of steps that were not saved; the checkpoints stand in the order of their ids.
 
     A step of the graph ("loop") has the number after that of the checkpoint it follows, after an input, an update, a
     fork and in time travel, too; the first of a thread follows an input. A copy ("fork") follows what its original
     followed, two steps before. Where no parent is named, as some checkpointers do, the one before stands for it.
     """
-    steps = {one.config.configurable.checkpoint_id: one.metadata.step for one, _ in snapshots}
+    steps = {snapshot.id: snapshot.metadata.step for snapshot, _ in snapshots}
     before: int | None = None
-    for one, document in snapshots:
-        step, parent = one.metadata.step, one.parent_config
-        followed = before if parent is None else steps.get(parent.configurable.checkpoint_id, step - 1)
+    for snapshot, (_, place) in snapshots:
+        step = snapshot.metadata.step
+        followed = before if snapshot.parent is None else steps.get(snapshot.parent, step - 1)
         before = step
-        if one.metadata.source == "loop" and (followed is None or step > followed + 1):
+        if snapshot.metadata.source == "loop" and (followed is None or step > followed + 1):
             after = "an input before it" if followed is None else f"{followed + 1}, one more than what it follows"
             expected = f'{after}: steps between were not saved, as with durability="exit"'
-            return Fault("missing-parent", document.place, "metadata.step", excerpt(step), expected)
+            return Problem("missing-parent", place.file, place.line, "metadata.step", excerpt(step), expected)
     return None
 
 
-def _run(snapshots: list[tuple[_Snapshot, Document]], name: str, allowance: Allowance) -> Run:
-    snapshots.sort(key=lambda pair: pair[0].config.configurable.checkpoint_id)  # which begin with their time
-    place = min((document.place for _, document in snapshots), key=lambda place: (place.line, place.offset))
-    run = Run(TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph"), allowance)
-    followed: set[str] = set()
-    later = itertools.chain((one for one, _ in snapshots[1:]), [None])
-    for (snapshot, document), follower in zip(snapshots, later, strict=True):
-        run.grow(len(document.raw))
-        if snapshot.parent_config is not None:
-            parent = snapshot.parent_config.configurable.checkpoint_id
-            if parent in followed:
-                expected = "a thread without forks: no other checkpoint that follows this one"
-                raise TraceError(
-                    Problem("forked-thread", document.place.file, document.place.line, "parent_config",
-                            excerpt(parent), expected, name)
-                )  # fmt: skip
-            followed.add(parent)
-        for time, finish in ((snapshot.created_at, False), (None if follower is None else follower.created_at, True)):
-            step = Step(snapshot.metadata.step + 1, (), seconds(time), document.place)
-            for task in _tasks(snapshot):
-                if not finish:
-                    run.begin(step, task)
-                elif bytes(task.result) != b"null":
-                    run.end(step, task)
-    return run
-
-
-def _tasks(snapshot: _Snapshot) -> Iterator[Task]:
+def _tasks(snapshot: Snapshot) -> Iterator[Task]:
     for task in snapshot.tasks:
         if task.name != _INPUT:
-            sent = SENT in task.path
-            yield Task(task.id, task.name, msgspec.Raw() if sent else snapshot.values, task.result, [SENT] * sent)
+            is_sent = SENT in task.path
+            values = msgspec.Raw() if is_sent else snapshot.values
+            yield Task(task.id, task.name, values, task.result, [SENT] if is_sent else [])

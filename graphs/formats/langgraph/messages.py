@@ -10,7 +10,7 @@ import msgspec
 from graphs.reading.decode import decode
 from graphs.traces.record import LARGEST_COUNT
 
-__all__ = ["CALL", "HUMAN", "RESULT", "Message", "Usage", "messages_of"]
+__all__ = ["CALL", "HUMAN", "RESULT", "Message", "SubGraphMessages", "Usage", "messages_of"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 CALL, RESULT, HUMAN = ("ai", "AIMessageChunk"), ("tool", "ToolMessageChunk"), ("human", "HumanMessageChunk")
@@ -46,8 +46,8 @@ class Message(msgspec.Struct):
     response_metadata: _Model | None = None
 
 
-class _Loose(msgspec.Struct):
-    """The marks of a message among other values of a state; LangChain's own serialisation has it in `kwargs`."""
+class _Value(msgspec.Struct):
+    """What tells a message among other values of a state; LangChain's own serialisation has it in `kwargs`."""
 
     type: Any = None
     content: msgspec.Raw = msgspec.Raw()
@@ -56,7 +56,7 @@ class _Loose(msgspec.Struct):
 
 
 _MESSAGE = msgspec.json.Decoder(Message)
-_LOOSE = msgspec.json.Decoder(_Loose)
+_VALUE = msgspec.json.Decoder(_Value)
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _STATE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -70,13 +70,13 @@ def messages_of(state: msgspec.Raw, **where: Any) -> Iterator[tuple[Message, str
       TraceError: kinds of `graphs.reading.decode.decode`.
     """
     for channel in _channels(bytes(state), where):
-        for value in decode(_LIST, channel, **where) if channel.startswith(b"[") else [channel]:
-            text = bytes(value)
-            loose = decode(_LOOSE, text, **where) if text.startswith(b"{") else _Loose()
-            if loose.lc is not None and bytes(loose.kwargs).startswith(b"{"):
-                text = bytes(loose.kwargs)
-                loose = decode(_LOOSE, text, **where)
-            if isinstance(loose.type, str) and loose.type in (*CALL, *RESULT, *HUMAN) and bytes(loose.content):
+        for element in decode(_LIST, channel, **where) if channel.startswith(b"[") else [channel]:
+            text = bytes(element)
+            value = decode(_VALUE, text, **where) if text.startswith(b"{") else _Value()
+            if value.lc is not None and bytes(value.kwargs).startswith(b"{"):
+                text = bytes(value.kwargs)
+                value = decode(_VALUE, text, **where)
+            if isinstance(value.type, str) and value.type in (*CALL, *RESULT, *HUMAN) and bytes(value.content):
                 message = decode(_MESSAGE, text, **where)
                 yield message, message.id or text.decode("utf-8", "replace")
 
@@ -90,3 +90,39 @@ def _channels(state: bytes, where: dict[str, Any]) -> list[bytes]:
     items = [bytes(item) for item in decode(_LIST, state, **where)]
     pairs = [decode(_LIST, item, **where) for item in items if item.startswith(b"[")]
     return [bytes(pair[1]) for pair in pairs if len(pair) == 2]
+
+
+class SubGraphMessages:
+    """The messages of one sub-graph, which the task around it repeats in its own result.
+
+    A message may have no id yet in the result of an inner task and have one in that of the outer task, or be copied
+    without its id. So it is told by the call that it answers, by the calls that it asks for, or by its content. Two
+    messages of the same content with ids of their own are two.
+    """
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._contents: dict[_Content, bool] = {}  # whether a message of this content repeats one, whatever its id
+
+    def add(self, message: Message) -> None:
+        """Note a message."""
+        content = _content(message)
+        if message.id:
+            self._ids.add(message.id)
+        self._contents[content] = self._contents.get(content, False) or not message.id or isinstance(content, tuple)
+
+    def has(self, message: Message) -> bool:
+        """Whether a message repeats one of them."""
+        with_any_id = self._contents.get(_content(message))
+        return message.id in self._ids or bool(with_any_id) or (with_any_id is not None and not message.id)
+
+
+_Content = bytes | tuple[str | None, ...]
+
+
+def _content(message: Message) -> _Content:
+    if message.type in RESULT:
+        return ("result", message.tool_call_id)
+    if message.tool_calls:
+        return ("calls", *(call.id for call in message.tool_calls))
+    return bytes(message.content)

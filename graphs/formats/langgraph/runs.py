@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bisect
 import collections
+import dataclasses
+from collections.abc import Container, Mapping
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import msgspec
@@ -11,16 +13,14 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
-from graphs.formats.langgraph.checkpoints import Fault
-from graphs.formats.langgraph.hearing import USER, Allowance, Calls, Causes, Hearing
-from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, Usage, messages_of
-from graphs.formats.langgraph.said_inside import SaidInside
+from graphs.formats.langgraph.input_edges import USER, Causes, EdgeBudget, InputEdges, StepCalls
+from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, SubGraphMessages, Usage, messages_of
 from graphs.reading.documents import Place
 from graphs.reading.files import model_names
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
 
-__all__ = ["SENT", "Run", "Step", "Task"]
+__all__ = ["SENT", "Graph", "Run", "Step", "Task", "missing_parent"]
 
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 SENT = "__pregel_push"
@@ -44,11 +44,15 @@ class Task(msgspec.Struct):
         return not self.interrupts and bytes(self.error) == b"null"
 
 
+Graph = tuple[tuple[str, ...], ...]
+"""The graph of a task, by the (node, task) pairs around it: empty for the outermost graph."""
+
+
 class Step(NamedTuple):
-    """Where an event of the stream stands: super-step, enclosing (node, task) pairs, time and place."""
+    """Where an event of the stream stands: super-step, graph, time and place."""
 
     number: int
-    outer: tuple[tuple[str, ...], ...]
+    graph: Graph
     time: float
     place: Place
 
@@ -62,71 +66,82 @@ class _Begun(NamedTuple):
 
     agent: str
     keys: collections.Counter[str]
-    given: Causes | Calls
+    answers_to: Causes | StepCalls
 
     @property
     def causes(self) -> Causes:
         """The events."""
-        return self.given.causes if isinstance(self.given, Calls) else self.given
+        return self.answers_to.causes if isinstance(self.answers_to, StepCalls) else self.answers_to
 
 
 class Run:
-    """Turns tasks into events and edges."""
+    """A thread: turns its tasks into events and edges.
 
-    def __init__(self, record: TraceRecord, allowance: Allowance) -> None:
-        self.record, self.calls = record, OpenCalls()
-        self.hearing = Hearing(record, allowance)
-        record.system = "langgraph"
-        self.fault: Fault | None = None  # that refuses the thread
-        self.unfinished: Fault | None = None  # a task whose result is not in the log, though its step has ended
-        self.tasks: dict[str, _Begun] = {}
-        self.open: dict[tuple[tuple[str, ...], ...], dict[str, Step]] = {}  # graph -> its tasks without a result
+    Attributes:
+      fault: the problem that refuses the thread.
+      unfinished: the problem of a task whose step has ended and whose result is not in the log; it refuses nothing.
+        Both state no trace: its id is known when the file has ended.
+    """
+
+    def __init__(self, name: str, thread: str | int, place: Place, budget: EdgeBudget) -> None:
+        self.record = TraceRecord(name, name, place.file, place.line, max(place.offset, 0), format="langgraph")
+        self.record.system = "langgraph"
+        self.thread = thread
+        self.fault: Problem | None = None
+        self.unfinished: Problem | None = None
+        self.edges = InputEdges(self.record, budget)
+        self.calls = OpenCalls()
+        self.begun: dict[str, _Begun] = {}  # by task
+        self.open: dict[Graph, dict[str, Step]] = {}  # tasks without a result, in the order of their steps
         self.ended: set[str] = set()  # tasks that run no more: a graph that goes on names them again, without a result
-        self.inside = collections.defaultdict[str, SaidInside](SaidInside)  # by task that is a sub-graph
+        self.inside = collections.defaultdict[str, SubGraphMessages](SubGraphMessages)  # by task that is a sub-graph
         self.position: dict[str, int | None] = {}  # message id -> event; None for one that is no event
-        self.last: dict[str, int] = {}
+        self.last: dict[str, int] = {}  # agent -> its last call
         self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
-        self.latest: dict[tuple[tuple[str, ...], ...], dict[int, Calls]] = {}  # graph -> step -> its calls
-        self.steps: dict[tuple[tuple[str, ...], ...], list[int]] = {}  # graph -> steps with calls, ascending
+        self.step_calls: dict[Graph, dict[int, StepCalls]] = {}  # by step
+        self.steps: dict[Graph, list[int]] = {}  # steps with calls, ascending
         self.models: set[str | None] = set()
         self._input: tuple[msgspec.Raw, collections.Counter[str], Causes] | None = None  # of the last task
 
     def grow(self, size: int) -> None:
         """Note that the thread has so many bytes more."""
-        self.hearing.size += size
+        self.edges.size += size
 
     def begin(self, step: Step, task: Task) -> None:
         """Note a task, and what it was given."""
-        sent = SENT in task.triggers
-        path = [outer[0] for outer in step.outer]
-        agent = "/".join([*path, f"{task.name}:{task.id}" if sent else task.name])
+        if not self.record.run:
+            # A task's id is made of its checkpoint's, which is unique: only copies of a run have its thread and task.
+            self.record.run = f"{self.thread}/{task.id}"
+        is_sent = SENT in task.triggers
+        path = [node for node, _ in step.graph]
+        agent = "/".join([*path, f"{task.name}:{task.id}" if is_sent else task.name])
         self.record.instances.setdefault(agent, Agent(name="/".join([*path, task.name]), role=task.name))
         if self._input is None or self._input[0] is not task.input:
-            self._input = (task.input, *self._given(step, task, sent))
+            self._input = (task.input, *self._read_input(step, task, is_sent))
         _, keys, causes = self._input
-        given: Causes | Calls = causes
-        if sent and not causes.events:
-            steps = self.steps.get(step.outer, [])
+        answers_to: Causes | StepCalls = causes
+        if is_sent and not causes.events:
+            steps = self.steps.get(step.graph, [])
             earlier = bisect.bisect_left(steps, step.number)
-            given = self.latest[step.outer][steps[earlier - 1]] if earlier else causes
-        self.tasks[task.id] = _Begun(agent, keys, given)
+            answers_to = self.step_calls[step.graph][steps[earlier - 1]] if earlier else causes
+        self.begun[task.id] = _Begun(agent, keys, answers_to)
         if task.id not in self.ended:
-            self.open.setdefault(step.outer, {})[task.id] = step
+            self.open.setdefault(step.graph, {})[task.id] = step
 
-    def _given(self, step: Step, task: Task, sent: bool) -> tuple[collections.Counter[str], Causes]:
+    def _read_input(self, step: Step, task: Task, is_sent: bool) -> tuple[collections.Counter[str], Causes]:
         """How often the input of a task has messages by key, and the events that are among them."""
         keys, causes = collections.Counter[str](), list[int]()
         messages = messages_of(task.input, **self._where(step, "payload.input"))
         for number, (message, key) in enumerate(messages):
             keys[key] += 1
-            if step.outer:
-                self.inside[step.outer[-1][1]].add(message)
-            if message.type in HUMAN and key not in self.position and not sent:
+            if step.graph:
+                self.inside[step.graph[-1][1]].add(message)
+            if message.type in HUMAN and key not in self.position and not is_sent:
                 self.record.instances.setdefault(USER, Agent(name=USER, role=USER))
                 self.position[key] = self._event(f"{task.id}/input-{number}", EventType.MESSAGE, USER, step)
-            given = self.position.get(key)
-            if given is not None:
-                causes.append(given)
+            position = self.position.get(key)
+            if position is not None:
+                causes.append(position)
         return keys, Causes(causes)
 
     def end(self, step: Step, task: Task) -> None:
@@ -135,19 +150,19 @@ class Run:
         Raises:
           TraceError: kinds "unknown-task", "unknown-tool-call", those of `graphs.reading.decode.decode`.
         """
-        begun = self.tasks.pop(task.id, None)
+        begun = self.begun.pop(task.id, None)
         if begun is None:
             self._refuse("unknown-task", step, "payload.id", task.id, "the id of a task that has begun")
-        self.open.get(step.outer, {}).pop(task.id, None)
+        self.open.get(step.graph, {}).pop(task.id, None)
         if task.has_ended:
             self.ended.add(task.id)
         # A task inside without a result handed over to this graph (`Command.PARENT`): the result here has what it gave.
-        self.open.pop((*step.outer, (task.name, task.id)), None)
+        self.open.pop((*step.graph, (task.name, task.id)), None)
         inside = self.inside.get(task.id)
         repeated = collections.Counter[str]()
         for index, (message, key) in enumerate(messages_of(task.result, **self._where(step, "payload.result"))):
-            if step.outer:
-                self.inside[step.outer[-1][1]].add(message)
+            if step.graph:
+                self.inside[step.graph[-1][1]].add(message)
             if repeated[key] < begun.keys[key]:  # a node may return the whole state
                 repeated[key] += 1
             elif (message.id and key in self.position) or (inside is not None and inside.has(message)):
@@ -157,21 +172,20 @@ class Run:
                 if message.id:
                     self.position[key] = position
 
-    def settle(self, outer: tuple[tuple[str, ...], ...], number: int) -> None:
-        """Note that the steps of a graph up to this one have ended: tasks of these have a result, or it is lost."""
-        tasks = self.open.get(outer, {})
-        while tasks and next(iter(tasks.values())).number <= number:  # in the order of their steps
+    def settle(self, graph: Graph, number: int) -> None:
+        """Note that the steps of a graph up to this one have ended: tasks of these have a result, or none is logged."""
+        tasks = self.open.get(graph, {})
+        while tasks and next(iter(tasks.values())).number <= number:
             task = next(iter(tasks))
-            self._note_unfinished(task, tasks.pop(task))
+            place = tasks.pop(task).place
+            if self.unfinished is None:
+                shown = excerpt(task)
+                expected = "a task with a result: its step has ended, and the thread reads without what it did"
+                self.unfinished = Problem("unfinished-task", place.file, place.line, "payload.id", shown, expected)
 
-    def abandon(self, outer: tuple[tuple[str, ...], ...]) -> None:
+    def abandon(self, graph: Graph) -> None:
         """Note that a graph begins anew, with another input: tasks that were interrupted get no result."""
-        self.open.pop(outer, None)
-
-    def _note_unfinished(self, task: str, step: Step) -> None:
-        if self.unfinished is None:
-            expected = "a task with a result: its step has ended, and the thread reads without what it did"
-            self.unfinished = Fault("unfinished-task", step.place, "payload.id", excerpt(task), expected)
+        self.open.pop(graph, None)
 
     def _add(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int | None:
         if message.type in CALL:
@@ -182,11 +196,11 @@ class Run:
                 expected = "the id of a tool call before it without a result"
                 self._refuse("unknown-tool-call", step, "payload.result", message.tool_call_id, expected)
             call, tool = answered
-            owner = self.record.agents[call]
+            agent = self.record.agents[call]
             status = "error" if message.status == "error" else None
-            position = self._event(event_id, EventType.TOOL_RESULT, owner, step, tool=tool, status=status)
+            position = self._event(event_id, EventType.TOOL_RESULT, agent, step, tool=tool, status=status)
             self.record.edge(call, position, EdgeType.RETURN)
-            self.results.setdefault(owner, []).append(position)
+            self.results.setdefault(agent, []).append(position)
             return position
         if message.type in HUMAN:  # a node wrote it, and no model
             return self._event(event_id, EventType.MESSAGE, begun.agent, step)
@@ -200,14 +214,14 @@ class Run:
             event_id, EventType.MESSAGE, agent, step, tokens=usage.output_tokens, input_tokens=usage.input_tokens
         )
         record.actions[position] = True
-        self.hearing.call(agent, position, begun.causes, self.results.pop(agent, ()))
+        self.edges.add_call(agent, position, begun.causes, self.results.pop(agent, ()))
         if agent in self.last:
             record.edge(self.last[agent], position, EdgeType.TEMPORAL)
         self.last[agent] = position
-        calls = self.latest.setdefault(step.outer, {})
+        calls = self.step_calls.setdefault(step.graph, {})
         if step.number not in calls:
-            bisect.insort(self.steps.setdefault(step.outer, []), step.number)
-        calls.setdefault(step.number, Calls()).add(agent, position)
+            bisect.insort(self.steps.setdefault(step.graph, []), step.number)
+        calls.setdefault(step.number, StepCalls()).add(agent, position)
         for number, asked in enumerate(message.tool_calls):
             effect = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, agent, step, tool=asked.name)
             record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
@@ -222,10 +236,14 @@ class Run:
             allow.
         """
         if self.fault is not None:
-            raise TraceError(self.fault.problem(self.record.trace_id))
-        self.hearing.draw()
+            raise TraceError(self.of_trace(self.fault))
+        self.edges.draw()
         self.record.model = model_names(self.models)
         return self.record
+
+    def of_trace(self, problem: Problem) -> Problem:
+        """A problem, with the id of this trace."""
+        return dataclasses.replace(problem, trace=self.record.trace_id)
 
     def _event(self, event_id: str, kind: EventType, agent: str, step: Step, **columns: Any) -> int:
         return self.record.event(
@@ -240,3 +258,17 @@ class Run:
         raise TraceError(
             Problem(kind, self.record.file, step.place.line, field, excerpt(value), expected, self.record.trace_id)
         )
+
+
+def missing_parent(follows: Mapping[str, Place], checkpoints: Container[str]) -> Problem | None:
+    """The problem of a thread with a checkpoint that follows one which is not in its file; None without such.
+
+    Args:
+      follows: the ids that checkpoints of the thread follow, with their places.
+      checkpoints: the ids of those in the file.
+    """
+    for name, place in follows.items():
+        if name not in checkpoints:
+            expected = "a checkpoint of this file: without it the thread lacks what came before"
+            return Problem("missing-parent", place.file, place.line, "parent_config", excerpt(name), expected)
+    return None

@@ -11,7 +11,7 @@ import pytest
 
 from graphs.errors import NothingReadError
 from graphs.event_types import EdgeType
-from graphs.formats.langgraph import hearing
+from graphs.formats.langgraph import input_edges
 from graphs.logs import read
 from graphs.traces.limits import Limits
 
@@ -101,7 +101,7 @@ def test_a_log_that_states_every_input_has_an_edge_from_every_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The most that a stream can state, messages with the least text, needs none of what any log may have."""
-    monkeypatch.setattr(hearing, "_ANY", 0)
+    monkeypatch.setattr(input_edges, "_ANY", 0)
     said = [{"type": "ai", "content": "", "id": str(i)} for i in range(100)]
     first = stream(*((0, f"a{i}", f"a{i}", {}, {"m": [message]}) for i, message in enumerate(said)))
     more = stream(*((1, f"b{i}", f"b{i}", {"m": said}, {"m": [ai("x", id=f"b{i}")]}) for i in range(100)))
@@ -118,8 +118,8 @@ def test_a_call_whose_edges_were_too_many_refuses_its_thread_however_long_it_bec
         f"{langgraph_of_nodes_that_heard_apart(100)}\n{checkpoint_line(200, [human('x' * 40_000)], range(1))}"
     )
     assert read(path).problems == ()
-    monkeypatch.setattr(hearing, "_ANY", 0)
-    monkeypatch.setattr(hearing, "_PART", 10**9)
+    monkeypatch.setattr(input_edges, "_ANY", 0)
+    monkeypatch.setattr(input_edges, "_PART", 10**9)
     with pytest.raises(NothingReadError, match="too-many"):
         read(path)
 
@@ -129,8 +129,8 @@ def test_what_agents_heard_is_not_kept_for_each_message_and_agent(
     log: Callable[[int], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Memory grew with the square of the log, and was not counted."""
-    monkeypatch.setattr(hearing, "_ANY", 0)
-    monkeypatch.setattr(hearing, "_PART", 10**9)
+    monkeypatch.setattr(input_edges, "_ANY", 0)
+    monkeypatch.setattr(input_edges, "_PART", 10**9)
     path = tmp_path / "run.jsonl"
     path.write_text(log(1500))
     tracemalloc.start()

@@ -104,6 +104,13 @@ def test_nested_children_read_as_flat_runs(tmp_path: Path) -> None:
     assert shape(record) == [("message", "solver")]
 
 
+def test_a_run_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    """Nested in its parent, and again by itself."""
+    child = run("a", "llm", "t", completion_tokens=4)
+    record = only(write(tmp_path, [ROOT | {"child_runs": [child]}, child]))
+    assert record.ids == ["a"] and record.columns["tokens"] == [4]
+
+
 def test_nodes_that_call_no_model_and_nodes_inside_agents_are_none(tmp_path: Path) -> None:
     runs = [
         ROOT,
@@ -145,7 +152,7 @@ def test_feedback_finds_its_run(tmp_path: Path) -> None:
         {"key": "safe", "score": True, "run_id": None, "trace_id": "t"},
         {"key": "lost", "score": 1.0, "run_id": "zz"},
     ]
-    problem, record = items(write(tmp_path, [root, run("a", "llm", "t"), *given]))
+    record, problem = items(write(tmp_path, [root, run("a", "llm", "t"), *given]))
     assert isinstance(record, TraceRecord) and isinstance(problem, Problem)
     assert record.rewards == {"quality": 0.5, "safe": 1.0}  # two of them: which is the outcome, the user says
     assert record.columns["event_reward"] == [1.25]
@@ -160,7 +167,12 @@ def test_runs_of_one_example_are_a_group(tmp_path: Path) -> None:
 
 
 BAD = {
-    "twice": ([ROOT, run("a", "llm", "t"), run("a", "llm", "t")], "duplicate-span", "id"),
+    "twice": ([ROOT, run("a", "llm", "t"), run("a", "llm", "t", error="x")], "duplicate-span", "id"),
+    "scored twice": (
+        [ROOT | {"feedback_stats": {"ok": {"avg": avg}}} for avg in (0.0, 1.0)] + [run("a", "llm", "t")],
+        "duplicate-span",
+        "id",
+    ),
     "circle": ([run("a", "llm", "b"), run("b", "chain", "a")], "parent-cycle", "parent_run_id"),
     "orphan": ([ROOT, run("a", "llm", "zz")], "missing-parent", "parent_run_id"),
     "empty": ([ROOT], "no-events", "events"),

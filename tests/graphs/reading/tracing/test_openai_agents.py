@@ -190,6 +190,14 @@ def test_a_trace_may_be_spread_over_files(tmp_path: Path) -> None:
     assert len(set(traces.events["file"].to_pylist())) == 2
 
 
+def test_a_span_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    text = RECORDED.read_text()
+    (tmp_path / "a.jsonl").write_text(text)
+    (tmp_path / "b.jsonl").write_text(text[: text.index("\n") + 1] + text[text.rindex("\n", 0, -1) + 1 :])
+    traces = read(tmp_path)
+    assert traces.sizes.events == 11 and traces.problems == ()
+
+
 @pytest.mark.parametrize("first", ["t-9", "t-09"])
 def test_files_of_any_name_are_one_order(tmp_path: Path, first: str) -> None:
     """`t-10` sorts before `t-9`: billing was a root, and the hand-off started an agent that no span is of."""

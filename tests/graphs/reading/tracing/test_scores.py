@@ -88,8 +88,11 @@ def test_a_text_that_is_no_number_is_named(tmp_path: Path, kind: str, value: str
 
 
 def test_scores_of_two_ids_at_one_event_add_up(tmp_path: Path) -> None:
-    assert step_reward(read(langfuse(tmp_path, [STEP, STEP | {"id": "r2"}]))) == 0.5
-    assert step_reward(read(langsmith(tmp_path, feedback(0.5, "a", id="1"), feedback(0.5, "a", id="2")))) == 1.0
+    for name in ("langfuse", "langsmith"):
+        (tmp_path / name).mkdir()
+    assert step_reward(read(langfuse(tmp_path / "langfuse", [STEP, STEP | {"id": "r2"}]))) == 0.5
+    both = feedback(0.5, "a", id="1"), feedback(0.5, "a", id="2")
+    assert step_reward(read(langsmith(tmp_path / "langsmith", *both))) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,25 @@ def as_csv(folder: Path, rows: list[dict[str, Any]]) -> Path:
     return folder / "export.csv"
 
 
+def test_an_observation_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    """As in Langfuse's own download of a trace, which holds each in the trace and beside it."""
+    download = LANGFUSE | {"trace": LANGFUSE["trace"] | {"observations": OBSERVATIONS}}
+    traces = read(write(tmp_path, download))
+    assert traces.problems == () and shape(traces) == TEAM and float(traces.reward[0]) == 0.5
+
+
+def test_a_row_that_stands_twice_with_other_scores_refuses_its_trace(tmp_path: Path) -> None:
+    rows = exported()
+    write(tmp_path, rows, "a.json")
+    write(tmp_path, rows[:2], "b.json")
+    traces = read(tmp_path)
+    assert traces.problems == () and traces.evidence["event_reward"].array[0] == 0.25
+    write(tmp_path, [row | {"step": [0.5]} for row in rows if row["id"] == "o2"], "b.json")
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path)
+    assert [(problem.kind, problem.trace) for problem in caught.value.problems] == [("duplicate-span", "t")]
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_exports_of_langfuses_interface_have_scores_in_columns(tmp_path: Path, form: str) -> None:
     path = tmp_path / "export.jsonl"

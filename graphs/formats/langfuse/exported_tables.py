@@ -1,9 +1,9 @@
-"""Observations as Langfuse's user interface exports them: CSV, or JSON with a column for each score.
+"""Observations as Langfuse's user interface exports them: CSV, or JSON lines with a column for each score.
 
     id,type,name,startTime,endTime,traceId,parentObservationId,usageDetails,metadata,level,model,traceName,…,SCORE,…
 
-A row is an observation of the public API. Objects and lists of a CSV cell are JSON, and dates are ISO 8601. A score's
-column has its name, which any project chooses, and holds a list of numbers or of categories.
+A row is an observation of the public API. Cells of CSV with objects or lists are JSON, and dates are ISO 8601. A
+score's column has the score's name, which any project chooses, and holds a list of numbers or of categories.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Document, Place
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Lost, Source
-from graphs.reading.tables.csv_rows import csv_header, csv_rows
+from graphs.reading.tables.rows import LostRow, read_rows
 
-__all__ = ["begins_as_csv", "csv_observations", "is_csv", "scores_of_row"]
+__all__ = ["begins_as_csv", "is_csv", "rows_as_json", "scores_of_row"]
 
 _NEEDED = frozenset({"id", "traceId", "type", "startTime", "parentObservationId"})
 _OBJECTS = frozenset({"usageDetails", "metadata"})
 _HEAD = 1 << 16  # bytes that hold the header
-_LONGEST_ID = 200  # of the cells that a row with too many or too few of them names
 _CONTENT = frozenset({"input", "output", "metadata", "modelParameters"})  # any JSON, lists of numbers among it
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NUMBERS = msgspec.json.Decoder(list[float])
@@ -48,33 +46,18 @@ def is_csv(source: Source) -> bool:
         return False
 
 
-def csv_observations(source: Source) -> Iterator[Document | Lost]:
-    """The rows of a CSV file as the JSON objects that an export as JSON lines has; faulty rows are lost."""
-    try:
-        names: list[str] = []
-        for line, row, cells in csv_rows(source):
-            if isinstance(row, Problem):
-                names = names or csv_header(source)
-                yield Lost(row, _as_json(names, cells))
-                continue
-            values = {name: _value(name, cell) for name, cell in row.items() if cell is not None}
-            yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
-    except TraceError as error:
-        yield Lost(error.problem)
-
-
-def _as_json(names: list[str], cells: tuple[str, ...]) -> bytes:
-    """A row of too few or too many cells as a line that was cut: any cell may be the trace's id, if it got there."""
-    at = names.index("traceId")
-    key = "traceId" if len(cells) > at else "id"
-    pairs = [msgspec.json.encode({key: cell})[1:-1] for cell in cells if len(cell) <= _LONGEST_ID]
-    if len(cells) == at + 1:  # which may be cut itself
-        pairs.append(b'"traceId":' + msgspec.json.encode(cells[at])[:-1])
-    return b"{" + b",".join(pairs)
+def rows_as_json(source: Source) -> Iterator[Document]:
+    """The rows of a CSV file as the JSON objects that an export as JSON lines has."""
+    for line, row in read_rows(source):
+        if isinstance(row, LostRow):  # until `read_rows` notes lost rows itself
+            source.lost[line] = Lost(row.problem)
+            continue
+        values = {name: _value(name, cell) for name, cell in row.items() if cell is not None}
+        yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
 
 
 def _value(name: str, cell: str) -> str | msgspec.Raw:
-    """A cell: JSON where a column holds objects, or a list, which scores are; else text."""
+    """A cell: JSON where it is a list, as scores are, or an object in a column of objects; else text."""
     if cell.startswith("[") or (name in _OBJECTS and cell.startswith("{")):
         try:
             return _RAW.decode(cell)

@@ -1,8 +1,8 @@
-"""What agents had been given when they made a call: edges to calls from the messages of their input, each heard once.
+"""Edges to model calls from the messages that their agents were given, each agent answering to a message once.
 
 Tasks of one checkpoint have one input. Its messages times its tasks may be far more than the log is long, so nothing
-here is kept for each pair: edges are planned by shared lists and drawn when the log has ended, if there are not too
-many for its length (`Allowance`).
+here is kept for each pair: edges are planned by shared lists, and drawn when the log has ended if there are not too
+many for its length (`EdgeBudget`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from graphs.event_types import EdgeType, EventType
 from graphs.traces.limits import Limits
 from graphs.traces.record import TraceRecord
 
-__all__ = ["SHARED", "USER", "Allowance", "Calls", "Causes", "Hearing"]
+__all__ = ["SHARED", "USER", "Causes", "EdgeBudget", "InputEdges", "StepCalls"]
 
 USER = "user"
 """The agent of messages that people put into the state."""
 
 SHARED = 64
-"""Latest messages of people that have an edge to a call although another call had been given them, too."""
+"""Latest messages of people that have an edge to a call although another call was given them, too."""
 
 _ANY = 1_000_000  # edges that the threads of any file may have, however short: two steps of a thousand tasks
 _PART = 10  # of a higher limit on edges, the part that takes its place
 _BYTES = 4  # of a thread, for each further edge; a message that an input states has 26 or more
 
 
-class Allowance:
+class EdgeBudget:
     """How many edges the threads of one file may have.
 
     A log that states the input of each task states a message for each edge, and is long enough for all of them. Where
@@ -49,13 +49,19 @@ class Allowance:
         self.left -= max(0, count - size // _BYTES)
 
 
-class _News:
-    """Events that are new to an agent; those who heard the same before share it."""
+class _New:
+    """Events of an input that are new to an agent; agents that knew the same before share this object.
 
-    def __init__(self, events: list[int], *, follows: bool) -> None:
-        self.events = self.few = events
-        self.follows = follows  # whether all that the agent had heard before is in the input, too
-        self.is_told = False  # whether calls have heard them all, so that `few` will not change any more
+    Attributes:
+      events: all of them.
+      linked: those with an edge to the agent's call.
+      extends: whether the input holds all that the agent knew before.
+      is_settled: whether calls have been given all of them, so that `linked` will not change any more.
+    """
+
+    def __init__(self, events: list[int], *, extends: bool) -> None:
+        self.events = self.linked = events
+        self.extends, self.is_settled = extends, False
 
 
 class Causes:
@@ -63,7 +69,7 @@ class Causes:
 
     def __init__(self, events: Iterable[int]) -> None:
         self.events = list(dict.fromkeys(events))
-        self._all = _News(self.events, follows=True)
+        self._all = _New(self.events, extends=True)
 
     @functools.cached_property
     def members(self) -> frozenset[int]:
@@ -71,26 +77,26 @@ class Causes:
         return frozenset(self.events)
 
     @functools.cached_property
-    def _since(self) -> weakref.WeakKeyDictionary[Causes, _News]:
+    def _since(self) -> weakref.WeakKeyDictionary[Causes, _New]:
         return weakref.WeakKeyDictionary()
 
-    def is_known(self, before: Causes | None) -> bool:
+    def is_compared(self, before: Causes | None) -> bool:
         """Whether `since` needs no comparison."""
         return before is None or before in self._since
 
-    def since(self, before: Causes | None) -> _News:
-        """The events that are not among those heard before, as one object for all that heard the same."""
+    def since(self, before: Causes | None) -> _New:
+        """The events that are not among those of an earlier input, as one object for all who were given that."""
         if before is None:
             return self._all
-        news = self._since.get(before)
-        if news is None:
+        new = self._since.get(before)
+        if new is None:
             events = [event for event in self.events if event not in before.members]
-            news = _News(events, follows=len(self.events) - len(events) == len(before.events))
-            self._since[before] = news
-        return news
+            new = _New(events, extends=len(self.events) - len(events) == len(before.events))
+            self._since[before] = new
+        return new
 
 
-class Calls:
+class StepCalls:
     """The calls of a super-step. Of each agent the last one stands for those before it, which lead there."""
 
     def __init__(self) -> None:
@@ -110,72 +116,73 @@ class Calls:
         return self._causes
 
 
-class Hearing:
-    """Who has heard what in one trace, and the edges that follow."""
+class InputEdges:
+    """Which messages the agents of one trace know, and the edges that follow."""
 
-    def __init__(self, record: TraceRecord, allowance: Allowance) -> None:
-        self.record, self.allowance = record, allowance
+    def __init__(self, record: TraceRecord, budget: EdgeBudget) -> None:
+        self.record, self.budget = record, budget
         self.size = 0  # bytes of the thread so far
-        self.input: dict[str, Causes] = {}  # by agent, an input that it has heard
+        self.known: dict[str, Causes] = {}  # by agent, an input of which it knows all
         self.latest: dict[str, Causes] = {}  # by agent, the input of its last call
-        self.more: dict[str, set[int]] = {}  # by agent, what else it has heard
-        self.told: set[int] = set()  # messages of people that a call has heard
-        self.joined: set[tuple[int, int]] = set()
+        self.known_besides: dict[str, set[int]] = {}  # by agent
+        self.told: set[int] = set()  # messages of people that a call was given
+        self.chained: set[tuple[int, int]] = set()
         self.planned: list[tuple[list[int], int]] = []  # causes and the call that answers to them
         self.count = 0
-        self.compared = 0  # messages of inputs, with what agents had heard before
+        self.compared = 0  # messages of inputs, with what agents knew before
         self.is_too_much = False
 
-    def call(self, agent: str, position: int, causes: Causes, results: Iterable[int]) -> None:
-        """Plan the edges to a call from what its agent has not heard before, and from the results of its tools."""
-        more = self.more.setdefault(agent, set())
-        before = self.input.get(agent)
+    def add_call(self, agent: str, position: int, causes: Causes, results: Iterable[int]) -> None:
+        """Plan the edges to a call from what its agent did not know before, and from the results of its tools."""
+        besides = self.known_besides.setdefault(agent, set())
+        before = self.known.get(agent)
         if causes is not before:
             is_again = causes is self.latest.get(agent)
             self.latest[agent] = causes
-            if not causes.is_known(before):
+            if not causes.is_compared(before):
                 self.compared += len(causes.events)
-            if self._is_beyond(self.allowance.most(self.size)):
+            if self._is_beyond(self.budget.most(self.size)):
                 self.is_too_much = True
-                return  # `draw` refuses the thread, however long it becomes: what this call heard is not known
-            news = causes.since(before)
-            events = self._few(news)
-            if is_again:  # all of them are in `more`
+                return  # `draw` refuses the thread, however long it becomes: what this agent knows is not kept
+            new = causes.since(before)
+            events = self._linked(new)
+            if is_again:  # all of them are in `besides`
                 events = []
-            elif more or not news.follows:
-                self.compared += len(news.events)
-                events = [event for event in events if event not in more]
+            elif besides or not new.extends:
+                self.compared += len(new.events)
+                events = [event for event in events if event not in besides]
             self._plan(events, position)
-            if news.follows:
-                self.input[agent] = causes
+            # An input that extends the known one replaces it, and needs no memory; of another the new events are kept.
+            if new.extends:
+                self.known[agent] = causes
             elif not is_again:
-                more.update(news.events)
+                besides.update(new.events)
         for result in results:
-            if result not in more and (before is causes or result not in causes.members):
+            if result not in besides and (before is causes or result not in causes.members):
                 self._plan([result], position)
-            more.add(result)
+            besides.add(result)
 
     def _is_beyond(self, most: int) -> bool:
         return max(self.count - len(self.record.ids), self.compared) > most
 
-    def _few(self, news: _News) -> list[int]:
+    def _linked(self, new: _New) -> list[int]:
         """The events, but of the messages of people that were told before only the latest; the others lead there."""
-        if news.is_told:
-            return news.few
-        people = sorted(event for event in news.events if self._is_of_people(event))
-        heard = [event for event in people if event in self.told]
-        news.is_told = len(heard) == len(people)
+        if new.is_settled:
+            return new.linked
+        people = sorted(event for event in new.events if self._is_of_people(event))
+        told = [event for event in people if event in self.told]
+        new.is_settled = len(told) == len(people)
         self.told.update(people)
-        if len(heard) <= SHARED:
-            return news.events
-        earlier = heard[:-SHARED]
+        if len(told) <= SHARED:
+            return new.events
+        earlier = told[:-SHARED]
         for pair in itertools.pairwise(earlier):
-            if pair not in self.joined:
-                self.joined.add(pair)
+            if pair not in self.chained:
+                self.chained.add(pair)
                 self.record.edge(*pair, EdgeType.TEMPORAL)
         left_out = set(earlier[:-1])
-        news.few = [event for event in news.events if event not in left_out]
-        return news.few
+        new.linked = [event for event in new.events if event not in left_out]
+        return new.linked
 
     def _is_of_people(self, event: int) -> bool:
         return self.record.agents[event] == USER and not self.record.actions[event]
@@ -191,11 +198,11 @@ class Hearing:
         Raises:
           TraceError: kind "too-many", before more edges are drawn than the limits and the length of the log allow.
         """
-        record, most, limit = self.record, self.allowance.most(self.size), self.allowance.limits.edges
+        record, most, limit = self.record, self.budget.most(self.size), self.budget.limits.edges
         if self.is_too_much or self._is_beyond(most):
             why = "" if most == limit else " whose log is so short; a higher --limit edges allows more"
             record.refuse("too-many", "edges", f"more than {most}", f"at most {most} edges in a trace{why}")
-        self.allowance.take(max(self.count - len(record.ids), self.compared), self.size)
+        self.budget.take(max(self.count - len(record.ids), self.compared), self.size)
         for events, position in self.planned:
             agent = record.agents[position]
             for cause in events:

@@ -1,4 +1,4 @@
-"""Threads of LangGraph that are not whole in one file: each was read as far as it went, without a word."""
+"""Threads of LangGraph over steps, turns and sub-graphs; one that is not whole in its file is refused."""
 
 from __future__ import annotations
 
@@ -78,18 +78,13 @@ def test_a_cut_thread_refuses_no_other_of_its_file(tmp_path: Path) -> None:
     assert found(tmp_path, run=[*HISTORY[:3], *other]) == (["run/run-2"], [("missing-parent", "run/run-1")])
 
 
-def test_a_thread_in_two_files_is_named_and_counts_never_twice(tmp_path: Path) -> None:
+def test_a_thread_in_two_files_is_named_and_never_counts_twice(tmp_path: Path) -> None:
     newer, older = HISTORY[:3], HISTORY[3:]
-    parted = [("missing-parent", "page1"), ("parted-thread", "page2")]
-    assert found(tmp_path / "pages", page1=newer, page2=older) == ([], parted)
-    assert found(tmp_path / "turned", page1=older, page2=newer) == (["page1"], [("missing-parent", "page2")])
-    assert found(tmp_path / "exports", early=older, late=HISTORY) == (["early"], [("duplicate-id", "late")])
-
-
-@pytest.mark.parametrize("at", [4, 9])
-def test_a_stream_that_goes_on_in_another_file_is_refused(tmp_path: Path, at: int) -> None:
-    files = {"run.1": STREAM[:at], "run": STREAM[at:]}
-    assert found(tmp_path, **files) == (["run.1"], [("missing-parent", "run")])
+    assert found(tmp_path / "pages", page1=newer, page2=older) == (["page2"], [("missing-parent", "page1")])
+    twice = [("duplicate-trace", "late"), ("duplicate-trace", "early")]
+    assert found(tmp_path / "exports", early=older, late=HISTORY) == ([], twice)
+    assert found(tmp_path / "copies", first=HISTORY, second=HISTORY[::-1]) == (["first"], [("repeated-run", "second")])
+    assert found(tmp_path / "streams", first=STREAM, second=STREAM) == (["first"], [("repeated-run", "second")])
 
 
 def test_a_stream_without_its_first_lines_is_refused(tmp_path: Path) -> None:
@@ -115,16 +110,9 @@ def test_a_later_turn_of_a_thread_and_an_interrupted_task_are_no_fault(tmp_path:
 
 @pytest.mark.parametrize(("lines", "at", "thread"), [(TWO_STEPS, 5, "r"), (STREAM, 21, "run-1")])
 def test_a_last_step_by_itself_is_refused(tmp_path: Path, lines: list[str], at: int, thread: str) -> None:
-    """Its checkpoint, which follows one of another file, comes after its only tasks, and was not looked at."""
+    """Its checkpoint, which follows one of another file, comes after its only tasks."""
     refused = [("missing-parent", "run-2/"), ("missing-parent", f"run-2/{thread}")]
-    files = {"run-1": lines[:at], "run-2": lines[at:]}
-    assert found(tmp_path / "parts", **files) == (["run-1"], refused)
-    assert found(tmp_path / "alone", run=lines[at:])[1] == [
-        ("missing-parent", "run/"),
-        ("missing-parent", f"run/{thread}"),
-    ]
-    parted = [("missing-parent", "a/"), ("missing-parent", f"a/{thread}"), ("parted-thread", "b")]
-    assert found(tmp_path / "turned", a=lines[at:], b=lines[:at]) == ([], parted)
+    assert found(tmp_path, **{"run-1": lines[:at], "run-2": lines[at:]}) == (["run-1"], refused)
 
 
 def test_a_last_step_by_itself_is_refused_beside_a_file_of_two_threads(tmp_path: Path) -> None:
@@ -133,7 +121,7 @@ def test_a_last_step_by_itself_is_refused_beside_a_file_of_two_threads(tmp_path:
 
 
 def test_a_checkpoint_alone_that_follows_one_of_another_file_is_named(tmp_path: Path) -> None:
-    """No task belongs to it, and beside another thread it was not looked at."""
+    """No task belongs to it."""
     files = {"a": TWO_STEPS[:-1], "b": [*OTHER, TWO_STEPS[-1]]}
     assert found(tmp_path, **files) == (["a", "b/s"], [("missing-parent", "b/r")])
 

@@ -1,0 +1,293 @@
+"""Exports of Langfuse: traces with observations, pages of its public API, observations one a line or as CSV.
+
+    {trace: {id, name, scores: [{name, value, observationId}]}, observations: [...]}
+    {id, timestamp, observations: [...], scores: [...]}                    one trace, as `GET /traces/ID` returns it
+    {data: [...], meta: {page}}                                            a page of traces, observations or scores
+    {id, traceId, type, name, startTime, endTime, parentObservationId, model, usageDetails, level, metadata}
+
+Observations of type AGENT are agents, GENERATION model calls, TOOL and RETRIEVER tools, GUARDRAIL guardrails; those of
+an EVALUATOR are a judge's. Langfuse's LangGraph integration writes nodes as SPAN: a node that calls a model is an
+agent, and what the node `tools` holds are tools. `observations` has this, `scoring` which scores are rewards,
+`exported_tables` the CSV; `docs/formats/langfuse.md` has the whole mapping.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.common.span_copies import add_span
+from graphs.formats.common.span_tree import Span
+from graphs.formats.common.team_writing import write_spans
+from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
+from graphs.formats.langfuse.observations import Observation, settle_agents, span_of
+from graphs.formats.langfuse.scoring import TraceScores, WrittenScore
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document, Place, documents
+from graphs.reading.keys import opening
+from graphs.reading.source import Source
+from graphs.text import excerpt
+from graphs.traces.record import TraceRecord
+
+__all__ = ["RECORDS", "read", "sniff"]
+
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Trace(msgspec.Struct):
+    id: _Id
+    observations: list[msgspec.Raw] | None = None
+    scores: list[msgspec.Raw] | None = None
+
+
+class _Item(msgspec.Struct):
+    """Any object: the fields that tell pages, downloads, observations, scores and traces apart."""
+
+    trace: msgspec.Raw = msgspec.Raw()
+    observations: list[msgspec.Raw] | None = None
+    data: list[msgspec.Raw] | None = None
+    trace_id: str | None = msgspec.field(default=None, name="traceId")
+    start: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="startTime")
+    type: msgspec.Raw = msgspec.Raw()  # of an observation: scores have a dataType
+
+    @property
+    def is_observation(self) -> bool:
+        return bool(bytes(self.start) or bytes(self.type))
+
+
+class _ScoreKeys(msgspec.Struct):
+    """What tells a score without a `traceId` from a trace, which has an id and a name as well."""
+
+    value: msgspec.Raw = msgspec.Raw()
+    kind: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="dataType")
+    observation: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="observationId")
+    session: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="sessionId")
+    run: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="datasetRunId")
+
+    @property
+    def is_of_a_trace(self) -> bool:
+        """Whether it is a score of one trace; a score of a session or of a data set's run is of many."""
+        if bytes(self.observation) not in (b"", b"null"):
+            return True
+        is_of_many = any(bytes(field) not in (b"", b"null") for field in (self.session, self.run))
+        return not is_of_many and bool(bytes(self.value) or bytes(self.kind) or bytes(self.observation))
+
+
+RECORDS = (Observation, WrittenScore)
+
+_ITEM = msgspec.json.Decoder(_Item)
+_SCORE = msgspec.json.Decoder(WrittenScore)
+_SCORE_KEYS = msgspec.json.Decoder(_ScoreKeys)
+_TRACE = msgspec.json.Decoder(_Trace)
+_NAME = msgspec.json.Decoder(_Id)
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the content begins as an export of Langfuse, a page of its API, or an observation."""
+    if begins_as_csv(head):
+        return True
+    shown = opening(head)
+    keys = set(shown.keys)
+    if b'"projectId"' in head and ({"trace", "observations"} <= keys or {"trace"} == keys):
+        return True
+    if {"id", "timestamp", "observations"} <= keys or {"id", "traceId", "type", "startTime"} <= keys:
+        return True
+    if not keys and head.lstrip().startswith(b"["):
+        return b'"traceId"' in head and b'"parentObservationId"' in head
+    if "data" not in keys or (b'"projectId"' not in head and b'"dataType"' not in head):
+        return False
+    return b'"traceId"' in head or b'"observations"' in head
+
+
+def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each trace, over all files.
+
+    Problem kinds, one trace refused: those of `graphs.reading.json_problems` and of
+    `graphs.formats.common.scores`, "duplicate-span", "parent-cycle", "missing-parent", "missing-field" (an
+    observation without its trace), "bad-value" (a score of numbers that is none). Named while the trace reads:
+    "missing-part". Alone: faults of an item whose trace is not known, such as "missing-field" of a score. Named, though
+    nothing is wrong: "no-events", a trace without observations, or a score of a session; "category-score", a score of a
+    category with a number.
+    """
+    log = _Log()
+    for source in sources:
+        try:
+            for document in rows_as_json(source) if is_csv(source) else documents(source):
+                yield from log.add(document)
+        except TraceError as error:  # a table that cannot be read at all
+            yield error.problem
+        source.release()
+    yield from log.records()
+
+
+@dataclasses.dataclass(slots=True)
+class _Parts:
+    """What the files have of a trace."""
+
+    place: Place
+    scores: TraceScores
+    spans: dict[str, Span] = dataclasses.field(default_factory=dict)
+    columns: dict[str, list[tuple[str, float]]] = dataclasses.field(default_factory=dict)  # scores of rows, by span
+    named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
+    files: dict[str, None] = dataclasses.field(default_factory=dict)
+
+
+class _Log:
+    """The parts of all traces, as they come."""
+
+    def __init__(self) -> None:
+        self.traces: dict[str, _Parts] = {}
+        self.refused: set[str] = set()  # traces whose problem has been yielded
+        self.loose: list[tuple[WrittenScore, Place]] = []  # scores that state no trace
+
+    def add(self, document: Document) -> Iterator[Problem]:
+        """Take in a value with all objects inside it; what is wrong with them."""
+        waiting = [(document.raw, "")]  # objects, each with the id of the trace that lists it as its observation
+        while waiting:
+            raw, holder = waiting.pop()
+            try:
+                waiting += reversed(self._add(Document(raw, document.place), holder))
+            except TraceError as error:
+                problem = dataclasses.replace(error.problem, trace=error.problem.trace or holder)
+                self.refused.add(problem.trace)
+                yield problem
+
+    def _add(self, document: Document, holder: str) -> list[tuple[bytes, str]]:
+        """Take in an object; the objects inside it, each with its holder."""
+        raw, place = document
+        where: dict[str, Any] = {"file": place.file, "line": place.line}
+        item = decode(_ITEM, raw, **where)
+        if item.data is not None:
+            return [(bytes(element), "") for element in item.data]
+        if bytes(item.trace).startswith(b"{"):
+            trace = decode(_TRACE, item.trace, at="trace", **where).id
+            return [(bytes(item.trace), ""), *((bytes(element), trace) for element in item.observations or [])]
+        if item.trace_id is not None and item.is_observation:
+            self._add_observation(document, item.trace_id)
+        elif item.trace_id is not None:
+            score = decode_record(_SCORE, raw, trace=item.trace_id, **where)
+            self._parts(item.trace_id, place).scores.add(score, place)
+        elif holder or item.is_observation:
+            expected = "the id of the trace, which an observation has"
+            raise TraceError(Problem("missing-field", place.file, place.line, "traceId", "absent", expected))
+        elif decode(_SCORE_KEYS, raw, **where).is_of_a_trace:
+            self.loose.append((decode_record(_SCORE, raw, **where), place))
+        else:
+            return self._add_trace(document)
+        return []
+
+    def _parts(self, trace: str, place: Place) -> _Parts:
+        """The parts of a trace, of which one stands here."""
+        parts = self.traces.get(trace)
+        if parts is None:
+            parts = self.traces[trace] = _Parts(place, TraceScores(trace))
+        parts.files[place.file] = None
+        return parts
+
+    def _add_observation(self, document: Document, trace: str) -> None:
+        parts, span = self._parts(trace, document.place), span_of(document, trace)
+        columns = scores_of_row(document.raw)
+        if add_span(parts.spans, span, "id", trace):
+            parts.scores.add_columns(columns, span.id, span.place)
+            if columns:
+                parts.columns[span.id] = columns
+        elif columns != parts.columns.get(span.id, []):
+            expected = "the scores that the row of the same observation has elsewhere"
+            raise span.refuse("duplicate-span", "id", span.id, expected, trace)
+
+    def _add_trace(self, document: Document) -> list[tuple[bytes, str]]:
+        """Take in a trace with its scores; the observations that it holds."""
+        raw, place = document
+        where: dict[str, Any] = {"file": place.file, "line": place.line}
+        trace = decode(_TRACE, raw, **where)
+        parts = self._parts(trace.id, place)
+        for score in _objects(parts, "scores", trace.scores, trace.id, place):
+            parts.scores.add(decode_record(_SCORE, score, trace=trace.id, at="scores", **where), place)
+        return [(held, trace.id) for held in _objects(parts, "observations", trace.observations, trace.id, place)]
+
+    def records(self) -> Iterator[TraceRecord | Problem]:
+        """The traces, each forgotten once it has been handed out, and the problems of what is of no trace."""
+        orphans: list[Problem] = []
+        for (score, place), owner in zip(self.loose, self._owners(), strict=True):
+            if isinstance(owner, Problem):
+                orphans.append(owner)
+                continue
+            try:
+                self._parts(owner, place).scores.add(score, place)
+            except TraceError as error:
+                self.refused.add(owner)
+                yield error.problem
+        for trace in list(self.traces):
+            parts = self.traces.pop(trace)
+            if trace not in self.refused:
+                yield from _records(trace, parts)
+        yield from orphans  # last: the traces at hand are whole without what is of none of them
+
+    def _owners(self) -> Iterator[str | Problem]:
+        """For each loose score the trace of its observation, which may stand in another file."""
+        wanted = {score.observation for score, _ in self.loose if score.observation}
+        owners: dict[str, list[str]] = {}
+        for trace, parts in self.traces.items() if wanted else ():
+            for span in wanted & parts.spans.keys():
+                owners.setdefault(span, []).append(trace)
+        for score, place in self.loose:
+            traces = owners.get(score.observation or "", [])
+            if len(traces) == 1:
+                yield traces[0]
+                continue
+            expected = (
+                "the id of the trace, which a score has, or the observationId of an observation of one trace at hand"
+            )
+            shown = f"absent; observationId {excerpt(score.observation)}" if score.observation else "absent"
+            yield Problem("missing-field", place.file, place.line, "traceId", shown, expected)
+
+
+def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace: str, place: Place) -> list[bytes]:
+    """The objects of a trace's list; where the API gives ids instead, these are noted in `parts.named`.
+
+    Raises:
+      TraceError: "bad-type", an element is something else.
+    """
+    objects = []
+    for element in map(bytes, listed or []):
+        if element.startswith(b"{"):
+            objects.append(element)
+        else:
+            name = decode(_NAME, element, file=place.file, line=place.line, at=field, trace=trace)
+            parts.named.setdefault(field, {}).setdefault(name, place)
+    return objects
+
+
+def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
+    spans = sorted(parts.spans.values(), key=lambda span: (math.isnan(span.start), span.start))  # exports have no order
+    record = TraceRecord(trace, trace, *parts.place, format="langfuse", sources=list(parts.files))
+    settle_agents(spans)
+    absent = _absent(parts, trace)
+    try:
+        are_all = all(problem.field != "scores" for problem in absent)
+        parts.scores.set_rewards(record, parts.spans, are_all=are_all)
+        write_spans(record, spans, "workflow", ("id", "parentObservationId"))
+    except TraceError as error:
+        yield error.problem
+        return
+    yield record
+    yield from absent
+    yield from parts.scores.categories.values()
+
+
+def _absent(parts: _Parts, trace: str) -> list[Problem]:
+    """One problem for the scores, and one for the observations, that a trace names and no file has."""
+    met = {"scores": parts.scores.ids, "observations": parts.spans.keys()}
+    problems = []
+    for field, named in parts.named.items():
+        ids = [name for name in named if name not in met[field]]
+        if ids:
+            place, expected = named[ids[0]], f"{field} at hand, in the trace or on a page: {len(ids)} named are not"
+            shown = excerpt(ids[0])
+            problems.append(Problem("missing-part", place.file, place.line, field, shown, expected, trace))
+    return problems

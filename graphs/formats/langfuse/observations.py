@@ -1,0 +1,138 @@
+"""Observations of Langfuse as spans, and which of them are agents.
+
+Langfuse has the type AGENT, and integrations use it for what is none: a whole run, or a session. Its integration of
+LangGraph writes nodes as SPAN, with the name of the node in the metadata.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.otlp.dialects import is_session
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document
+from graphs.reading.times import seconds
+from graphs.traces.record import LARGEST_COUNT
+
+__all__ = ["Observation", "settle_agents", "span_of"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Id = Annotated[str, msgspec.Meta(min_length=1)]
+
+_TOOL_NODE = "tools"  # the node of LangGraph that runs the tools of all agents
+_WORKFLOW = "workflow"  # `target` of an agent's span that may be a whole run, until `settle_agents`
+
+_KINDS = {
+    "AGENT": Kind.AGENT,
+    "GENERATION": Kind.CALL,
+    "TOOL": Kind.TOOL,
+    "RETRIEVER": Kind.TOOL,
+    "EMBEDDING": Kind.TOOL,
+    "GUARDRAIL": Kind.GUARD,
+    "EVALUATOR": Kind.GUARD,
+}
+
+
+class _Usage(msgspec.Struct):
+    input: _Count | None = None
+    output: _Count | None = None
+
+
+class _Metadata(msgspec.Struct):
+    langgraph_node: str | None = None
+    attributes: dict[str, Any] | str | None = None
+
+
+class Observation(msgspec.Struct):
+    """An observation, with what is read of it."""
+
+    id: _Id
+    trace: _Id = msgspec.field(name="traceId")
+    type: str
+    name: str | None = None
+    parent: str | None = msgspec.field(default=None, name="parentObservationId")
+    start: datetime.datetime | None = msgspec.field(default=None, name="startTime")
+    end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
+    level: str | None = None
+    model: str | None = None
+    usage: _Usage | None = msgspec.field(default=None, name="usageDetails")
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_OBSERVATION = msgspec.json.Decoder(Observation)
+_METADATA = msgspec.json.Decoder(_Metadata)
+
+
+def span_of(document: Document, trace: str) -> Span:
+    """The span that an observation of a trace is.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode`.
+    """
+    raw, place = document
+    where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
+    observation = decode_record(_OBSERVATION, raw, **where)
+    kind = _KINDS.get(observation.type, Kind.OTHER)
+    metadata = _Metadata()
+    if bytes(observation.metadata).startswith(b"{"):
+        metadata = decode(_METADATA, observation.metadata, at="metadata", **where)
+    span = Span(observation.id, observation.parent or "", kind, place, name=observation.name or "")
+    node = metadata.langgraph_node
+    if kind is Kind.OTHER and node and node == observation.name:
+        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{node}"
+    elif kind is Kind.OTHER and node == _TOOL_NODE:
+        span.kind, span.target = Kind.TOOL, _TOOL_NODE
+    elif kind is Kind.AGENT and not span.name:
+        span.name = "agent"
+    if kind is Kind.AGENT and isinstance(metadata.attributes, dict):
+        _read_attributes(span, metadata.attributes)
+    span.start, span.end = seconds(observation.start), seconds(observation.end)
+    span.failed = observation.level == "ERROR"
+    if kind is Kind.CALL:
+        usage = observation.usage or _Usage()
+        span.columns = {"tokens": usage.output, "input_tokens": usage.input}
+        span.model = observation.model or ""
+    return span
+
+
+def _read_attributes(span: Span, attributes: dict[str, Any]) -> None:
+    """What the attributes of OpenTelemetry say of an agent: it may be a whole run, or have a session's id as its name.
+
+    OpenInference marks the root of a run as an agent; of its agents only that root has neither a name nor a node.
+    """
+    if "openinference.span.kind" in attributes and not span.parent:
+        is_named = attributes.get("agent.name") or attributes.get("graph.node.id")
+        span.target = "" if is_named else _WORKFLOW
+    if is_session(span.name.removeprefix("invoke_agent").strip(), attributes):
+        span.name = "agent"
+
+
+def settle_agents(spans: list[Span]) -> None:
+    """Decide, from all spans of a trace in the order of their times, which are agents and whose the tools are."""
+    parents = {span.parent for span in spans}
+    acting = {span.parent for span in spans if span.kind is not Kind.AGENT}
+    for span in spans:
+        if span.kind is Kind.AGENT and span.target == _WORKFLOW:
+            if span.id in parents and span.id not in acting:  # it holds agents, and nothing else
+                span.kind = Kind.OTHER
+            span.target = ""
+    _give_tools_to_callers(spans)
+    keep_agents([span for span in spans if span.instance or span.kind is not Kind.AGENT])
+
+
+def _give_tools_to_callers(spans: list[Span]) -> None:
+    """Hang what runs in the node `tools` on the agent's node that ran last, which asked for it."""
+    agents = {span.id for span in spans if span.instance and span.name != _TOOL_NODE}
+    latest: Span | None = None
+    for span in spans:
+        if span.id in agents:
+            latest = span
+        elif span.kind is Kind.TOOL and span.target == _TOOL_NODE:
+            span.target = ""
+            if latest is not None:
+                span.parent = latest.id

@@ -1,0 +1,105 @@
+"""Scores of Langfuse: the numbers that they state, and which of them are rewards."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.common.scores import Score, place_scores
+from graphs.formats.common.span_tree import Span
+from graphs.reading.documents import Place
+from graphs.reading.json_problems import JSON_ERRORS
+from graphs.text import excerpt
+from graphs.traces.record import LARGEST_FLOAT, TraceRecord
+
+__all__ = ["TraceScores", "WrittenScore"]
+
+_Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+
+_NUMBERS = ("NUMERIC", "BOOLEAN")  # types of scores whose value is what was scored
+_NUMBER = msgspec.json.Decoder(_Float)
+
+
+class WrittenScore(msgspec.Struct):
+    """A score, with what is read of it."""
+
+    name: str
+    id: str | None = None
+    value: _Float | str | bool | None = None
+    kind: str | None = msgspec.field(default=None, name="dataType")
+    trace: str | None = msgspec.field(default=None, name="traceId")
+    observation: str | None = msgspec.field(default=None, name="observationId")
+
+
+class TraceScores:
+    """The scores of one trace.
+
+    Attributes:
+      ids: of all scores, also of those without a number.
+      categories: by name, the problem of a score whose number stands for a category.
+    """
+
+    def __init__(self, trace: str) -> None:
+        self._trace = trace
+        self._numbers: list[Score] = []
+        self.ids: set[str] = set()
+        self.categories: dict[str, Problem] = {}
+
+    def add(self, score: WrittenScore, place: Place) -> None:
+        """Take a score in.
+
+        Langfuse writes a number for a category too: what the project maps it to, or 0 where it maps it to nothing. The
+        log does not say which, so that number is no reward.
+
+        Raises:
+          TraceError: "bad-value", the value of a score of numbers is a text without one.
+        """
+        if score.id:
+            self.ids.add(score.id)
+        value = score.value
+        if isinstance(value, str) and score.kind in _NUMBERS:
+            value = self._number(score, value, place)
+        if not isinstance(value, bool | int | float):
+            return
+        if score.kind is None or score.kind in _NUMBERS:
+            self._numbers.append(Score(score.name, float(value), place, score.observation or "", score.id or ""))
+            return
+        expected = "NUMERIC or BOOLEAN: the number of a category is no reward, and may be 0 for every category"
+        shown = excerpt(f"{score.kind}, of the score {score.name}")
+        problem = Problem("category-score", place.file, place.line, "scores.dataType", shown, expected, self._trace)
+        self.categories.setdefault(score.name, problem)
+
+    def add_columns(self, columns: list[tuple[str, float]], span: str, place: Place) -> None:
+        """Take in the scores that a row of a table has in columns: name and number, without ids."""
+        for number, (name, value) in enumerate(columns):
+            self._numbers.append(Score(name, value, place, span, number=number))
+
+    def _number(self, score: WrittenScore, text: str, place: Place) -> float:
+        """The number that a text states, as tables and scripts that pass scores on write it."""
+        try:
+            return _NUMBER.decode(text)
+        except JSON_ERRORS as error:
+            expected = f"a number, which a score of the dataType {score.kind} has: it is the score {score.name!r}"
+            shown = excerpt(text)
+            raise TraceError(
+                Problem("bad-value", place.file, place.line, "scores.value", shown, expected, self._trace)
+            ) from error
+
+    def set_rewards(self, record: TraceRecord, spans: dict[str, Span], *, are_all: bool) -> None:
+        """Write scores of the trace or its root as channels, those of a generation or a tool as rewards at that event.
+
+        The channel `reward` is the outcome. An only channel is too, if the scores at hand `are_all` of the trace.
+
+        Raises:
+          TraceError: kinds of `graphs.formats.common.scores.place_scores`; "disagreeing-rewards", the channel `team`
+            has another number than `reward`.
+        """
+        place_scores(record, spans, self._numbers, ("scores.value", "scores.observationId"))
+        chosen = "reward" if "reward" in record.rewards else next(iter(record.rewards), "")
+        if chosen and ((are_all and len(record.rewards) == 1) or chosen == "reward"):
+            outcome = record.rewards[chosen]
+            if record.rewards.setdefault("team", outcome) != outcome:
+                expected = f"{outcome!r}, as the score 'reward' has, which is the outcome too"
+                record.refuse("disagreeing-rewards", "scores.team", record.rewards["team"], expected)
