@@ -26,6 +26,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from benchmarks.worlds.decisive import DecisiveWorld
 from credit.critics.fitted_critic import predict_by
 from credit.critics.fitting import _fit_models
 from estimators.critic.data import Corpus, split_by_task
@@ -34,7 +35,6 @@ from estimators.critic.train import Settings
 from estimators.critic.validation import SignTest, stderr_factor, validate_signs, validated_events
 from graphs.event_graph import EventGraph
 from graphs.worlds import Additive, Bernoulli, Pivotal, TeamWorld, World
-from graphs.worlds.decisive import DecisiveWorld
 from graphs.worlds.quality import QualityWorld
 
 RESULTS = Path(__file__).parent / "results" / "critic_few.json"

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from credit.bench.language.language_questions import optimum
-from credit.bench.language.language_training import LanguageSettings, train_language
+from benchmarks.language.questions import optimum
+from benchmarks.language.training import LanguageSettings, train_language
 from credit.bench.training.training_comparison import Cell, cells
 
 ROOT = Path(__file__).resolve().parent.parent

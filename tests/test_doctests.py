@@ -1,4 +1,4 @@
-"""The examples in docstrings run: every module of the three packages that has a `>>>` is a test of its own.
+"""The examples in docstrings run: every module of the packages and of `benchmarks` with a `>>>` is a test of its own.
 
 Numbers are compared to the digits that an example shows, so `0.33` stands for whatever rounds to it: examples need no
 `round`, and hold on machines whose last bits differ.
@@ -38,7 +38,7 @@ class ToTheDigitsShown(doctest.OutputChecker):
 def _modules() -> list[str]:
     """Names of the modules whose text has an example; the others are not imported."""
     found = []
-    for package in ("graphs", "estimators", "credit"):
+    for package in ("graphs", "estimators", "credit", "benchmarks"):
         for path in sorted((ROOT / package).rglob("*.py")):
             if ">>> " in path.read_text(encoding="utf-8"):
                 parts = path.relative_to(ROOT).with_suffix("").parts

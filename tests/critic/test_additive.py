@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import credit
+from benchmarks.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 from estimators.critic.additive.additive_critic import fit_additive, predict_additive
 from estimators.critic.data import Corpus
 from estimators.critic.features import event_features
 from estimators.critic.validation import stderr_factor
 from graphs.errors import CreditError
-from graphs.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 
 
 def corpus_of(episodes: DecisiveEpisodes) -> Corpus:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import credit
+from benchmarks.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 from graphs.worlds import Bernoulli, World
-from graphs.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 
 
 def logged(episodes: DecisiveEpisodes) -> credit.Rows:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import credit
+from benchmarks.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 from credit.replay.added_evidence import add_evidence
 from estimators.critic.additive.additive_columns import expected_numbers, levels_of, place_keys
 from estimators.critic.additive.additive_critic import fit_additive, predict_additive
@@ -20,7 +21,6 @@ from estimators.critic.network import Architecture
 from estimators.critic.objective import initial, member_loss, predict
 from estimators.critic.train import check_split
 from graphs.errors import CreditError
-from graphs.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 
 WORLD = DecisiveWorld(rounds=3, workers=2, decisive=1, group_size=2)
 

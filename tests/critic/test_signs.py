@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.signs.circumstances import circumstances
@@ -17,7 +18,6 @@ from estimators.critic.signs.places import LEVEL, PlaceTest, held_out_mean, mean
 from estimators.critic.signs.regions import regions
 from estimators.critic.validation import validate_signs, validated_events
 from graphs.event_types import EventType
-from graphs.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 
 
 def corpus_of(episodes: DecisiveEpisodes) -> Corpus:

@@ -2,7 +2,7 @@
 
     python tests/recordings/record_language_team.py FOLDER
 
-writes two files in the native format, as they lie beside this one. The team (`credit.bench.language`) is warmed up and
+writes two files in the native format, as they lie beside this one. The team (`benchmarks.language`) is warmed up and
 trained with `rloo` for 12,000 events, so that it is right in part. `language_team.jsonl` has 8 questions of 8 traces.
 Each event states its tokens and log-probabilities, and as `value` the mean reward of 200 runs that repeat the trace's
 tokens before the event and draw it anew, with `replay_stderr`. `language_team_siblings.jsonl` has the same traces
@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.bench.language.language_log import Values, as_traces
-from credit.bench.language.language_questions import draw_questions
-from credit.bench.language.language_signals import rerun
-from credit.bench.language.language_team import DECISIONS, Said, Team, play
-from credit.bench.language.language_training import LanguageSettings, train_language
+from benchmarks.language.log import Values, as_traces
+from benchmarks.language.questions import draw_questions
+from benchmarks.language.signals import rerun
+from benchmarks.language.team import DECISIONS, Said, Team, play
+from benchmarks.language.training import LanguageSettings, train_language
 from graphs.writers import native
 
 GROUPS, SIZE, RUNS = 8, 8, 200

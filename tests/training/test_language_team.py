@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import credit
-from credit.bench.language.language_log import as_traces
-from credit.bench.language.language_questions import ANSWER, END, PAD, PARTS, PRICE, STOP, draw_questions, facts
-from credit.bench.language.language_signals import as_graph, rerun, weigh
-from credit.bench.language.language_team import DECISIONS, Said, fresh_team, log_probs, play
-from credit.bench.language.language_training import (
+from benchmarks.language.log import as_traces
+from benchmarks.language.questions import ANSWER, END, PAD, PARTS, PRICE, STOP, draw_questions, facts
+from benchmarks.language.signals import as_graph, rerun, weigh
+from benchmarks.language.team import DECISIONS, Said, fresh_team, log_probs, play
+from benchmarks.language.training import (
     LanguageSettings,
     demonstrations,
     train_language,
     warm_team,
 )
-from credit.bench.language.word_pieces import train_pieces
+from benchmarks.language.word_pieces import train_pieces
 from credit.bench.training.online_coefficients import CoefficientSums, solved_coefficients
 from credit.integrations import RowAdvantages
 from estimators.composition.control import control_advantage

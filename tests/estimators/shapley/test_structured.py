@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 
+from benchmarks.worlds.games import activate, closure
 from estimators.shapley import plan_exact, plan_walks, solve, walks_from_orders
 from estimators.shapley.structured import (
     ancestors_or_self,
@@ -26,7 +27,6 @@ from estimators.shapley.structured import (
     precedence_walks,
     subtree_sizes,
 )
-from graphs.worlds.games import activate, closure
 
 Value = Callable[[frozenset[int]], Fraction]
 

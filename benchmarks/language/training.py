@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.bench.language.language_questions import STOP, draw_questions, facts
-from credit.bench.language.language_signals import as_graph, rerun, weigh
-from credit.bench.language.language_team import Said, Team, fresh_team, log_probs, play
+from benchmarks.language.questions import STOP, draw_questions, facts
+from benchmarks.language.signals import as_graph, rerun, weigh
+from benchmarks.language.team import Said, Team, fresh_team, log_probs, play
 from graphs.errors import CreditError
 
 __all__ = ["LanguageCurves", "LanguageSettings", "mean_reward", "train_language", "warm_team"]

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from credit.bench.language.language_questions import PAD, PARTS, STOP, WORKERS, facts
-from credit.bench.language.language_signals import RERUNS, Reruns
-from credit.bench.language.language_team import DECISIONS, Said, Team, log_probs, prompts, questions_as_tokens
+from benchmarks.language.questions import PAD, PARTS, STOP, WORKERS, facts
+from benchmarks.language.signals import RERUNS, Reruns
+from benchmarks.language.team import DECISIONS, Said, Team, log_probs, prompts, questions_as_tokens
 from graphs.event_types import EdgeType, EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.bench.language.language_questions import STOP, WORKERS
-from credit.bench.language.language_team import DECISIONS, Said, Team, play
+from benchmarks.language.questions import STOP, WORKERS
+from benchmarks.language.team import DECISIONS, Said, Team, play
 from credit.bench.training.online_coefficients import fresh_coefficients, learn_coefficients, solved_coefficients
 from credit.bench.training.reruns import sibling_c3
 from credit.bench.training.training_signals import centred_claim

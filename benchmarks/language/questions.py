@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credit.bench.language.word_pieces import WordPieces, train_pieces
+from benchmarks.language.word_pieces import WordPieces, train_pieces
 
 __all__ = [
     "ANSWER", "BLANK", "END", "PAD", "PART", "PARTS", "PRICE", "STOP", "WORKERS", "Facts", "draw_questions", "facts",

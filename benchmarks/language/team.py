@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from credit.bench.language.language_questions import (
+from benchmarks.language.questions import (
     ANSWER,
     BLANK,
     END,

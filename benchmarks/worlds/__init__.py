@@ -1,0 +1,1 @@
+"""Worlds with known truth that only benchmarks and tests draw from; those of the library are in `graphs.worlds`."""
