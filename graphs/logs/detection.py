@@ -145,8 +145,8 @@ def _shortened(value: Any) -> Any:
 
 def _unknown(source: Source, head: bytes) -> Problem:
     """The problem of a file of unknown format, with the format that it resembles, if any."""
-    from graphs.formats.table_columns import KNOWN
-    from graphs.formats.table_hints import table_without
+    from graphs.formats.table.columns import KNOWN
+    from graphs.formats.table.hints import table_without
 
     close = resemblance(head)
     table = table_without(head, KNOWN) if close is None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.table_columns import find_columns
+from graphs.formats.table.columns import find_columns
 from graphs.logs.outcome_tables import may_state_outcomes, outcomes_problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text

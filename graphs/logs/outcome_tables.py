@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.table_columns import KNOWN, TEXTS
-from graphs.formats.table_hints import INDEX
+from graphs.formats.table.columns import KNOWN, TEXTS
+from graphs.formats.table.hints import INDEX
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import PARQUET, column_names

@@ -160,8 +160,8 @@ def _table(corpus: Survey, channel: str) -> Table:
 def _group_option(traces: Traces, columns: dict[str, str]) -> str:
     """The option that names the column of the group in a table that was read without one; "" where there is none."""
     from graphs.errors import TraceError
-    from graphs.formats.table_columns import find_columns
-    from graphs.formats.table_hints import columns_option, likely_column
+    from graphs.formats.table.columns import find_columns
+    from graphs.formats.table.hints import columns_option, likely_column
     from graphs.reading.source import Source
     from graphs.reading.tables.rows import column_names
 

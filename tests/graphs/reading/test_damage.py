@@ -124,7 +124,7 @@ def written(folder: Path, name: str) -> tuple[Path, Path]:
     second = folder / "second" / first.name
     second.parent.mkdir()
     data = first.read_bytes()
-    for trace in sorted(contents(read(first)), key=len, reverse=True):
+    for trace in sorted(contents(read(folder / "first")), key=len, reverse=True):
         last = "0" if trace[-1] != "0" else "1"
         data = data.replace(json.dumps(trace).encode(), json.dumps(trace[:-1] + last).encode())
     second.write_bytes(data)
@@ -211,7 +211,7 @@ def toy_lines(runs: int) -> Lines:
 def test_a_reader_without_a_line_about_damage_keeps_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FORMATS, "toy", Format("toy", "steps of runs"))
     monkeypatch.setattr(detection, "reader_of", lambda name: ToyFormat if name == "toy" else _real(name))
-    monkeypatch.setattr("graphs.logs.read_logs.reader_of", detection.reader_of)
+    monkeypatch.setattr("graphs.logs.found_logs.reader_of", detection.reader_of)
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
     files = [tmp_path / "a" / "steps.jsonl", tmp_path / "b" / "steps.jsonl"]

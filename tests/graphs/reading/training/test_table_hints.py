@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphs.errors import NothingReadError, Problem
-from graphs.formats.table_hints import likely_column
+from graphs.formats.table.hints import likely_column
 from graphs.logs import read
 
 IDS = "trace, trace_id, traj_uid, traj_id, trajectory_id, rollout_id"

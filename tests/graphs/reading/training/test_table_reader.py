@@ -15,7 +15,7 @@ import pytest
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.table import sniff
-from graphs.formats.table_columns import KNOWN
+from graphs.formats.table.columns import KNOWN
 from graphs.logs import detect, read
 from graphs.logs.chunks import read_chunks
 from graphs.padding import unpad

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.table_hints import columns_option, likely_column, listed_names, other_separator
+from graphs.formats.table.hints import columns_option, likely_column, listed_names, other_separator
 from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import PARQUET, column_names, nested_names

@@ -15,8 +15,8 @@ from graphs.errors import CreditError, Problem, TraceError
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
-from graphs.formats.table_cells import EVIDENCE, LISTS, moment, truth
-from graphs.formats.table_columns import KNOWN, TEXTS, find_columns
+from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
+from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Lost, Source, unreadable
