@@ -1,9 +1,9 @@
 """Evidence from re-runs against the truth of worlds: how often the stated standard errors hold.
 
-Writes `results/replay.json`, cell by cell, and prints a table. Cells that are stored are not measured again.
+    python benchmarks/replay.py             (about 5 CPU minutes in all)
 
-python benchmarks/replay.py             # measure what is missing (about 5 CPU minutes in all), then print
-python benchmarks/replay.py --table     # print what is stored
+Writes `results/replay.json`, cell by cell. Cells that are stored are not measured again. The site puts them into
+docs/re-running.md.
 
 A cell is a world and a purpose. A set is all runs of one plan. The first set of a cell is made through the command
 line; the others by functions with other seeds, and the first set is compared with theirs. Coverage is the share
@@ -247,49 +247,24 @@ def measured(name: str, purpose: str, world: World, home: Path, seed: int) -> di
     return row
 
 
-def table(stored: list[dict[str, Any]]) -> str:
-    lines = ["| world | " + " | ".join(f"`{purpose}`" for purpose in PURPOSES) + " |"]
-    lines.append("|---|" + "---:|" * len(PURPOSES))
-    cells = {(c["world"], c["for"]): c for c in stored}
-    for world in dict.fromkeys(c["world"] for c in stored):
-        row = [cells.get((world, purpose)) for purpose in PURPOSES]
-        lines.append(f"| {world} | " + " | ".join("" if c is None else _words(c) for c in row) + " |")
-    mean = [[c for c in stored if c["for"] == purpose and "coverage" in c] for purpose in PURPOSES]
-    lines.append("| mean of the worlds | " + " | ".join(_words(_mean(cells)) if cells else "" for cells in mean) + " |")
-    return "\n".join(lines)
-
-
-def _mean(cells: list[dict[str, Any]]) -> dict[str, float]:
-    error = float(np.sqrt(np.sum([c["stderr"] ** 2 for c in cells])) / len(cells))
-    return {"coverage": float(np.mean([c["coverage"] for c in cells])), "stderr": error}
-
-
-def _words(cell: dict[str, Any]) -> str:
-    if "coverage" not in cell:
-        return "certain"
-    return f"{cell['coverage']:.1f} ± {cell['stderr']:.1f}"
-
-
 def main() -> None:
     known = json.loads(RESULTS.read_text(encoding="utf-8"))["coverage"] if RESULTS.exists() else []
     stored = {(c["world"], c["for"]): c for c in known}
-    if "--table" not in sys.argv:
-        made = worlds()
-        order = [(name, purpose) for purpose in ("value", "spawn", "shapley", "difference", "c3") for name in made]
-        with tempfile.TemporaryDirectory() as folder:
-            for name, purpose in order:
-                sets = SETS["micro" if name in MICRO else "swarm"][purpose]
-                if stored.get((name, purpose), {}).get("sets") == sets:
-                    continue
-                seed = 10_000 * list(made).index(name)
-                result = measured(name, purpose, made[name], Path(folder), seed)
-                if result is None:
-                    continue
-                stored[name, purpose] = result
-                print(result, flush=True)
-                rows = [stored[key] for key in order if key in stored]
-                RESULTS.write_text(json.dumps({"coverage": rows}, indent=1) + "\n", encoding="utf-8")
-    print(table(list(stored.values())))
+    made = worlds()
+    order = [(name, purpose) for purpose in ("value", "spawn", "shapley", "difference", "c3") for name in made]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, purpose in order:
+            sets = SETS["micro" if name in MICRO else "swarm"][purpose]
+            if stored.get((name, purpose), {}).get("sets") == sets:
+                continue
+            seed = 10_000 * list(made).index(name)
+            result = measured(name, purpose, made[name], Path(folder), seed)
+            if result is None:
+                continue
+            stored[name, purpose] = result
+            print(result, flush=True)
+            rows = [stored[key] for key in order if key in stored]
+            RESULTS.write_text(json.dumps({"coverage": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

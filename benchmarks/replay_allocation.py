@@ -1,9 +1,9 @@
 """Where planning pays: the mean squared error of planned re-runs over that of even ones, at equal cost.
 
-Writes `results/replay_allocation.json`, world by world, and prints a table. Stored worlds are not measured again.
+    python benchmarks/replay_allocation.py             (2 CPU minutes in all)
 
-python benchmarks/replay_allocation.py             # measure what is missing (2 CPU minutes in all), then print
-python benchmarks/replay_allocation.py --table     # print what is stored
+Writes `results/replay_allocation.json`, world by world. Stored worlds are not measured again. The site puts them into
+docs/re-running.md.
 
 Values before each action of a log are estimated from 24 runs of each on average. The even plan makes 24 of each. The
 two plans make 8 of each, and 16 on average by the spreads of the first 8. Both use the same random numbers as far as
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -142,22 +141,13 @@ def names() -> list[str]:
     return [*several, *others, *MICRO, *(f"swarm, {kind}" for kind in KINDS)]
 
 
-def table(stored: dict[str, Any]) -> str:
-    lines = ["| world | CV of the spreads | bound | ratio |", "|---|---:|---:|---:|"]
-    for r in sorted(stored.values(), key=lambda r: r["cv"]):
-        lines.append(f"| {r['world']} | {r['cv']:.2f} | {r['bound']:.2f} | {r['ratio']:.2f} ± {r['stderr']:.2f} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     stored = {r["world"]: r for r in json.loads(RESULTS.read_text(encoding="utf-8"))} if RESULTS.exists() else {}
-    if "--table" not in sys.argv:
-        for name in names():
-            if name not in stored:
-                stored[name] = measured(name)
-                print(stored[name], flush=True)
-                RESULTS.write_text(json.dumps(list(stored.values()), indent=1) + "\n", encoding="utf-8")
-    print(table(stored))
+    for name in names():
+        if name not in stored:
+            stored[name] = measured(name)
+            print(stored[name], flush=True)
+            RESULTS.write_text(json.dumps(list(stored.values()), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
     python benchmarks/training.py speed      (updates a second of a team of 50 events and 8 agents; training_speed.json)
     python benchmarks/training.py speed grpo (of these signals only, printed)
 
-Rows go to benchmarks/results/training.parquet, cells with paired tests to training.json there, the tables of
-compositions to docs/training.md. The site makes the first table of that page from training.json.
+Rows go to benchmarks/results/training.parquet, cells with paired tests to training.json there. The site makes the
+tables of docs/training.md from these files.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ from credit.bench.training.training_loop import CHUNK, Answer, Signal, TrainingS
 from credit.bench.training.training_runs import run_training
 from credit.bench.training.training_signals import training_signal
 
-ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).parent / "results"
-PAGE = ROOT / "docs" / "training.md"
 BASE = "rloo"
 SIGNALS = (
     *("rloo", "grpo", "verl_grpo", "trl_grpo", "reinforce_pp", "turn_baseline", "dr_mas", "mgrpo", "gae", "critic"),
@@ -56,14 +54,9 @@ COMPOSED = (
     "exact_increments",
 )
 COMPOSED_SEEDS, COMPOSED_TUNING, COMPOSED_STEPS = 100, 20, 180
-OPTIMIZERS: dict[Literal["adam", "sgd"], str] = {"adam": "Adam", "sgd": "Steps along the gradient"}
+OPTIMIZERS: tuple[Literal["adam", "sgd"], ...] = ("adam", "sgd")
 DRAWN = 8
 """Random tasks, drawn after the compositions had been chosen on the others."""
-
-
-def _events(c: Cell) -> str:
-    mark = " *" if c.events_p < 0.05 else ""
-    return (f"{c.events_to_90:,.0f}" if math.isfinite(c.events_to_90) else "–") + mark
 
 
 SPEED = ("zero", "reward", *(signal for signal in SIGNALS if signal != "zero"), "gae_exact")
@@ -167,15 +160,6 @@ def _without(name: str) -> str:
     return f"runs of {name}" if name in RUNS else "reward"
 
 
-def _between(mark: str, text: str) -> None:
-    """Put a text between the two marks of the page."""
-    parts = PAGE.read_text(encoding="utf-8").split(mark)
-    if len(parts) != 3:
-        raise SystemExit(f"{PAGE}: {mark} stands {len(parts) - 1} times; expected twice, around the table")
-    before, _, after = parts
-    PAGE.write_text(f"{before}{mark}\n\n{text}\n{mark}{after}", encoding="utf-8")
-
-
 @jax.jit
 def _slope(weights: dict[str, jax.Array], inputs: jax.Array) -> dict[str, jax.Array]:
     """What an update costs more if the policy reads each event by itself: its MLP, forward and backward."""
@@ -202,8 +186,7 @@ def composed() -> None:
         ("composed", [learning_task(task) for task in (*TASKS, *MORE_TASKS)], COMPOSED),
         ("drawn", [drawn(seed) for seed in range(DRAWN)], (BASE, "control_60_refit", "control_exact")),
     ):
-        texts = []
-        for optimizer, title in OPTIMIZERS.items():
+        for optimizer in OPTIMIZERS:
             settings = TrainingSettings(steps=COMPOSED_STEPS, optimizer=optimizer)
             result, rows = f"training_{name}_{optimizer}", []
             output = RESULTS / f"{result}.parquet"
@@ -218,10 +201,7 @@ def composed() -> None:
                     output=output,
                 )
                 print(name, optimizer, signal, flush=True)
-            compared = cells(rows, BASE)
-            _write(result, compared)
-            texts.append(f"{title}:\n\n{_ratios(compared, [task.name for task in tasks])}")
-        _between(f"<!-- {name} -->", "\n".join(texts))
+            _write(result, cells(rows, BASE))
 
 
 def drawn(seed: int) -> LearningTask:
@@ -234,21 +214,6 @@ def drawn(seed: int) -> LearningTask:
     return LearningTask(
         f"random {seed}", tuple(d % 4 for d in range(12)), 2, tuple(range(12)), reward.reshape(1, *[2] * 12)
     )
-
-
-def _ratios(compared: list[Cell], tasks: Sequence[str]) -> str:
-    cell = {(c.task, c.signal): c for c in compared}
-    lines = ["| signal | " + " | ".join(tasks) + " |", "| --- |" + " ---: |" * len(tasks)]
-    lines.append(f"| `{BASE}`, events | " + " | ".join(_events(cell[t, BASE]) for t in tasks) + " |")
-    for signal in dict.fromkeys(c.signal for c in compared if c.signal != BASE):
-        numbers = []
-        for task in tasks:
-            c, base = cell[task, signal], cell[task, BASE]
-            both = math.isfinite(c.events_to_90) and math.isfinite(base.events_to_90)
-            ratio = f"{c.events_to_90 / base.events_to_90:.2f}" if both else "–"
-            numbers.append(ratio + (" *" if c.events_p < 0.05 else ""))
-        lines.append(f"| `{signal}` | " + " | ".join(numbers) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _write(name: str, compared: list[Cell]) -> None:

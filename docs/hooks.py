@@ -30,7 +30,8 @@ def results(name: str) -> dict[str, Any]:
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Cells as Markdown."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
+    lines = (head, ["---"] * len(head), *rows)
+    return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in cells) for cells in lines)
 
 
 def methods_table() -> str:
@@ -216,6 +217,130 @@ def _side_by_side(rows: list[dict[str, Any]], field: str) -> str:
     return " ".join(f"{row[field]:.{digits}f}".replace("0.", ".").replace("-", "−") for row in rows if field in row)
 
 
+COMPOSED = {"adam": "Adam", "sgd": "Steps along the gradient"}
+
+
+def compositions_table(name: str) -> str:
+    """Median events to 90 % over those of RLOO, with each optimizer."""
+    texts = []
+    for optimizer, title in COMPOSED.items():
+        cells = {(c["task"], c["signal"]): c for c in results(f"training_{name}_{optimizer}")["cells"]}
+        tasks, signals = dict.fromkeys(task for task, _ in cells), dict.fromkeys(signal for _, signal in cells)
+        base = {task: cells[task, "rloo"]["events_to_90"] for task in tasks}
+        rows = [["`rloo`, events", *("–" if base[task] is None else f"{base[task]:,.0f}" for task in tasks)]]
+        for signal in (signal for signal in signals if signal != "rloo"):
+            mine = {task: cells[task, signal] for task in tasks}
+            ratios = ["–" if None in (c["events_to_90"], base[task]) else f"{c['events_to_90'] / base[task]:.2f}"
+                      for task, c in mine.items()]  # fmt: skip
+            marks = [" *" if c["events_p"] < 0.05 else "" for c in mine.values()]
+            rows.append([f"`{signal}`", *(ratio + mark for ratio, mark in zip(ratios, marks, strict=True))])
+        texts.append(f"{title}:\n\n{markdown_table(['signal', *tasks], rows)}")
+    return "\n\n".join(texts)
+
+
+def snr_table() -> str:
+    """Signal to noise of each scheme at four lengths, its slope, and the cost of its evidence."""
+    found = results("snr")
+    slopes = {row["scheme"]: row for row in found["slopes"]}
+    schemes: dict[str, dict[int, dict[str, Any]]] = {}
+    for point in found["points"]:
+        if point["group"] == 8 and point["theory"] is not None:
+            schemes.setdefault(point["scheme"], {})[point["length"]] = point
+    lengths, rows = (10, 100, 1_000, 10_000), []
+    for scheme, points in schemes.items():
+        slope, last = slopes[scheme], points[max(points)]
+        cells = [f"{points[n]['snr']:.3g} ({points[n]['theory']:.3g})" if n in points else "" for n in lengths]
+        exponent = f"{slope['slope']:+.3f} ± {slope['half_width']:.3f} ({slope['theory']:+.3f})"
+        rows.append([scheme, f"`{last['method']}`", *cells, exponent, f"{last['cost']:,.0f}"])
+    head = ["scheme", "runs", *(f"T = {n:,}" for n in lengths), "slope (closed form's)", "cost"]
+    return markdown_table(head, rows)
+
+
+def coverage_table() -> str:
+    """How often 1.96 standard errors of numbers from runs hold the truth."""
+    cells = {(row["world"], row["for"]): row for row in results("replay")["coverage"]}
+    kinds = ("value", "difference", "spawn", "c3", "shapley")
+    rows = [[world, *(_coverage(cells.get((world, kind))) for kind in kinds)]
+            for world in dict.fromkeys(world for world, _ in cells)]  # fmt: skip
+    means = []
+    for kind in kinds:
+        mine = [row for (_, of), row in cells.items() if of == kind and "coverage" in row]
+        error = math.sqrt(sum(row["stderr"] ** 2 for row in mine)) / len(mine)
+        means.append(_coverage({"coverage": sum(row["coverage"] for row in mine) / len(mine), "stderr": error}))
+    return markdown_table(["world", *(f"`{kind}`" for kind in kinds)], [*rows, ["mean of the worlds", *means]])
+
+
+def _coverage(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return ""
+    return f"{cell['coverage']:.1f} ± {cell['stderr']:.1f}" if "coverage" in cell else "certain"
+
+
+def allocation_table() -> str:
+    """The error of two plans over that of an even one, by how much spreads differ."""
+    measured: Any = results("replay_allocation")
+    rows = [[row["world"], f"{row['cv']:.2f}", f"{row['bound']:.2f}", f"{row['ratio']:.2f} ± {row['stderr']:.2f}"]
+            for row in sorted(measured, key=lambda row: row["cv"])]  # fmt: skip
+    return markdown_table(["world", "CV of the spreads", "bound", "ratio"], rows)
+
+
+RULES = {"averaged": "increments", "reconciled, tau ∞": "reconcile, tau inf", "fitted": "reconcile, tau fitted",
+         "tau 0": "reconcile, tau 0", "critic": "critic alone", "siblings": "siblings alone",
+         "agents, even": "agents, even", "budgets 1/3": "budgets 1/3", "naive sum": "naive sum"}  # fmt: skip
+"""The columns of the table of the ledger's errors, and the results that they show."""
+
+
+def ledger_errors_table() -> str:
+    """Squared errors of the ledger's rules and of their parts; the least of a world is bold."""
+    rows = []
+    for world, found in results("ledger")["table"]["results"].items():
+        errors = {name: found[field] for name, field in RULES.items()}
+        least = min(errors, key=lambda name: errors[name])
+        pairs = (found["chi squared"][pair] for pair in ("critic x siblings", "agents x critic"))
+        cells = [f"**{x:.3f}**" if name == least else f"{x:.3f}" for name, x in errors.items()]
+        rows.append([world, *cells, *(f"{x:.2f}" for x in pairs)])
+    return markdown_table(["world", *RULES, "χ² critic × siblings", "critic × agents"], rows)
+
+
+def ledger_stack_table() -> str:
+    """Bias and variance of the stack over random teams."""
+    found = results("ledger")["stack"]["results"]
+    rows = [[name, *(f"{row[part]:.1e}" if name.startswith("bias") else f"{row[part]:.3f}"
+                     for part in ("median", "least", "worst"))]
+            for name, row in found.items() if not name.startswith("bias that")]  # fmt: skip
+    return markdown_table(["", "median", "least", "most"], rows)
+
+
+def ledger_coefficients_table() -> str:
+    """The variance of `control` over RLOO's with fitted coefficients."""
+    found = results("ledger")["variance"]["results"]
+    rows = [[name, f"{row['over RLOO']:.3f} ± {row['standard error']:.3f}", f"{row['bound']:.3f}"]
+            for name, row in found.items()]  # fmt: skip
+    return markdown_table(["", "over RLOO", "bound"], rows)
+
+
+PARTS = ("reconcile", "reconcile, by channel", "quantisation", "quantisation, finer grids tried")
+
+
+def ledger_speed_table() -> str:
+    """The time of each part of the ledger over that of a segment sum, and how it grows."""
+    found = results("ledger")["speed"]["results"]
+    sizes = [name for name in found if name.isdigit()]
+    rows = [[f"{int(size):,}", *(f"{found[size]['multiples'][part]:.1f}" if part in found[size]["multiples"] else "–"
+                                 for part in PARTS)]
+            for size in sizes]  # fmt: skip
+    text = markdown_table(["events", "reconcile", "by channel", "quantisation", "finer grids tried"], rows)
+    rows = []
+    names = {"one segment sum": "segment_sum", "reconcile": PARTS[0], "by channel": PARTS[1], "quantisation": PARTS[2]}
+    for title, name in names.items():
+        key, far = f"exponent of {name}", ", beyond the caches"
+        over = f"{key} over that of segment_sum"
+        rows.append([title, *(f"{found[k]:.2f}" for k in (key, key + far)),
+                     *(f"{found[k]:+.2f}" for k in (over, over + far))])  # fmt: skip
+    head = ["", "10⁴ to 10⁷ events", "10⁶ to 10⁷", "multiple, 10⁴ to 10⁷", "multiple, 10⁶ to 10⁷"]
+    return f"{text}\n\nExponents of cost, and of the multiples above:\n\n{markdown_table(head, rows)}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "<!-- methods -->": methods_table,
     "<!-- published -->": published_table,
@@ -225,6 +350,15 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
     "<!-- table training -->": training_table,
+    "<!-- table composed -->": lambda: compositions_table("composed"),
+    "<!-- table drawn -->": lambda: compositions_table("drawn"),
+    "<!-- table snr -->": snr_table,
+    "<!-- table coverage of runs -->": coverage_table,
+    "<!-- table allocation -->": allocation_table,
+    "<!-- table ledger errors -->": ledger_errors_table,
+    "<!-- table stack -->": ledger_stack_table,
+    "<!-- table coefficients -->": ledger_coefficients_table,
+    "<!-- table ledger speed -->": ledger_speed_table,
     "<!-- table few traces -->": few_traces_table,
     "<!-- table longer traces -->": longer_traces_table,
     "<!-- table shifts -->": lambda: off_policy_table("shifts"),
