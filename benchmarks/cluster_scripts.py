@@ -30,14 +30,16 @@ def fresh_peak(path):
 ONE = (
     COMMON
     + """
-from credit.cli.advantages.assign_chunks import assign_in_chunks
+from credit.cli.advantages.assign_parts import assign_in_chunks
 _, before = fresh_peak(small)
 wall, process = time.perf_counter(), time.process_time()
-_, rows, chunks = assign_in_chunks(
+written = assign_in_chunks(
     (logs,), str(output), METHOD, {}, (), events=size, actions_only=False, format_=None, columns=None, rewards=None,
     groups=None, group_by=None, reward_channel="team", limits=())
 wall, process = time.perf_counter() - wall, time.process_time() - process
-print(json.dumps({"seconds": wall, "process": process, "rows": rows, "parts": len(chunks), "grown": [peak() - before]}))
+parts = written.counts["chunks"]
+print(json.dumps({"seconds": wall, "process": process, "rows": written.rows, "parts": parts,
+                  "grown": [peak() - before]}))
 """
 )
 

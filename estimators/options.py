@@ -161,7 +161,7 @@ def _check_value(method: Callable[..., Any], option: str, value: Any) -> None:
     """Refuse an option outside its bound or outside the choices of its annotation."""
     hint = hints_of(method).get(option)
     choices = hint.choices if hint is not None else ()
-    if isinstance(value, jax.core.Tracer) or (value is None and not (choices and hint and "None" not in hint.kinds)):
+    if isinstance(value, jax.core.Tracer) or (value is None and (not choices or hint is None or hint.optional)):
         return
     if choices:
         if not any(type(value) is type(choice) and value == choice for choice in choices):
@@ -182,7 +182,7 @@ def _admitted(method: Callable[..., Any], hint: Hint, name: str, value: Any) -> 
     Raises:
       ArrayTypeError, CreditError: the annotation does not admit it.
     """
-    if isinstance(value, jax.core.Tracer) or (value is None and "None" in hint.kinds):
+    if isinstance(value, jax.core.Tracer) or (value is None and hint.optional):
         return value
     by_key = name in _BY_KEY and isinstance(value, jax.Array | np.ndarray) and np.ndim(value) == 1
     if hint.kinds & {"float", "int"} and not by_key:  # `float | Array` means one number, which JAX may trace

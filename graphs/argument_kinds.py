@@ -87,6 +87,12 @@ class Hint:
         return frozenset(_name(part) or str(getattr(part, "value", "")) for part in _united(self.node))
 
     @functools.cached_property
+    def optional(self) -> bool:
+        """Whether None is admitted, by the annotation itself or by an alias in it."""
+        values = [_value(part, self.names) for part in _united(self.node)]
+        return "None" in self.kinds or any(type(None) in typing.get_args(value) for value in values)
+
+    @functools.cached_property
     def choices(self) -> tuple[Any, ...]:
         """The values listed by an annotation that consists of `Literal`s and perhaps None; empty for others."""
         listed = [_choices(part, self.names) for part in _united(self.node) if not _is_none(part)]

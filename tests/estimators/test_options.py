@@ -113,3 +113,10 @@ def test_a_function_whose_annotations_cannot_be_read_is_called_as_it_is() -> Non
         return graph, reward, weight
 
     assert own("graph", "reward", weight=2) == ("graph", "reward", 2)
+
+
+def test_none_passes_where_an_alias_of_choices_has_it() -> None:
+    """`By` is `Literal["agent_name", "role_name"] | None`: None is in the alias, not in the annotation."""
+    np.testing.assert_array_equal(
+        estimators.dr_mas(GRAPH, REWARD, by=None).valid, estimators.dr_mas(GRAPH, REWARD, population="trace").valid
+    )

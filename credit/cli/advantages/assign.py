@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,19 +14,11 @@ from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder, stay_outside
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import (
-    REFUSED,
-    allow_bad,
-    list_problems,
-    read_traces,
-    reads_logs,
-    stderr,
-    tell_sources,
-    words,
-)
+from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, tell_sources, words
 from graphs.text import counted
 
 if TYPE_CHECKING:
+    from credit.assign_summary import Summary
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
@@ -130,40 +122,52 @@ def assign(
     options = parse_options(method, given)
     if dense is not None and critic is None:
         raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")
-    if engine is not None:
-        if to != "table":
-            raise click.UsageError(f"--to {to} copies logs; --engine writes tables: expected one of them")
-        if critic is not None:
-            raise click.UsageError("--critic values all traces at once; expected it without --engine")
-        from credit.cli.advantages.assign_on_ray import assign_on_ray
-
-        asked = (method, options, also)
-        assign_on_ray(ctx, paths, output, asked, chunk_events, actions_only, allow_bad, as_json, reading)
-    _check_output(ctx, to, output, chunk_events, actions_only, as_json)
-    if chunk_events is not None:
+    if engine is not None and to != "table":
+        raise click.UsageError(f"--to {to} copies logs; --engine writes tables: expected one of them")
+    if engine is not None and critic is not None:
+        raise click.UsageError("--critic values all traces at once; expected it without --engine")
+    if engine is not None and output == "-":
+        raise click.BadParameter("--engine writes a file for each part; expected a folder", param_hint="--output")
+    if engine is None:
+        _check_output(ctx, to, output, chunk_events, actions_only, as_json)
+    if engine is not None or chunk_events is not None:
         if critic is not None:
             raise click.UsageError("--critic evaluates all traces at once; expected it without --chunk-events")
-        _assign_in_chunks(
-            ctx, paths, output, (method, options, also), chunk_events, actions_only, allow_bad, as_json, reading
+        if output == "-":
+            raise click.BadParameter("--chunk-events writes one whole table; expected a file", param_hint="--output")
+        from credit.cli.advantages.assign_parts import assign_in_chunks, assign_on_ray
+
+        in_parts: Any = assign_in_chunks if engine is None else assign_on_ray
+        written = in_parts(
+            paths, output, method, options, also, events=chunk_events, actions_only=actions_only, **reading
         )
+        tell_sources(written.sources)
+        wrote = f"wrote {counted(written.rows, 'row')} to {written.place}"
+        counts = {"rows": written.rows, "output": output} | written.counts
+        _tell(written.summary, method, options, wrote, counts, as_json)
+        leave(ctx, written, allow_bad)
     traces = read_traces(paths, **reading)
     arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **arrays, **options)
     count = _write_table(traces, credit, output, actions_only) if to == "table" else _fill(traces, credit, to, output)
-
-    console = stderr()
     summary = Summary()
     summary.add(traces, credit)
-    for line in summary.lines(method, options):
-        console.print(words(line), soft_wrap=True)
-    place = "standard output" if output == "-" else output
-    wrote = counted(count, "row") if to == "table" else f"advantages of {counted(count, _FILLED[to][1])}"
-    console.print(words(f"wrote {wrote} to {place}"), soft_wrap=True)
-    if as_json:
-        counts = {"rows" if to == "table" else _FILLED[to][0]: count}
-        print_json(summary.as_json(method, options) | counts | {"output": output})
+    key, name = _FILLED.get(to, ("rows", "row"))
+    what = counted(count, name) if to == "table" else f"advantages of {counted(count, name)}"
+    wrote = f"wrote {what} to {'standard output' if output == '-' else output}"
+    _tell(summary, method, options, wrote, {key: count, "output": output}, as_json)
     leave(ctx, traces, allow_bad)
+
+
+def _tell(
+    summary: Summary, method: str, options: dict[str, Any], wrote: str, counts: dict[str, Any], as_json: bool
+) -> None:
+    """Say what was counted and written, on standard error; in JSON on standard output."""
+    for line in (*summary.lines(method, options), wrote):
+        stderr().print(words(line), soft_wrap=True)
+    if as_json:
+        print_json(summary.as_json(method, options) | counts)
 
 
 _FILLED = {"verifiers": ("nodes", "message node"), "inspect": ("calls", "model call")}
@@ -239,36 +243,3 @@ def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> d
     if not taken:
         raise CreditError(f"method {method!r} takes no evidence of a critic, which gives {', '.join(evidence)}")
     return taken
-
-
-def _assign_in_chunks(
-    ctx: click.Context,
-    paths: tuple[str, ...],
-    output: str,
-    asked: tuple[str, dict[str, Any], tuple[str, ...]],
-    events: int,
-    actions_only: bool,
-    allow_bad: bool,
-    as_json: bool,
-    reading: dict[str, Any],
-) -> NoReturn:
-    from credit.cli.advantages.assign_chunks import assign_in_chunks
-
-    if output == "-":
-        raise click.BadParameter("--chunk-events writes one whole table; expected a file", param_hint="--output")
-    method, options, also = asked
-    summary, rows, chunks = assign_in_chunks(
-        paths, output, method, options, also, events=events, actions_only=actions_only, **reading
-    )
-    console = stderr()
-    tell_sources(chunks.sources)
-    for line in summary.lines(method, options):
-        console.print(words(line), soft_wrap=True)
-    console.print(
-        words(f"wrote {counted(rows, 'row')} to {output}, from {counted(len(chunks), 'chunk')}"), soft_wrap=True
-    )
-    if as_json:
-        print_json(summary.as_json(method, options) | {"rows": rows, "output": output, "chunks": len(chunks)})
-    list_problems(tuple(chunks.problems), console, all_=False)
-    failed = any(problem.is_failure for problem in chunks.problems)
-    ctx.exit(REFUSED if failed and not allow_bad else 0)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.shared.answers import print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
@@ -94,13 +95,11 @@ def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Pa
 
         save_picture(draw_methods(rows), plot)
     if as_json:
-        import msgspec
-
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists
 
         plain: dict[str, Any] = {"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED}
-        click.echo(msgspec.json.format(msgspec.json.encode(plain)))
+        print_json(plain)
         return
     for name in SCORES if score == "all" else (score,):
         stdout().print(_table(rows, name))

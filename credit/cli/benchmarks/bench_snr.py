@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import look_options
 from credit.cli.shared.progress import progress_bar
@@ -77,7 +78,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, given: str | None
 )
 @look_options
 @click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def snr(
     names: tuple[str, ...],
     all_: bool,
@@ -110,9 +111,7 @@ def snr(
     if output is not None:
         _write(report, output)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(report.json())))
+        print_json(report.json())
         return
     for group in sizes:
         stdout().print(_table(report, group))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from credit.cli.shared.answers import json_option, print_json
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
@@ -59,7 +60,7 @@ NOTES = (
 @click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
 @output_option("Also write all scores as a table: .parquet, .csv, .jsonl or .arrow.")
 @picture_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def truth(
     methods: tuple[str, ...],
     worlds: tuple[str, ...],
@@ -108,11 +109,9 @@ def truth(
 
         save_picture(draw_truth(rows), plot)
     if as_json:
-        import msgspec
-
         team = {"topology": topology, "agents": agents, "events": events, "traces": traces, "group_size": group_size}
         plain = [_plain(row) for row in rows]
-        click.echo(msgspec.json.format(msgspec.json.encode({"team": team, "seed": seed, "rows": plain})))
+        print_json({"team": team, "seed": seed, "rows": plain})
         return
     for world in todo:
         stdout().print(_table(world, [row for row in rows if row.world == world]))

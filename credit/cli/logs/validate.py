@@ -10,8 +10,21 @@ import click
 
 from credit.cli.shared.answers import print_json
 from credit.cli.shared.commands import Command
-from credit.cli.shared.engines import engine_option
-from credit.cli.shared.reading import SHOWN, allow_bad, exit_code, list_problems, read_traces, reads_logs, stdout, words
+from credit.cli.shared.engines import engine_option, options_of_parts
+from credit.cli.shared.progress import steps
+from credit.cli.shared.reading import (
+    SHOWN,
+    allow_bad,
+    check_channel,
+    exit_code,
+    list_problems,
+    read_traces,
+    reads_logs,
+    stderr,
+    stdout,
+    tell_sources,
+    words,
+)
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -66,9 +79,7 @@ def validate(
     from credit.reports.trace_returns import UNRESOLVED
 
     if engine is not None:
-        from credit.cli.logs.validate_on_ray import survey_on_ray
-
-        corpus, instead = survey_on_ray(paths, chunk_events, reading)
+        corpus, instead = _survey_on_ray(paths, chunk_events, reading)
         group = ""  # parts are of native logs
     elif chunk_events is not None:
         raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
@@ -107,6 +118,24 @@ def validate(
             console.print(words(f"  {REMEDY}"), soft_wrap=True)
         list_problems(corpus.problems, console, all_=all_)
     ctx.exit(exit_code(corpus, allow_bad))
+
+
+def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str, Any]) -> tuple[Survey, str]:
+    """Count parts of native logs side by side: the sums, and what may stand in for outcomes.
+
+    Raises:
+      CreditError: as `credit.ray.validate`; or no trace has the reward that was asked for by name.
+    """
+    from credit.ray.cluster import EVENTS, chunks_on_cluster
+    from credit.ray.corpus_parts import survey_of_parts
+
+    chunks = chunks_on_cluster(paths, EVENTS if events is None else events, **options_of_parts(reading, "--engine"))
+    corpus, instead = survey_of_parts(
+        chunks, lambda numbers: map(int, steps(stderr(), map(str, numbers), "counting part"))
+    )
+    tell_sources(chunks.sources)
+    check_channel(reading["reward_channel"], corpus.reward_channels)
+    return corpus, instead
 
 
 def _table(corpus: Survey, channel: str) -> Table:

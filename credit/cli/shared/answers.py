@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import click
 
-from credit.cli.shared.reading import exit_code, list_problems, stderr
-
-if TYPE_CHECKING:
-    from graphs.traces.batch import Traces
+from credit.cli.shared.reading import HasProblems, exit_code, list_problems, stderr
 
 __all__ = ["json_option", "leave", "print_json"]
 
@@ -39,7 +36,7 @@ def _escaped(found: re.Match[str]) -> str:
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
-def leave(ctx: click.Context, traces: Traces, allow_bad: bool) -> None:
+def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
     """List refusals on standard error, and exit with the code that tells whether there were any."""
-    list_problems(traces.problems, stderr(), all_=False)
-    ctx.exit(exit_code(traces, allow_bad))
+    list_problems(read.problems, stderr(), all_=False)
+    ctx.exit(exit_code(read, allow_bad))

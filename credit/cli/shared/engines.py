@@ -1,4 +1,4 @@
-"""What commands with `--engine ray` share: the option, and the options of reading as `credit.ray` takes them."""
+"""What commands that read native logs in parts share: `--engine ray`, and the options of reading parts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ def engine_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     return click.option("--engine", type=click.Choice(["ray"]), help=f"{text} Needs the extra ray.")
 
 
-def options_of_parts(reading: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of `credit.ray.assign` and `credit.ray.validate`, from those of `read_traces`.
+def options_of_parts(reading: dict[str, Any], option: str) -> dict[str, Any]:
+    """The keywords of `credit.read_chunks` and of `credit.ray`, from those of `read_traces`.
+
+    Args:
+      reading: the options of a command that reads logs.
+      option: the option that asks for parts, for the message.
 
     Raises:
       CreditError: a format other than the native one.
@@ -27,7 +31,7 @@ def options_of_parts(reading: dict[str, Any]) -> dict[str, Any]:
     from graphs.traces.limits import Limits
 
     if reading["columns"] is not None or reading["format_"] not in (None, "native"):
-        raise CreditError("--engine reads native logs; `credit convert` writes any format as native")
+        raise CreditError(f"{option} reads native logs; `credit convert` writes any format as native")
     return {
         "reward": reading["reward_channel"],
         "rewards": reading["rewards"],

@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from credit.reports.corpus import Survey
     from graphs.errors import Problem
     from graphs.reading.source import Source
     from graphs.reading.tables.reward_sources import RewardSources
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REFUSED",
     "SHOWN",
+    "HasProblems",
     "check_channel",
     "exit_code",
     "given_inputs",
@@ -322,7 +322,15 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
         console.print(f"  … and {len(problems) - len(shown)} more; `credit validate --all` lists them", soft_wrap=True)
 
 
-def exit_code(traces: Traces | Survey, allow_bad: bool) -> int:
+class HasProblems(Protocol):
+    """What a command read or wrote: `Traces`, the counts of `credit validate`, tables of parts."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was refused."""
+
+
+def exit_code(read: HasProblems, allow_bad: bool) -> int:
     """3 where something was refused, unless that is allowed."""
-    failed = any(problem.is_failure for problem in traces.problems)
+    failed = any(problem.is_failure for problem in read.problems)
     return REFUSED if failed and not allow_bad else 0
