@@ -63,7 +63,7 @@ FORMATS: dict[str, Format] = {
     "swe-agent": _row("swe_agent", "SWE-agent trajectories, with results and predictions beside them"),
     "codex": _row("codex", "rollouts of Codex CLI", "session"),
     "harbor": _row("harbor", "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards", "traces"),
-    "autogen": _row("autogen", "runs of AutoGen's AgentChat, Magentic-One among them", "traces"),
+    "autogen": _row("autogen", "runs of AutoGen's AgentChat, Magentic-One among them", "session"),
     "langgraph": _row("langgraph", "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints"),
     "otlp": _row("otlp", "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs"),
     "spans": _row("span_dumps", "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow"),

@@ -6,16 +6,15 @@
     {rollout_id, input, mode, metadata: {data_id, ...}, status: "succeeded", resources_id, ...}          (rollout, v0.3)
     {rollout_id, attempt_id, sequence_id, status, ...}                                                   (attempt, v0.3)
 
-one a line, or a list. A rollout is a trace; only its last attempt is read: the `last_attempt_id` of the rollout's
+one a line, or a list. A rollout is a trace, and only its last attempt is read: the `last_attempt_id` of the rollout's
 record, or the attempt of the highest number, or else the one that is last by its times and sequence ids; where these
 state no order, the one whose record comes last in the log. Its group is the `data_id` of the rollout's record, or its
 input within its `batch_idx`, under one `resources_id`, which names the policy's version; without that record the
 rollout is a group of its own.
 
 The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
-reward that the system filled in (`source: "fallback"`) is none. `docs/formats/agent-lightning.md` has the whole
-mapping; `last_attempt` tells the attempt, `rollout_group` the group, `requests` reads events and `last_reward`
-their outcome, `traced` reads spans.
+reward that the system filled in (`source: "fallback"`) is none. `rollout_records` tells the last attempt and the group,
+`requests` reads events, `traced` reads spans; `docs/formats/agent-lightning.md` has the whole mapping.
 """
 
 from __future__ import annotations
@@ -28,24 +27,20 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.agent_lightning.last_attempt import Attempts
-from graphs.formats.agent_lightning.requests import write_requests
-from graphs.formats.agent_lightning.rollout_group import RolloutGroup
-from graphs.formats.agent_lightning.traced import write_traced
-from graphs.formats.common.lost_lines import LostLines
-from graphs.reading.decode import check_record, decode
-from graphs.reading.documents import Document, Place
+from graphs.formats.agent_lightning.requests import Event, write_requests
+from graphs.formats.agent_lightning.rollout_records import Attempts, RolloutGroup
+from graphs.formats.agent_lightning.traced import TracedSpan, write_traced
+from graphs.reading.decode import decode, decode_record
+from graphs.reading.documents import Document, Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
 from graphs.text import counted, excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
 
 _ROLLOUT = re.compile(rb'"rollout_id"\s*:\s*"')
 _MORE = re.compile(rb'"attempt_id"\s*:\s*"|"is_train"\s*:\s*(?:true|false)|"mode"\s*:\s*"(?:train|val|test)"')
-
-_FIRST = ("event_type", "rollout_id", "attempt_id", "sequence_id", "span_id", "input")
 
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -77,6 +72,8 @@ class _Owner(msgspec.Struct):
     rollout_id: str
 
 
+RECORDS = (Event, TracedSpan)
+
 _OWNER = msgspec.json.Decoder(_Owner)
 _ITEM = msgspec.json.Decoder(_Item)
 _STATUS = msgspec.json.Decoder(_Status | str | None)  # a word in v0.3
@@ -89,14 +86,14 @@ def sniff(head: bytes) -> bool:
 
 @dataclasses.dataclass(slots=True)
 class _Rollout:
-    """What the log has of a rollout: its events and spans by attempt, in order, and its own record."""
+    """What the log has of a rollout: its events and spans by attempt, in order, and what its records state."""
 
     place: Place
     events: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     spans: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
     group: RolloutGroup = dataclasses.field(default_factory=RolloutGroup)
-    problem: Problem | None = None
+    files: dict[str, None] = dataclasses.field(default_factory=dict)
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -106,50 +103,42 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     "parent-cycle", "missing-parent", "unknown-span", "disagreeing-rewards", "unknown-item" (neither event, span nor
     rollout), "disagreeing-attempts" (times and sequence ids tell different last ones), "unordered-events" (neither
     files nor times order the events), "disagreeing-groups" (records put it into different ones), "mixed-forms" (one
-    attempt with model calls in events and spans, which would count twice), "lost-row" (a line that cannot be read names
-    it, or names none and stands among its lines), "no-events". Alone: "unreadable", and faults of items whose rollout
-    is not known.
+    attempt with model calls in events and spans, which would count twice), "no-events". Alone: faults of items whose
+    rollout is not known.
     """
     rollouts: dict[str, _Rollout] = {}
-    lost = LostLines("rollout_id", ("rollout_id",), "calls, or its last reward", first=_FIRST)
+    refused: set[str] = set()  # rollouts whose problem has been yielded
     for source in sources:
-        for document in lost.documents(source):
-            if isinstance(document, Problem):
-                yield document
-                continue
+        for document in documents(source):
             try:
-                lost.part(_take(document, rollouts))
+                _take(document, rollouts)
             except TraceError as error:
-                problem = error.problem
-                if not problem.trace:
-                    yield problem
-                    lost.add_faulty(problem, document.raw)
-                    continue
-                lost.part(problem.trace)
-                rollout = rollouts.setdefault(problem.trace, _Rollout(document.place))
-                rollout.problem = rollout.problem or problem
+                refused.add(error.problem.trace)
+                yield error.problem
         source.release()
-    lost.settle({})
     for name in list(rollouts):
         rollout = rollouts.pop(name)
+        if name in refused:
+            continue
         try:
-            yield rollout.problem or lost.of(name) or _record(name, rollout)
+            yield _record(name, rollout)
         except TraceError as error:
             yield error.problem
 
 
-def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
-    """Take an item in; its rollout."""
+def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
+    """Take an item in."""
     raw, place = document
-    item = _item(document)
-    check_record(raw, file=place.file, line=place.line, trace=item.rollout_id)
+    try:
+        item = decode_record(_ITEM, raw, file=place.file, line=place.line)
+    except TraceError as error:  # of this rollout: a field `trace_id` names the trace of a tracer
+        raise TraceError(dataclasses.replace(error.problem, trace=_rollout_of(raw))) from error
     rollout = rollouts.setdefault(item.rollout_id, _Rollout(place))
+    rollout.files[place.file] = None
     attempt = item.attempt_id or ""
-    if item.event_type is not None:
-        rollout.events.setdefault(attempt, []).append(document)
-        rollout.attempts.see(attempt)
-    elif item.span_id is not None:
-        rollout.spans.setdefault(attempt, []).append(document)
+    if item.event_type is not None or item.span_id is not None:
+        items = rollout.events if item.event_type is not None else rollout.spans
+        items.setdefault(attempt, []).append(document)
         rollout.attempts.see(attempt)
     elif item.is_train is not None or bytes(item.input):
         file, line, trace = place.file, place.line, item.rollout_id
@@ -160,38 +149,29 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> str:
         about = item.metadata or _Metadata()
         rollout.group.state(bytes(item.input), about.data_id, about.batch_idx, item.resources_id, place)
     elif item.attempt_id is not None and item.sequence_id is not None and bytes(item.status).startswith(b'"'):
-        rollout.attempts.number(item.attempt_id, item.sequence_id)
+        rollout.attempts.number(attempt, item.sequence_id)
     else:
         expected = "an event with an event_type, a span with a span_id, an attempt, or a rollout with an input"
-        value_text = excerpt(raw[:60])
-        raise TraceError(
-            Problem("unknown-item", place.file, place.line, "content", value_text, expected, item.rollout_id)
-        )
-    return item.rollout_id
+        shown = excerpt(raw[:60])
+        raise TraceError(Problem("unknown-item", place.file, place.line, "content", shown, expected, item.rollout_id))
 
 
-def _item(document: Document) -> _Item:
-    """The item, or the fault of one, which is its rollout's: a field `trace_id` names the trace of a tracer."""
-    raw, place = document
+def _rollout_of(raw: bytes) -> str:
+    """The rollout of an item with a fault; "" where it states none."""
     try:
-        return decode(_ITEM, raw, file=place.file, line=place.line)
-    except TraceError as error:
-        try:
-            owner = _OWNER.decode(raw).rollout_id
-        except JSON_ERRORS:
-            owner = ""
-        raise TraceError(dataclasses.replace(error.problem, trace=owner)) from error
+        return _OWNER.decode(raw).rollout_id
+    except JSON_ERRORS:
+        return ""
 
 
 def _record(name: str, rollout: _Rollout) -> TraceRecord:
-    place = rollout.place
     attempt = rollout.attempts.last(rollout.events | rollout.spans, name)
-    group = rollout.group.name(name) or name
-    record = TraceRecord(name, group, place.file, place.line, place.offset, format="agent-lightning")
+    group = rollout.group.name(name)
+    record = TraceRecord(name, group, *rollout.place, format="agent-lightning", sources=list(rollout.files))
     events, spans = rollout.events.get(attempt, []), rollout.spans.get(attempt, [])
     if events and spans:
-        value_text = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"
-        record.refuse("mixed-forms", "attempt_id", value_text, "an attempt recorded as events or as spans")
+        shown = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"
+        record.refuse("mixed-forms", "attempt_id", shown, "an attempt recorded as events or as spans")
     if spans:
         write_traced(record, spans)
     else:

@@ -8,19 +8,21 @@ different name for each.
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any
+import itertools
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from graphs.formats.agent_lightning.last_reward import GivenReward, in_order
+from graphs.errors import Problem, TraceError
 from graphs.formats.common.order_of_time import Moment, order_of_time
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode
 from graphs.reading.documents import Document
 from graphs.reading.files import canonical, model_names
+from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
-__all__ = ["write_requests"]
+__all__ = ["Event", "add_reward", "place_rewards", "write_requests"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _LogProb = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
@@ -86,39 +88,43 @@ class _Reward(msgspec.Struct):
     source: str | None = None
 
 
-class _Event(msgspec.Struct):
+class Event(msgspec.Struct):
+    """An event of the gateway."""
+
+    rollout_id: str
     event_type: str
+    attempt_id: str | None = None
     timestamp: float | None = None
     data: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_EVENT = msgspec.json.Decoder(_Event)
+_EVENT = msgspec.json.Decoder(Event)
 _MODEL_REQUEST = msgspec.json.Decoder(_ModelRequest)
 _REWARD = msgspec.json.Decoder(_Reward)
 
 
-def write_requests(record: TraceRecord, events: list[Document]) -> None:
+def write_requests(record: TraceRecord, documents: list[Document]) -> None:
     """Fill the record with the events of an attempt, in the order of their times.
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`; "unordered-events", "disagreeing-rewards".
     """
     trace = record.trace_id
-    decoded = [decode(_EVENT, raw, file=place.file, line=place.line, trace=trace) for raw, place in events]
-    moments = [Moment(event.timestamp, place) for event, (_, place) in zip(decoded, events, strict=True)]
+    events = [decode(_EVENT, raw, file=place.file, line=place.line, trace=trace) for raw, place in documents]
+    moments = [Moment(event.timestamp, place) for event, (_, place) in zip(events, documents, strict=True)]
     team = Team(record)
     asked: dict[str, tuple[int, str, str]] = {}  # tool call id -> position, agent, tool, until its result is seen
-    rewards: list[GivenReward] = []
+    rewards: list[_TimedReward] = []
     call: int | None = None
     models: set[str | None] = set()
-    for index, position_in_log in enumerate(order_of_time(moments, trace, "timestamp")):
-        event, moment = decoded[position_in_log], moments[position_in_log]
+    for index, number in enumerate(order_of_time(moments, trace, "timestamp")):
+        event, moment = events[number], moments[number]
         place = moment.place
         where: Any = {"file": place.file, "line": place.line, "trace": trace}
         if event.event_type == "reward":
             reward = decode(_REWARD, event.data, at="data", **where)
             if reward.source != "fallback":
-                rewards.append(GivenReward(reward.value, call, moment))
+                rewards.append(_TimedReward(reward.value, call, moment))
         if event.event_type != "model_request":
             continue
         data = decode(_MODEL_REQUEST, event.data, at="data", **where)
@@ -136,16 +142,82 @@ def write_requests(record: TraceRecord, events: list[Document]) -> None:
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
             asked[tool_call.id] = team.tool_call(agent, event_id, place, call=call, tool=name), agent, name
-    ordered = in_order(rewards, moments, trace)
+    ordered = _in_order(rewards, moments, trace)
     team.finish()
     record.model = model_names(models)
     place_rewards(record, [(reward.amount, reward.call) for reward in ordered])
 
 
-def place_rewards(record: TraceRecord, rewards: list[tuple[float, int | None]]) -> None:
-    """The last amount is the outcome; earlier ones are rewards at the event given with them.
+class _TimedReward(NamedTuple):
+    """The amount of a reward, the latest call before it in the order of the events, and when it came."""
 
-    Earlier ones before any call belong to no event; they are the channel "early".
+    amount: float
+    call: int | None
+    moment: Moment
+
+
+def _in_order(rewards: list[_TimedReward], moments: list[Moment], trace: str) -> list[_TimedReward]:
+    """The rewards in the order of their own times, so that the last one is the outcome.
+
+    Where a reward has no time they keep the order of the events, with which the times of the others have to agree. An
+    event without a time, which leaves all events in the order of the log, says nothing against the times of rewards.
+
+    Args:
+      rewards: in the order of the events.
+      moments: of all events.
+      trace: the trace's id.
+
+    Raises:
+      TraceError: "unordered-events", a reward has no time, and those of others contradict the order of the events;
+        "disagreeing-rewards", two are the last at once.
+    """
+    untimed = next((reward.moment for reward in rewards if reward.moment.known is None), None)
+    if untimed is None:
+        rewards = sorted(rewards, key=lambda reward: reward.moment.known or 0.0)
+    else:
+        _refuse_unordered(rewards, untimed, trace)
+    _refuse_tied(rewards, moments, trace)
+    return rewards
+
+
+def _refuse_unordered(rewards: list[_TimedReward], untimed: Moment, trace: str) -> None:
+    """Refuse rewards of which neither times nor the order of the log tell the last."""
+    timed = [reward.moment for reward in rewards if reward.moment.known is not None]
+    for before, after in itertools.pairwise(timed):
+        if (after.known or 0.0) < (before.known or 0.0):
+            file, line = untimed.place.file, untimed.place.line
+            expected = f"a time: the reward in {after.place.file}, line {after.place.line}, comes after that of line "
+            expected += f"{before.place.line} and has an earlier time, so nothing tells which reward is the last"
+            shown = "absent" if untimed.time is None else excerpt(untimed.time)
+            raise TraceError(Problem("unordered-events", file, line, "timestamp", shown, expected, trace))
+
+
+def _refuse_tied(rewards: list[_TimedReward], moments: list[Moment], trace: str) -> None:
+    """Refuse ordered rewards of which two are the last at once.
+
+    One writer that gives all its events one time orders them by line.
+    """
+    if not rewards or rewards[-1].moment.known is None:
+        return
+    last, end = rewards[-1], rewards[-1].moment
+    is_one_time = len({moment.known for moment in moments} - {None}) == 1
+    for amount, _, moment in rewards[:-1]:
+        if moment.time != end.time or amount == last.amount or (is_one_time and moment.place.file == end.place.file):
+            continue
+        expected = f"{amount!r}, as in {moment.place.file}, line {moment.place.line}, or another timestamp: the last "
+        expected += f"reward is the outcome, and both have the timestamp {end.time!r}"
+        file, line, shown = end.place.file, end.place.line, excerpt(last.amount)
+        raise TraceError(Problem("disagreeing-rewards", file, line, "data.value", shown, expected, trace))
+
+
+def place_rewards(record: TraceRecord, rewards: list[tuple[float, int | None]]) -> None:
+    """Write the last amount as the outcome, and earlier ones as rewards at the call before them.
+
+    Those before any call belong to no event; they are the channel "early".
+
+    Args:
+      record: with its events.
+      rewards: amounts in order, each with the position of the latest call before it.
     """
     for amount, position in rewards[:-1]:
         if position is None:

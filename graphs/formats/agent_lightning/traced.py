@@ -19,7 +19,7 @@ from graphs.reading.documents import Document
 from graphs.reading.json_problems import not_a_number, untyped
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
-__all__ = ["write_traced"]
+__all__ = ["TracedSpan", "write_traced"]
 
 _ANNOTATION = "agentlightning.annotation"
 _REWARD = re.compile(r"agentlightning\.reward\.(\d+)\.(name|value)")
@@ -36,10 +36,14 @@ class _Status(msgspec.Struct):
     status_code: str | None = None
 
 
-class _Wire(msgspec.Struct):
+class TracedSpan(msgspec.Struct):
+    """A span, with what is read of it."""
+
+    rollout_id: str
     span_id: Annotated[str, msgspec.Meta(min_length=1)]
     sequence_id: int
     name: str
+    attempt_id: str | None = None
     parent_id: str | None = None
     status: _Status | None = None
     attributes: dict[str, Any] | None = None
@@ -47,10 +51,10 @@ class _Wire(msgspec.Struct):
     end_time: float | None = None
 
 
-_WIRE = msgspec.json.Decoder(_Wire)
+_SPAN = msgspec.json.Decoder(TracedSpan)
 
 
-class _Given(NamedTuple):
+class _Reward(NamedTuple):
     """A reward: its dimensions with the primary one first, its span, the call before it, and its links."""
 
     amounts: list[tuple[str, float]]
@@ -67,27 +71,24 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
         "disagreeing-rewards" (two numbers of one name), "unknown-span" (a reward linked to none), "duplicate-span",
         "parent-cycle", "missing-parent".
     """
-    read = [(_decode(document, record.trace_id), document) for document in documents]
-    timed = all(wire.start_time for wire, _ in read)  # 0 is an unknown time
-    read.sort(key=lambda pair: (pair[0].sequence_id, (pair[0].start_time or 0.0) if timed else 0.0))
     spans: list[Span] = []
-    rewards: list[_Given] = []
+    rewards: list[_Reward] = []
     responses: dict[str, Span] = {}
     again: dict[str, Span] = {}  # the span of a call that was recorded before -> the first span of the call
     latest: Span | None = None
-    for wire, document in read:
-        span, given = _span(wire, document), wire.attributes or {}
-        amounts = _amounts(wire, given, span, record.trace_id)
+    for traced, document in _in_order(documents, record.trace_id):
+        span, attributes = _span(traced, document), traced.attributes or {}
+        amounts = _amounts(traced, attributes, span, record.trace_id)
         if amounts:
-            rewards.append(_Given(amounts, span, latest, _links(given)))
+            rewards.append(_Reward(amounts, span, latest, _links(attributes)))
         elif span.kind is Kind.CALL:
-            response = _first(given, _RESPONSE)
+            response = _first(attributes, _RESPONSE)
             if isinstance(response, str) and response in responses:
                 span.kind = Kind.OTHER  # the proxy and the client both recorded it
                 again[span.id] = responses[response]
             else:
                 for key, names in (("tokens", _TOKENS), ("input_tokens", _INPUT_TOKENS)):
-                    span.columns[key] = _count(_first(given, names), names[0], span, record.trace_id)
+                    span.columns[key] = _count(_first(attributes, names), names[0], span, record.trace_id)
                 latest = span
                 if isinstance(response, str):
                     responses[response] = span
@@ -100,36 +101,45 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
     _place(record, rewards, {span.id: span for span in reversed(spans)} | again, responses)
 
 
-def _decode(document: Document, trace: str) -> _Wire:
-    return decode(_WIRE, document.raw, file=document.place.file, line=document.place.line, trace=trace)
+def _in_order(documents: list[Document], trace: str) -> list[tuple[TracedSpan, Document]]:
+    """The spans, decoded, by their sequence ids and then by time; one that stands twice, with equal content, once."""
+    first: dict[str, TracedSpan] = {}
+    spans: list[tuple[TracedSpan, Document]] = []
+    for document in documents:
+        raw, place = document
+        traced = decode(_SPAN, raw, file=place.file, line=place.line, trace=trace)
+        if first.setdefault(traced.span_id, traced) is traced or traced != first[traced.span_id]:
+            spans.append((traced, document))
+    are_timed = all(traced.start_time for traced, _ in spans)  # 0 is an unknown time
+    return sorted(spans, key=lambda pair: (pair[0].sequence_id, (pair[0].start_time or 0.0) if are_timed else 0.0))
 
 
-def _span(wire: _Wire, document: Document) -> Span:
-    given = wire.attributes or {}
-    span = Span(wire.span_id, wire.parent_id or "", Kind.OTHER, document.place, name=wire.name)
-    span.start = math.nan if wire.start_time is None else wire.start_time
-    span.end = math.nan if wire.end_time is None else wire.end_time
-    span.failed = wire.status is not None and wire.status.status_code == "ERROR"
-    kind, agent = given.get("agentops.span.kind"), _agent_name(wire.name, given)
-    if _CALL.search(wire.name) or kind == "llm":
+def _span(traced: TracedSpan, document: Document) -> Span:
+    attributes = traced.attributes or {}
+    span = Span(traced.span_id, traced.parent_id or "", Kind.OTHER, document.place, name=traced.name)
+    span.start = math.nan if traced.start_time is None else traced.start_time
+    span.end = math.nan if traced.end_time is None else traced.end_time
+    span.failed = traced.status is not None and traced.status.status_code == "ERROR"
+    kind, agent = attributes.get("agentops.span.kind"), _agent_name(traced.name, attributes)
+    if _CALL.search(traced.name) or kind == "llm":
         span.kind = Kind.CALL
     elif kind == "tool":
-        span.kind, span.name = Kind.TOOL, _text(given.get("operation.name")) or wire.name
+        span.kind, span.name = Kind.TOOL, _text(attributes.get("operation.name")) or traced.name
     elif agent:
         span.kind, span.name = Kind.AGENT, agent
     return span
 
 
-def _agent_name(name: str, given: dict[str, Any]) -> str:
+def _agent_name(name: str, attributes: dict[str, Any]) -> str:
     """The name of the agent that a span is of, in the places where the tracers put it."""
-    names = [given.get("agent.name")]
-    if given.get("agentops.span.kind") == "agent":
-        names.append(given.get("operation.name"))
-    names += [given.get("recipient_agent_type"), given.get("langchain.chain.type"), given.get("executor.id")]
-    if given.get("type") == "agent":
-        names.append(given.get("agentlightning.operation.input.name"))
+    names = [attributes.get("agent.name")]
+    if attributes.get("agentops.span.kind") == "agent":
+        names.append(attributes.get("operation.name"))
+    names += [attributes.get(key) for key in ("recipient_agent_type", "langchain.chain.type", "executor.id")]
+    if attributes.get("type") == "agent":
+        names.append(attributes.get("agentlightning.operation.input.name"))
     if name.startswith("langchain.Chain."):
-        names.append(given.get("lc_name"))
+        names.append(attributes.get("lc_name"))
     return next((text for text in map(_text, names) if text), "")
 
 
@@ -137,8 +147,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _first(given: dict[str, Any], names: tuple[str, ...]) -> Any:
-    return next((given[name] for name in names if given.get(name) is not None), None)
+def _first(attributes: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((attributes[name] for name in names if attributes.get(name) is not None), None)
 
 
 def _count(value: Any, name: str, span: Span, trace: str) -> int | None:
@@ -149,23 +159,23 @@ def _count(value: Any, name: str, span: Span, trace: str) -> int | None:
     return value
 
 
-def _amounts(wire: _Wire, given: dict[str, Any], span: Span, trace: str) -> list[tuple[str, float]]:
+def _amounts(traced: TracedSpan, attributes: dict[str, Any], span: Span, trace: str) -> list[tuple[str, float]]:
     """The rewards that a span carries and their names, the primary one first; none where it is no reward.
 
     v0.3: `agentlightning.reward.N.name` and `.value`; v0.2: `reward` of an annotation; v0.1: the JSON
     `{"type": "reward", "value": ...}` as the output of an operation.
     """
     parts: dict[int, dict[str, Any]] = {}
-    for key, value in given.items():
+    for key, value in attributes.items():
         match = _REWARD.fullmatch(key)
         if match and len(match[1]) < 10:
             parts.setdefault(int(match[1]), {})[match[2]] = value
     if parts:
         named = [(_text(parts[i].get("name")) or f"reward.{i}", parts[i].get("value")) for i in sorted(parts)]
-    elif wire.name == _ANNOTATION and given.get("reward") is not None:
-        named = [("primary", given["reward"])]
+    elif traced.name == _ANNOTATION and attributes.get("reward") is not None:
+        named = [("primary", attributes["reward"])]
     else:
-        named = [("primary", value) for value in [_operation_reward(given)] if value is not None]
+        named = [("primary", value) for value in [_operation_reward(attributes)] if value is not None]
     stated: dict[str, Any] = {}
     for name, value in named:
         if not_a_number(value):
@@ -181,55 +191,62 @@ def _amounts(wire: _Wire, given: dict[str, Any], span: Span, trace: str) -> list
     return [(name, float(value)) for name, value in stated.items()]
 
 
-def _operation_reward(given: dict[str, Any]) -> Any:
-    output = _first(given, _OUTPUTS)
+def _operation_reward(attributes: dict[str, Any]) -> Any:
+    output = _first(attributes, _OUTPUTS)
     if isinstance(output, str):
         output = untyped(output.encode("utf-8", "replace"))
     return output.get("value") if isinstance(output, dict) and output.get("type") == "reward" else None
 
 
-def _links(given: dict[str, Any]) -> list[tuple[str, str]]:
+def _links(attributes: dict[str, Any]) -> list[tuple[str, str]]:
     """(attribute, value) pairs that all hold of the span which a reward is about."""
     parts: dict[str, dict[str, str]] = {}
-    for key, value in given.items():
+    for key, value in attributes.items():
         match = _LINK.fullmatch(key)
         if match:
             parts.setdefault(match[1], {})[match[2]] = _text(value)
     return [(part.get("key_match", ""), part.get("value_match", "")) for part in parts.values()]
 
 
-def _place(record: TraceRecord, rewards: list[_Given], spans: dict[str, Span], responses: dict[str, Span]) -> None:
-    """A reward linked to a call is a reward there; of the others the last is the outcome, with its further channels."""
+def _place(record: TraceRecord, rewards: list[_Reward], spans: dict[str, Span], responses: dict[str, Span]) -> None:
+    """Write a reward that is linked to a call there; of the others the last is the outcome, with its further channels.
+
+    Args:
+      record: with its events.
+      rewards: in order.
+      spans: by id; of a call that was recorded twice, both ids lead to its first span.
+      responses: the calls by response id.
+    """
     position = {event_id: i for i, event_id in enumerate(record.ids)}
     free: list[tuple[float, int | None]] = []
     outcome: list[tuple[str, float]] = []
-    for given in rewards:
-        about = _linked(given, spans, responses, record.trace_id)
-        primary = given.amounts[0][1]
+    for reward in rewards:
+        about = _linked(reward, spans, responses, record.trace_id)
+        primary = reward.amounts[0][1]
         if about is not None and about.id in position:
             add_reward(record, position[about.id], primary)
             continue
-        free.append((primary, position.get(given.latest.id) if given.latest else None))
-        outcome = given.amounts
+        free.append((primary, position.get(reward.latest.id) if reward.latest else None))
+        outcome = reward.amounts
     record.rewards |= dict(outcome[1:])
     place_rewards(record, free)
 
 
-def _linked(given: _Given, spans: dict[str, Span], responses: dict[str, Span], trace: str) -> Span | None:
+def _linked(reward: _Reward, spans: dict[str, Span], responses: dict[str, Span], trace: str) -> Span | None:
     """The span that a reward is about; None without a link.
 
     Raises:
       TraceError: "unknown-span", its links lead to no span or to several.
     """
     linked: dict[str, Span | None] = {}
-    for key, value in given.links:
+    for key, value in reward.links:
         if key in _RESPONSE or key == "span_id":
             about = spans.get(value) if key == "span_id" else responses.get(value)
             linked[about.id if about is not None else ""] = about
     if len(linked) == 1 and "" not in linked:
         return next(iter(linked.values()))
-    if given.links:
-        shown = ", ".join(f"{key}={value}" for key, value in given.links)
+    if reward.links:
+        shown = ", ".join(f"{key}={value}" for key, value in reward.links)
         expected = "the response id of a call of this attempt, or the id of one of its spans"
-        raise given.span.refuse("unknown-span", "attributes.agentlightning.link", shown, expected, trace)
+        raise reward.span.refuse("unknown-span", "attributes.agentlightning.link", shown, expected, trace)
     return None

@@ -116,11 +116,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """
     log = _Log()
     for source in sources:
-        try:
-            for document in rows_as_json(source) if is_csv(source) else documents(source):
-                yield from log.add(document)
-        except TraceError as error:  # a table that cannot be read at all
-            yield error.problem
+        for document in rows_as_json(source) if is_csv(source) else documents(source):
+            yield from log.add(document)
         source.release()
     yield from log.records()
 

@@ -257,32 +257,3 @@ def test_a_reformatted_log_of_inspect_without_uuids_counts_nothing_twice(tmp_pat
     for more in ({"epoch": 3}, {"id": 2}, {"scores": {"match": {"value": 0.0}}}, {"events": [timed[0] | {"x": 1}]}):
         (tmp_path / "a-jq.json").write_text(json.dumps(header | {"samples": [samples[0] | more]}))
         assert read(tmp_path).traces.num_rows == 3, more
-
-
-def said(number: int, **more: Any) -> dict[str, Any]:
-    usage = {"prompt_tokens": 1, "completion_tokens": 1}
-    return {"id": f"m{number}", "source": "a", "models_usage": usage, "type": "TextMessage", "content": "x"} | more
-
-
-def test_a_reformatted_result_of_autogen_counts_nothing_twice(tmp_path: Path) -> None:
-    messages = [said(1), said(2)]
-    (tmp_path / "a.json").write_text(json.dumps({"messages": messages, "stop_reason": None}))
-    alone = read(tmp_path)
-    (tmp_path / "a-jq.json").write_text(reformatted({"messages": messages, "stop_reason": None}))
-    (tmp_path / "a-messages.jsonl").write_text("".join(json.dumps(one) + "\n" for one in messages))
-    both = read(tmp_path)
-    assert both.traces.equals(alone.traces)
-    assert sorted(kinds(both)) == [("repeated-run", name, False) for name in ("a-jq.json", "a-messages.jsonl")]
-    (tmp_path / "a-messages.jsonl").unlink()
-    for other in ([said(1), said(3)], [said(1), said(2, content="y")], [said(1)]):
-        (tmp_path / "a-jq.json").write_text(json.dumps({"messages": other}))
-        assert read(tmp_path).traces.num_rows == 2
-    (tmp_path / "a.json").write_text(json.dumps({"messages": [said(1, id=None)]}))
-    (tmp_path / "a-jq.json").write_text(reformatted({"messages": [said(1, id=None)]}))
-    assert read(tmp_path).traces.num_rows == 2, "runs without ids may be alike"
-
-
-def test_a_torn_file_of_autogen_takes_no_place_of_a_whole_one(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(json.dumps(said(1)) + "\n" + json.dumps(said(2))[:-9] + "\n")
-    (tmp_path / "whole.jsonl").write_text(json.dumps(said(1)) + "\n")
-    assert read(tmp_path).traces["trace"].to_pylist() == ["whole"]

@@ -110,3 +110,34 @@ def test_calls_hear_all_that_others_wrote(seed: int, tmp_path: Path) -> None:
         for sender, receiver, _ in sorted(drawn, key=lambda edge: edge[1]):
             below[receiver] |= below[sender]
         assert all(below[receiver] >> sender & 1 for sender, receiver in expected)
+
+
+def said(number: int, **more: Any) -> dict[str, Any]:
+    usage = {"prompt_tokens": 1, "completion_tokens": 1}
+    return {"id": f"m{number}", "source": "a", "models_usage": usage, "type": "TextMessage", "content": "x"} | more
+
+
+def test_a_run_in_several_files_counts_once(tmp_path: Path) -> None:
+    messages = [said(1), said(2)]
+    (tmp_path / "a.json").write_text(json.dumps({"messages": messages, "stop_reason": None}))
+    (tmp_path / "b.json").write_text(json.dumps({"stop_reason": None, "messages": messages}, indent=1))
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(message) + "\n" for message in messages))
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["a"]
+    assert [(problem.kind, problem.trace) for problem in traces.problems] == [("repeated-run", name) for name in "bc"]
+    (tmp_path / "c.jsonl").unlink()
+    for other in ([said(1), said(3)], [said(1)], [said(1, id=None), said(2)]):
+        (tmp_path / "b.json").write_text(json.dumps({"messages": other}))
+        assert read(tmp_path).traces.num_rows == 2
+
+
+def test_a_stream_that_is_still_written_reads_and_one_without_a_message_does_not(tmp_path: Path) -> None:
+    lines = [json.dumps(said(number)) + "\n" for number in range(3)]
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(lines)[:-9])
+    traces = read(path)
+    assert traces.sizes.events == 2 and [problem.kind for problem in traces.problems] == ["unfinished-line"]
+    path.write_text(lines[0] + lines[1][:-9] + "\n" + lines[2])
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    assert [problem.kind for problem in caught.value.problems] == ["bad-json", "lost-row"]

@@ -193,6 +193,12 @@ def test_order_is_that_of_the_sequence_and_a_response_counts_once(tmp_path: Path
     assert record.ids == ["s1", "s3"]
 
 
+def test_a_span_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    scored = span("agentlightning.annotation", 2, reward=0.5)
+    record = only(tmp_path, [call(1, "a"), scored, call(1, "a"), scored])
+    assert record.ids == ["s1"] and record.rewards == {"team": 0.5} and "event_reward" not in record.columns
+
+
 def test_lost_parents_matter_only_among_agents(tmp_path: Path) -> None:
     assert len(only(tmp_path, [call(1, "a", "lost"), call(2, "b")]).ids) == 2
     named = span("x", 3, **{"agent.name": "one"})
