@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from graphs.errors import NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS, Format
-from graphs.logs import detection, read
-from graphs.reading.documents import documents
-from graphs.reading.source import Source
+from graphs.logs import detection, found_logs, read
 from graphs.traces.batch import Traces
-from graphs.traces.record import TraceRecord
 
 from .all_formats import ALL
+
+ROOT = Path(__file__).resolve().parents[3]
 
 Lines = list[bytes]
 Damage = Callable[[random.Random, Lines, Lines], tuple[Lines, Lines]]
@@ -172,55 +173,38 @@ def test_a_line_that_is_no_json_is_named_and_refuses_what_the_rule_says(tmp_path
     assert len(found(path)[0]) == good
 
 
-class ToyFormat:
-    """A reader by CONTRIBUTING alone, of a format in which each line is a step. Nothing in it is about damage."""
-
-    @staticmethod
-    def sniff(head: bytes) -> bool:
-        return b'"toy_run"' in head
-
-    @staticmethod
-    def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-        records: dict[str, TraceRecord] = {}
-        for source in sources:
-            for document in documents(source):
-                step: dict[str, Any] = json.loads(document.raw)
-                run = step["toy_run"]
-                record = records.setdefault(
-                    run, TraceRecord(run, "task", source.name, document.place.line, format="toy")
-                )
-                if "reward" in step:
-                    record.rewards["team"] = step["reward"]
-                    record.sources.append(source.name)
-                else:
-                    record.event(step["id"], 5, step["agent"], action=True, line=document.place.line)
-                    record.files.append(source.name)
-        yield from records.values()
+def reader_of_contributing() -> types.ModuleType:
+    """The reader that CONTRIBUTING shows, as it stands there: nothing in it is about damage."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    (code,) = re.findall(r"```py\n(.*?)```", page.partition("## A format\n")[2].partition("\n## ")[0], re.DOTALL)
+    module = types.ModuleType("acme")
+    exec(code, module.__dict__)
+    return module
 
 
-def toy_lines(runs: int) -> Lines:
-    steps = [
-        {"toy_run": f"run-{run}", "id": f"{run}-{step}", "agent": f"agent-{step % 2}", "text": "said " * step}
+def steps(runs: int) -> Lines:
+    lines = [
+        {"run": f"run-{run}", "task": "q", "step": step, "agent": f"agent-{step % 2}", "note": "said " * step}
+        | ({"reward": float(run)} if step == 3 else {"tool": "search"} if step == 2 else {})
         for step in range(4)
         for run in range(runs)
     ]
-    rewards = [{"toy_run": f"run-{run}", "reward": float(run)} for run in range(runs)]
-    return [json.dumps(line).encode() + b"\n" for line in steps + rewards]
+    return [json.dumps(line).encode() + b"\n" for line in lines]
 
 
 def test_a_reader_without_a_line_about_damage_keeps_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FORMATS, "toy", Format("toy", "steps of runs"))
-    monkeypatch.setattr(detection, "reader_of", lambda name: ToyFormat if name == "toy" else _real(name))
-    monkeypatch.setattr("graphs.logs.found_logs.reader_of", detection.reader_of)
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
+    acme, known = reader_of_contributing(), detection.reader_of
+    monkeypatch.setitem(FORMATS, "acme", Format("acme", "steps of runs"))
+    for module in (detection, found_logs):
+        monkeypatch.setattr(module, "reader_of", lambda name: acme if name == "acme" else known(name))
     files = [tmp_path / "a" / "steps.jsonl", tmp_path / "b" / "steps.jsonl"]
-    lines = toy_lines(6)
+    lines = steps(7)
     originals = [lines[::2], lines[1::2]]  # every run lies in both files
     for file, own in zip(files, originals, strict=True):
+        file.parent.mkdir()
         file.write_bytes(b"".join(own))
     intact, problems = found(tmp_path)
-    assert len(intact) == 6 and not problems
+    assert len(intact) == 7 and not problems
     for number in range(200):
         draw = random.Random(number)
         damage = draw.choice(DAMAGES)
@@ -232,10 +216,7 @@ def test_a_reader_without_a_line_about_damage_keeps_the_rule(tmp_path: Path, mon
             named |= {problem.file for problem in problems}
         for trace, content in left.items():
             if intact[trace].events - content.events or intact[trace].rewards != content.rewards:
-                assert named & {trace, *content.files}, (number, damage.__name__, trace)
-
-
-_real = detection.reader_of
+                assert named & {trace, *intact[trace].files}, (number, damage.__name__, trace)
 
 
 def test_the_rule_names_what_to_do(tmp_path: Path) -> None:
