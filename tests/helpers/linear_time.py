@@ -32,7 +32,7 @@ def assert_linear(
     factor: int = FACTOR,
     most: float = MOST,
 ) -> None:
-    """Fail where each run on `large` takes over `most` times `factor` as long as one on an input `factor` times smaller.
+    """Fail where each run on `large` takes over `most` times `factor` as long as one `factor` times smaller does.
 
     Args:
       prepare: makes the input of a size, and returns the work on it.
