@@ -148,7 +148,7 @@ def _unknown(source: Source, head: bytes) -> Problem:
     from graphs.formats.table.columns import KNOWN
     from graphs.formats.table.hints import table_without
 
-    close = resemblance(head)
+    close = resemblance(head, {name: getattr(reader_of(name), "RECORDS", ()) for name in FORMATS})
     table = table_without(head, KNOWN) if close is None else None
     if table is not None:
         return Problem("unknown-format", source.name, 0, "content", *table)

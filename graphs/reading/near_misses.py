@@ -7,49 +7,17 @@ keys that a format needs, at any depth, so that a renamed key or a wrapper does 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
+
+import msgspec
 
 __all__ = ["PARQUET", "is_archive", "resemblance", "resemblance_of_columns"]
 
 _KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
-_LEAST = 0.5  # share of a format's keys that must be there
-
-KEYS: dict[str, frozenset[str]] = {
-    "native": frozenset({"trace_id", "task_id", "events", "edges", "rewards", "costs"}),
-    "tau-bench": frozenset({"task_id", "trial", "traj", "reward", "info"}),
-    "claude-code": frozenset({"parentUuid", "isSidechain", "sessionId", "uuid", "userType"}),
-    "openai-agents": frozenset({"workflow_name", "span_data", "started_at", "ended_at"}),
-    "inspect-ai": frozenset({"version", "status", "eval", "plan", "samples"}),
-    "agent-lightning": frozenset({"event_type", "rollout_id", "attempt_id"}),
-    "agent-lightning spans": frozenset(
-        {"rollout_id", "attempt_id", "sequence_id", "trace_id", "span_id", "parent_id", "attributes", "start_time"}
-    ),
-    "langsmith": frozenset({"run_type", "dotted_order", "parent_run_id", "trace_id"}),
-    "atif": frozenset({"schema_version", "steps", "step_id", "agent", "source"}),
-    "who-and-when": frozenset({"history", "mistake_agent", "mistake_step", "question_ID"}),
-    "verifiers": frozenset({"env", "traces", "agent", "nodes", "sampled", "rewards"}),
-    "verifiers results.jsonl": frozenset({"example_id", "prompt", "completion", "reward"}),
-    "rollouts of verl": frozenset({"input", "output", "score", "step", "gts"}),
-    "rollouts of SkyRL": frozenset({"input_prompt", "output_response", "score", "stop_reason"}),
-    "rollouts of NeMo-RL": frozenset({"content", "rewards", "generation_logprobs", "prev_logprobs"}),
-    "rollouts of NeMo Gym": frozenset({"responses_create_params", "response", "reward", "_ng_task_index"}),
-    "tau2-bench": frozenset({"simulations", "tasks", "user_info", "reward_info", "trial", "task_id"}),
-    "langfuse": frozenset({"traceId", "parentObservationId", "startTime", "usageDetails", "projectId"}),
-    "openhands": frozenset({"history", "instruction", "action", "observation", "git_patch"}),
-    "swe-agent": frozenset({"trajectory", "history", "info", "response", "thought", "environment"}),
-    "codex": frozenset({"timestamp", "payload", "type", "cli_version", "originator"}),
-    "codex before payloads": frozenset({"timestamp", "instructions", "record_type", "type", "role", "call_id"}),
-    "harbor": frozenset({"task_name", "trial_name", "verifier_result", "agent_info"}),
-    "autogen": frozenset({"messages", "source", "models_usage", "created_at", "stop_reason"}),
-    "langgraph": frozenset({"step", "timestamp", "type", "payload", "triggers", "parent_config", "checkpoint_ns"}),
-    "langgraph checkpoints": frozenset(
-        {"values", "next", "config", "metadata", "created_at", "parent_config", "tasks", "checkpoint_ns"}
-    ),
-    "spans": frozenset({"trace_id", "span_id", "attributes", "start_time", "name"}),
-    "otlp": frozenset({"resourceSpans", "scopeSpans", "spans", "traceId", "spanId"}),
-}
-"""Keys that files of a format have; a name's first word is the format."""
+_LEAST = 0.5  # share of a format's columns that must be there
+_LEAST_WEIGHT = 1.0  # as of one key that no other format has, or of two that another one has, too
 
 PARQUET: dict[str, frozenset[str]] = {
     "rollouts": frozenset({"step", "prompt", "completion", "advantage"}),
@@ -121,8 +89,15 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(b"PK\x03\x04") or (head[257:262] == b"ustar" and b"\0" in head[:257])
 
 
-def resemblance(head: bytes) -> tuple[str, str] | None:
-    """The format or product that the content after `head` resembles, and the expected input; None if unknown."""
+def resemblance(head: bytes, records: Mapping[str, Iterable[type[msgspec.Struct]]]) -> tuple[str, str] | None:
+    """The format or product that the content after `head` resembles, and the expected input; None if unknown.
+
+    A key counts the more, the fewer formats have it: one that many have, such as `type`, tells nothing.
+
+    Args:
+      head: the first bytes of a file.
+      records: the structs of each format's records.
+    """
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):
             return name, advice
@@ -131,21 +106,40 @@ def resemblance(head: bytes) -> tuple[str, str] | None:
     keys = {key.decode() for key in _KEY.findall(head)}
     if not keys:
         return None
-    share = {name: len(keys & wanted) / len(wanted) for name, wanted in KEYS.items()}
-    best = max(share, key=lambda name: share[name])
-    if "rollout_id" in keys and best == "spans" and share["agent-lightning spans"] >= _LEAST:
-        best = "agent-lightning spans"  # which hold all that other spans do
     products = [product for product in PRODUCTS if product.keys <= keys]
-    if products and share[best] < 1:
+    structs = {name: [_Keys.of(struct) for struct in listed] for name, listed in records.items() if listed}
+    holders = Counter(key for listed in structs.values() for key in frozenset().union(*(one.all for one in listed)))
+    weight = {
+        name: sum(1 / holders[key] for key in keys & frozenset().union(*(one.all for one in listed)))
+        for name, listed in structs.items()
+    }
+    best = max(weight, key=lambda name: weight[name])
+    likely = max(structs[best], key=lambda one: (len(one.all & keys), -len(one.needed - keys)))
+    resembles = weight[best] >= _LEAST_WEIGHT and len(likely.all & keys) >= 2
+    if products:
         product = max(products, key=lambda product: len(product.keys))
-        if len(product.keys) > 1 or share[best] < _LEAST:
+        if len(product.keys) > 1 or not resembles:
             return product.name, product.advice
-    if share[best] < _LEAST or len(keys & KEYS[best]) < 2:
+    if not resembles:
         return None
-    missing = sorted(KEYS[best] - keys)
-    format_name = best.split()[0]
+    missing = sorted(likely.needed - keys)
     lacks = f"the keys {', '.join(missing)}" if missing else "its records at the top of the file, or one a line"
-    return f"like {best}", f"in the format {format_name} {lacks}; --format {format_name} reads it as such"
+    return f"like {best}", f"in the format {best} {lacks}; --format {best} reads it as such"
+
+
+class _Keys(NamedTuple):
+    """The keys of a record, and those without which it is none."""
+
+    all: frozenset[str]
+    needed: frozenset[str]
+
+    @classmethod
+    def of(cls, struct: type[msgspec.Struct]) -> _Keys:
+        fields = msgspec.structs.fields(struct)
+        return cls(
+            frozenset(field.encode_name for field in fields),
+            frozenset(field.encode_name for field in fields if field.required),
+        )
 
 
 def resemblance_of_columns(names: Collection[str]) -> str:
