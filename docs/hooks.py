@@ -99,6 +99,15 @@ def clusters_tables(measured: Path) -> str:
     return "\n".join(lines)
 
 
+def laws_table() -> str:
+    """Each law with what it states."""
+    from credit.laws import LAWS
+
+    return markdown_table(
+        ["law", "statement"], [[f"`{n}`", (law.__doc__ or "").split("\n\n")[0]] for n, law in LAWS.items()]
+    )
+
+
 def bias_table() -> str:
     """The scores of each method over the worlds, with its variants."""
     from credit.bench.bias_table import from_lists, markdown
@@ -373,6 +382,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- methods -->": methods_table,
     "<!-- published -->": published_table,
     "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
+    "<!-- laws -->": laws_table,
     "<!-- table bias -->": bias_table,
     "<!-- replay table -->": replay_bias_table,
     "<!-- table speed -->": speed_table,
