@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import math
@@ -96,6 +97,15 @@ def clusters_tables(measured: Path) -> str:
     for name, row in found["where it stops scaling"].items():
         lines.append(f"| {name} | {row['workers at half efficiency']:,} | {row['least seconds']:.0f} |")
     return "\n".join(lines)
+
+
+def laws_table() -> str:
+    """Each law with what it states."""
+    from credit.laws import LAWS
+
+    return markdown_table(
+        ["law", "statement"], [[f"`{n}`", (law.__doc__ or "").split("\n\n")[0]] for n, law in LAWS.items()]
+    )
 
 
 def bias_table() -> str:
@@ -341,10 +351,38 @@ def ledger_speed_table() -> str:
     return f"{text}\n\nExponents of cost, and of the multiples above:\n\n{markdown_table(head, rows)}"
 
 
+def options_table(path: str) -> str:
+    """The options of a command of its own, as its help states them; of "reading", "picture" and "ledger" the shared."""
+    import click
+
+    from credit.cli import cli
+    from credit.cli.shared.commands import LEDGER, PICTURE, READING, SECTIONS
+
+    shared = {"reading": READING, "picture": PICTURE, "ledger": LEDGER}
+    command: click.Command | None = cli
+    for word in ("compose" if path in shared else path).split():
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    context = click.Context(command)
+    reads = any(parameter.name == "allow_bad" for parameter in command.get_params(context))
+    rows = []
+    for parameter in command.get_params(context):
+        record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(context)
+        section = SECTIONS.get(parameter.name or "", "")
+        if section == READING and not reads:  # `bench train --groups` is no option of reading
+            section = ""
+        if record is not None and "--help" not in parameter.opts and section == shared.get(path, ""):
+            names, meaning = (text.replace("|", "\\|") for text in record)
+            rows.append([f"`{names.replace(', --', '`, `--')}`", meaning])
+    return markdown_table(["option", "meaning"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "<!-- methods -->": methods_table,
     "<!-- published -->": published_table,
     "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
+    "<!-- laws -->": laws_table,
     "<!-- table bias -->": bias_table,
     "<!-- replay table -->": replay_bias_table,
     "<!-- table speed -->": speed_table,
@@ -365,5 +403,25 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table free -->": lambda: off_policy_table("free"),
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),
     "<!-- table overlap -->": lambda: off_policy_table("overlap"),
+    **{
+        f"<!-- options {path} -->": functools.partial(options_table, path)
+        for path in (
+            *(
+                "reading",
+                "picture",
+                "ledger",
+                "validate",
+                "assign",
+                "fit critic",
+                "compose",
+                "audit",
+                "compare",
+                "traces",
+            ),
+            *("show", "summary", "watch", "score blame", "score reliability", "convert", "siblings", "plan", "replay"),
+            *("report", "view", "label", "demo"),
+            *("bench bias", "bench truth", "bench snr", "bench train", "shapley plan", "shapley solve"),
+        )
+    },
 }
 """The marks of all pages, and what makes their tables."""

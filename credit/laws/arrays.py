@@ -25,7 +25,7 @@ def jit(s: Subject) -> str:
 
 
 def padding_is_zero(s: Subject) -> str:
-    """In padding and where `valid` is False all numbers are 0, `scale` is 1; environment events are never valid."""
+    """In padding and where `valid` is False all numbers are 0 and `scale` is 1; only actions are valid."""
     for batch in (padded(s.ragged(), SIZES), all_masked(s)):
         out = s.run(batch)
         off = ~out["valid"]
@@ -54,7 +54,7 @@ def poison(s: Subject) -> str:
 
 
 def finite(s: Subject) -> str:
-    """Valid numbers are finite (`stderr` may be infinite) and scales positive, in every awkward case."""
+    """Valid numbers are finite (`stderr` may be infinite) and scales positive, also for rewards of ±3e38."""
     cases = (
         ("", padded(s.ragged(), SIZES)),
         ("", padded(s.ragged(1), SIZES)),
@@ -99,7 +99,7 @@ def gradients(s: Subject) -> str:
 
 
 def dtypes(s: Subject) -> str:
-    """float32 stays float32, also where 64 bits are enabled; bfloat16 is computed in float32; float64 is kept."""
+    """float32 stays float32, also with 64 bits enabled; bfloat16 is computed in float32; float64 stays float64."""
     batch = padded(s.regular(), SIZES)
     expected = s.run(batch)
     results = {jnp.float32: expected, jnp.bfloat16: s.eager(_cast(batch, jnp.bfloat16))}

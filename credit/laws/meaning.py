@@ -135,7 +135,7 @@ def equal_rewards(s: Subject) -> str:
 
 
 def bounded(s: Subject) -> str:
-    """Rewards of a group that hardly differ make no advantage larger than 10 where everything else is below 1."""
+    """Rewards that differ by 1e-3 or less make no advantage above 10, where event rewards and evidence are below 1."""
     batch, rng = padded(s.ragged(), SIZES), np.random.default_rng(s.seed)
     last = np.append(batch.graph.trace_ids[1:] != batch.graph.trace_ids[:-1], True)
     for apart in (1e-3, 1e-5, 1e-7, 0.0):

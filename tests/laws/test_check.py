@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from site_pages import page
 
 import credit
 import credit.laws.trial_batches
@@ -72,7 +72,6 @@ def test_ragged_batches_hold_what_they_promise() -> None:
 
 
 def test_the_page_of_laws_lists_each_of_them() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "laws.md").read_text()
-    section = page.split("## The laws")[1].split("\n## ")[0]
+    section = page("laws").split("## The laws")[1].split("\n## ")[0]
     listed = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
     assert listed == list(LAWS)

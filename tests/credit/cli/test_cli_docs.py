@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from site_pages import page
 
 import credit.cli as door
 from credit.cli import cli
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "command-line.md").read_text()
+PAGE = page("command-line")
 OF_OTHERS = {"--repeats", "--warm", "--xla"}  # of the benchmarks' scripts and of XLA
 
 
