@@ -24,11 +24,11 @@ import click
 from credit import __version__
 from credit.cli.advantages.assign import assign
 from credit.cli.advantages.fit import fit
+from credit.cli.benchmarks.bench import bench
 from credit.cli.benchmarks.demo import demo
 from credit.cli.composition.audit import audit
 from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
-from credit.cli.groups import bench, shapley
 from credit.cli.logs.convert import convert
 from credit.cli.logs.label import label
 from credit.cli.logs.list_traces import traces
@@ -41,6 +41,7 @@ from credit.cli.logs.view import view
 from credit.cli.logs.watch import watch
 from credit.cli.replays.plan import plan
 from credit.cli.replays.replay import replay
+from credit.cli.replays.shapley import shapley
 from credit.cli.replays.siblings import siblings
 from credit.cli.shared.reading import REFUSED
 from credit.cli.shell_completion import completion

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from credit.methods.availability import availability
 from credit.methods.option_texts import parse_options
-from credit.methods.running import expect_outcomes, run
-from credit.methods.usual import default_methods
+from credit.methods.running import expect_outcomes, has_outcomes, run
 from graphs.errors import CreditError
 from graphs.text import counted
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from graphs.errors import Problem
     from graphs.traces.batch import Traces
 
-__all__ = ["ClaimRequest"]
+__all__ = ["ClaimRequest", "default_methods"]
+
+USUAL = ("rloo", "turn_baseline", "gae", "critic", "c3")
+"""Methods that are taken where nobody asks for others, as far as the log has their evidence."""
+MOST = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,3 +136,18 @@ class ClaimRequest:
 def _of(name: str, texts: Iterable[str]) -> list[str]:
     """The texts "METHOD.REST" of one method, as "REST"."""
     return [text.removeprefix(f"{name}.") for text in texts if text.startswith(f"{name}.")]
+
+
+def default_methods(traces: Traces) -> tuple[str, ...]:
+    """Names of up to three methods that the logs allow; none where no trace has an outcome.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> default_methods(rows.traces)
+      ('rloo', 'turn_baseline')
+    """
+    if not has_outcomes(traces):
+        return ()
+    states = availability(traces)
+    return tuple(name for name in USUAL if states[name].state == "computable")[:MOST] or ("rloo",)

@@ -20,8 +20,7 @@ from credit.plot.finishing import refine
 from credit.plot.nested_bars import draw_ledger
 from credit.plot.reliability_diagram import draw_calibration
 from credit.plot.side_by_side import draw_comparison
-from credit.plot.snr_curves import Curve, draw_snr
-from credit.plot.snr_report import draw_snr_report
+from credit.plot.snr_curves import Curve, draw_snr, draw_snr_report
 from credit.plot.swim_lanes import draw_trace
 from credit.plot.truth_dots import draw_truth
 

@@ -1,10 +1,10 @@
-"""The numbers of one batch: ledger by role, signal to noise, alignment of methods."""
+"""The numbers of one batch, and their lines of text: ledger by role, signal to noise, alignment of methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from credit.ledger import Ledger
     from estimators.base import Credit
 
-__all__ = ["alignment", "alignments", "ledger_numbers", "noise_number", "signal_to_noise"]
+__all__ = ["alignment", "alignments", "ledger_numbers", "noise_number", "signal_to_noise", "step_lines"]
+
+LEDGER, ROLE, ALIGNMENT = "credit/ledger/", "credit/ledger/role/", "credit/alignment/"
 
 
 def noise_number(own: Credit) -> dict[str, float]:
@@ -85,3 +87,36 @@ def ledger_numbers(ledger: Ledger, roles: Sequence[str] | None, events: np.ndarr
     for name, state in (("hold", True), ("broken", False), ("unchecked", None)):
         numbers[f"conditions_{name}"] = float(sum(one is state for one in holds))
     return {f"credit/ledger/{name}": value for name, value in numbers.items() if np.isfinite(value)}
+
+
+def step_lines(row: Mapping[str, Any]) -> list[str]:
+    """A step as one to three lines of text: traces and their signal, the ledger by role, alignment with other methods.
+
+    Args:
+      row: a line of `metrics.jsonl`.
+
+    Examples:
+      >>> row = {"step": 3, "credit/groups_that_teach": 0.5, "credit/groups": 8.0, "credit/snr": 1.25}
+      >>> step_lines(row)
+      ['step 3: 8 groups, 50 % teach; signal-to-noise 1.25']
+    """
+    name = f" ({row['logs']})" if "logs" in row else ""
+    first = []
+    if "credit/groups" in row:
+        first.append(f"{row['credit/groups']:.0f} groups")
+    if "credit/groups_that_teach" in row:
+        first.append(f"{100 * row['credit/groups_that_teach']:.0f} % teach")
+    if row.get("credit/refused"):
+        first.append(f"{100 * row['credit/refused']:.0f} % of actions without an answer")
+    noise = f"; signal-to-noise {row['credit/snr']:.2f}" if "credit/snr" in row else ""
+    lines = [f"step {row['step']}{name}: {', '.join(first) or 'no numbers of groups'}{noise}"]
+    roles = {key.removeprefix(ROLE): value for key, value in row.items() if key.startswith(ROLE)}
+    if any(key.startswith(LEDGER) for key in row):
+        parts = [f"{role} {value:+.3f}" for role, value in roles.items()]
+        parts += [f"{part} {row[LEDGER + part]:+.3f}" for part in ("expected", "unexplained") if LEDGER + part in row]
+        coverage = f"; coverage {row[LEDGER + 'coverage']:.2f}" if LEDGER + "coverage" in row else ""
+        lines.append(f"  ledger: {', '.join(parts)}{coverage}")
+    aligned = {key.removeprefix(ALIGNMENT): value for key, value in row.items() if key.startswith(ALIGNMENT)}
+    if aligned:
+        lines.append("  alignment: " + ", ".join(f"{method} {value:+.2f}" for method, value in aligned.items()))
+    return lines

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +16,16 @@ from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
+from graphs.errors import CreditError
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
     from credit.methods.claims import ClaimRequest
     from estimators.base import Credit
 
-__all__ = ["compose"]
+__all__ = ["compose", "parse_channels"]
+
+NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"  # no sign before it but a minus, no inf and no nan
 
 LEGEND = (
     "entry: an action's part of reward − expected. explained: by what was known before the outcome; 1 is all of it, "
@@ -119,7 +124,6 @@ def compose(
         raise click.UsageError(
             "--channel runs methods on each reward; expected it without --judgements and --expected value"
         )
-    from credit.cli.shared.channel_weights import parse_channels
     from credit.ledger.from_methods import compose_channels, compose_claims
     from credit.ledger_summary import ledger_summary
 
@@ -203,3 +207,24 @@ def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict
 
         raise CreditError(f"--decided-before names {name!r}; expected one of --methods or of the judges")
     return sources
+
+
+def parse_channels(texts: Iterable[str], step: int) -> dict[str, float]:
+    """`NAME=WEIGHT` and `NAME=START..END/STEPS` as the weight of each channel at a step of training.
+
+    Raises:
+      CreditError: another form, or a channel named twice.
+    """
+    from credit.ledger.channels import annealed
+
+    weights: dict[str, float] = {}
+    for text in texts:
+        name, sign, amount = text.rpartition("=")
+        match = re.fullmatch(rf"({NUMBER})(?:\.\.({NUMBER})/(\d+))?", amount)
+        if not sign or not name or match is None:
+            raise CreditError(f"--channel {text!r}; expected NAME=WEIGHT or NAME=START..END/STEPS")
+        if name in weights:
+            raise CreditError(f"--channel names {name!r} twice")
+        start, end, steps = match.groups()
+        weights[name] = float(start) if end is None else annealed(float(start), float(end), int(steps))(step)
+    return weights

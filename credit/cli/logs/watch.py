@@ -134,7 +134,7 @@ def _show(row: dict[str, Any], as_json: bool) -> None:
     """Print one step at once, so that a program at the other end of a pipe need not wait for the next."""
     import json
 
-    from credit.watching.step_lines import step_lines
+    from credit.watching.step_numbers import step_lines
 
     if as_json:
         click.echo(json.dumps(row))

@@ -258,8 +258,8 @@ def test_replays_visit_decisions_as_the_policy_does() -> None:
 
 
 def test_the_command_prints_a_table_and_json() -> None:
+    from credit.cli.benchmarks.bench import bench
     from credit.cli.benchmarks.bench_bias import SCORES
-    from credit.cli.groups import bench
 
     assert FIELDS[3:] == SCORES
     result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards"])

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.cli.shared.channel_weights import parse_channels
+from credit.cli.composition.compose import parse_channels
 from credit.ledger import Ledger, compose
 from credit.ledger.channels import DERIVED, FAMILIES, annealed, channel, depart, kimi_parl, sharp
 from estimators.base import Reason, finish

@@ -1,0 +1,29 @@
+"""`credit bench`: the group of the commands that measure methods on worlds whose truth is known."""
+
+from __future__ import annotations
+
+import click
+
+from credit.cli.benchmarks.bench_bias import bias
+from credit.cli.benchmarks.bench_snr import snr
+from credit.cli.benchmarks.bench_train import train
+from credit.cli.benchmarks.bench_truth import truth
+
+__all__ = ["bench"]
+
+
+class InOrder(click.Group):
+    """A group whose help lists commands in the order in which they were added; click sorts them by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names."""
+        return list(self.commands)
+
+
+@click.group(cls=InOrder, short_help="Measure methods on worlds with known truth.")
+def bench() -> None:
+    """Measure methods on worlds with known truth."""
+
+
+for _command in (bias, truth, snr, train):
+    bench.add_command(_command)
