@@ -14,7 +14,7 @@ import numpy as np
 from graphs.errors import CreditError, Problem
 from graphs.text import counted, excerpt
 
-__all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits"]
+__all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits", "brackets"]
 
 SMALL_ARCHIVE = 1 << 20
 """Unpacked size in bytes up to which `Limits.ratio` does not apply to an archive."""
@@ -23,7 +23,7 @@ LARGEST_LIMIT = 10**18 - 1
 """Greatest value of any limit, so that sums of bounded sizes fit 64 bits."""
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # possessive: a long string needs no stack
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_OPENING = bytes(set(range(256)) - set(b"[{"))
 _STEP = np.zeros(256, np.int8)
 _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 _SHOWN = 60
@@ -127,8 +127,8 @@ class Limits:
         """
         if not len(ends) or len(text) > min(self.string_bytes, self.record_bytes, _TOGETHER):
             return True
-        brackets = np.flatnonzero((np.frombuffer(text, np.uint8) & ~_BIT) == ord("["))
-        return bool(np.diff(np.searchsorted(brackets, ends), prepend=0).max(initial=0) > self.depth)
+        places = np.flatnonzero((np.frombuffer(text, np.uint8) & ~_BIT) == ord("["))  # the two differ in one bit
+        return bool(np.diff(np.searchsorted(places, ends), prepend=0).max(initial=0) > self.depth)
 
     def refuse_size(self, record: bytes, file: str, line: int) -> Problem | None:
         """The problem of a record that is too long or has too long a string; None if it is allowed."""
@@ -148,7 +148,7 @@ class Limits:
         `known` is a number of brackets that are known to nest less than `depth`. A record with at most `depth` further
         brackets, or bytes, cannot be too deep and is not parsed.
         """
-        if len(record) <= self.depth or _brackets(record) - known <= self.depth or depth(record) <= self.depth:
+        if len(record) <= self.depth or brackets(record) - known <= self.depth or depth(record) <= self.depth:
             return None
         expected = f"at most {self.depth} lists and objects within each other"
         return Problem("too-deep", file, line, "content", excerpt(record[:_SHOWN]), expected)
@@ -171,20 +171,28 @@ def _longest_run(record: bytes) -> int:
     return max(longest, len(text) - end - 1)
 
 
-def _brackets(record: bytes) -> int:
-    """Number of opening brackets and braces, including those in strings. The two characters differ in one bit."""
-    if len(record) <= _BLOCK:  # two searches take less time than NumPy's calls
-        return record.count(b"[") + record.count(b"{")
-    text = np.frombuffer(record, np.uint8)
-    blocks = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
-    return sum(int(np.count_nonzero((block & ~_BIT) == ord("["))) for block in blocks)
+def brackets(text: bytes) -> int:
+    """Number of opening brackets and braces, including those in strings."""
+    return len(text.translate(None, _NO_OPENING))
 
 
 def depth(record: bytes) -> int:
     """Nesting depth of lists and objects in a JSON text; brackets in strings do not count."""
-    outside = _STRING.sub(b"", record).translate(None, _NO_BRACKETS)
-    steps = _STEP[np.frombuffer(outside, np.uint8)]
-    return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
+    # Passes over arrays: a regular expression stops at each string, which takes ten times as long. A quote that is not
+    # escaped begins or ends a string, so a bracket behind an odd number of them is in one. Of backslashes side by side
+    # every other one, from the first on, escapes what follows it.
+    text = np.frombuffer(record, np.uint8)
+    slashes = np.flatnonzero(text == _BACKSLASH)
+    first = np.diff(slashes, prepend=-2) > 1
+    place = np.arange(len(slashes))
+    escaped = slashes[(place - np.maximum.accumulate(np.where(first, place, 0))) % 2 == 0] + 1
+    quotes = text == _QUOTE
+    quotes[escaped[escaped < len(text)]] = False
+    within = np.cumsum(quotes, dtype=np.uint8) & 1  # it wraps around at 256, which is even
+    steps = _STEP[text]
+    places = np.flatnonzero(steps)
+    places = places[within[places] == 0]
+    return int(np.cumsum(steps[places], dtype=np.int64).max(initial=0))
 
 
 DEFAULT = Limits()

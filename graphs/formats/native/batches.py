@@ -19,8 +19,7 @@ import numpy as np
 from graphs.errors import Problem, TraceError
 from graphs.formats.native.columns import Decoded, columns
 from graphs.formats.native.records import from_wire
-from graphs.formats.native.repeated import may_repeat, repeated_key
-from graphs.formats.native.slim import SlimDecoder
+from graphs.formats.native.slim import SlimDecoder, shallow_brackets
 from graphs.formats.native.structs import edges_of, events_of
 from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace
 from graphs.problem_log import MOST_LISTED
@@ -28,6 +27,7 @@ from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
 from graphs.reading.source import Source
 from graphs.text import excerpt
+from graphs.traces.limits import brackets
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
@@ -123,8 +123,12 @@ def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) 
         return json_problem(error, data, source.name, line)
     if not is_utf8(data):
         return not_utf8(data, source.name, line)
-    known = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ())  # objects at a known depth
-    return source.limits.refuse_depth(data, source.name, line, known) or trace
+    # To measure the depth takes longer than to decode. It is not needed where few brackets are left besides those of
+    # listed objects, whose depth is known, and those of values that have too few of their own.
+    known, most = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ()), source.limits.depth
+    if brackets(data) - known <= most:
+        return trace
+    return source.limits.refuse_depth(data, source.name, line, known + shallow_brackets(trace, most)) or trace
 
 
 def _built(batch: list[tuple[Record, Trace]]) -> Iterator[Part | TraceRecord | Problem]:
@@ -134,17 +138,10 @@ def _built(batch: list[tuple[Record, Trace]]) -> Iterator[Part | TraceRecord | P
     traces = [trace for _, trace in batch]
     plain = np.zeros(len(batch), bool)
     events = events_of(traces) if any(trace.events for trace in traces) else None
-    repeated: dict[int, Problem] = {}
-    for row in may_repeat(traces, [record.data for record, _ in batch], events):
-        record = batch[row][0]
-        problem = repeated_key(record.data, record.source.name, record.line)
-        if problem is not None:
-            repeated[row] = problem
     if events is not None:
-        edges = edges_of(traces, events.fields["id"], events.counts)
+        edges = edges_of(traces)
         decoded = [Decoded(trace, record.source.name, record.line, record.offset) for record, trace in batch]
         part, plain = columns(decoded, events, edges, batch[0][0].source.limits)
-    plain[list(repeated)] = False
     for is_plain, run in itertools.groupby(range(len(batch)), plain.__getitem__):
         rows = list(run)
         if is_plain:
@@ -152,9 +149,6 @@ def _built(batch: list[tuple[Record, Trace]]) -> Iterator[Part | TraceRecord | P
             continue
         for row in rows:
             record, trace = batch[row]
-            if row in repeated:
-                yield repeated[row]
-                continue
             try:
                 yield from_wire(trace, record.source.name, record.line, record.offset)
             except TraceError as error:
@@ -171,9 +165,6 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
     document = untyped(record.data) if _concerns_extension(problem) else None
     if not isinstance(document, dict) or any(key in document for key in TOP_LEVEL_EXTENSION):
         return [problem]
-    repeated = repeated_key(record.data, record.source.name, record.line)
-    if repeated is not None:
-        return [repeated]
     foreign: list[TraceRecord | Problem] = []
     while True:
         if not _concerns_extension(problem):
@@ -185,7 +176,7 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
             if isinstance(event, dict):
                 event.pop(key, None)
         trace = _decode(record._replace(data=json.dumps(document).encode()), SlimDecoder())
-        if not isinstance(trace, Trace):
+        if trace is None or isinstance(trace, Problem):
             problem = trace or problem
             continue
         try:

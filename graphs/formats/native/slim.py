@@ -1,12 +1,16 @@
-"""Decoding with only the fields that a log uses: a struct of eight fields is faster than one of thirty.
+"""Decoding with only the fields that a log uses: a struct of eight fields is faster than one of forty.
 
-A decoder of the fields that the trace before had refuses every other key. Where it refuses, the full decoder reads the
-trace, so nothing is ever lost, and the next trace is tried with the fields found then.
+A decoder knows the keys that the events of earlier traces had, and refuses every other key. Where it refuses, the full
+decoder reads the trace, so nothing is lost, and the keys of that trace are learned for the next one. Keys that the
+format does not know are learned too, and their values are passed over: otherwise each log with a key of its own would
+be read by the full decoder, at half the speed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
@@ -14,65 +18,89 @@ from typing import Any
 import msgspec
 
 from graphs.formats.native.wire import DECODER, Event, EventBase, Trace
+from graphs.traces.limits import brackets
 
-__all__ = ["SlimDecoder", "columns"]
+__all__ = ["SlimDecoder", "columns", "shallow_brackets"]
 
 _REQUIRED = EventBase.__struct_fields__[:3]
-_TRIES = 3
-_ASKED = 1000  # events of a trace that show which fields a log uses
+_KINDS = {field.encode_name: field for field in msgspec.structs.fields(Event)}
+_UNKNOWN = "unknown_"  # begins the names of fields for keys that the format does not know
+_TRIES = 8  # traces that may each bring further keys, as where teams of several kinds write one log
+_MOST_UNKNOWN = 64  # a log with more keys of its own makes them up: ids as keys, perhaps
+_ASKED = 1000  # events of a trace that show which keys a log uses
+
+
+class _Keys(msgspec.Struct, gc=False):
+    events: list[msgspec.Raw]
+
+
+_EVENTS = msgspec.json.Decoder(_Keys)
+_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class SlimDecoder:
-    """Decodes traces one after another; remembers which fields its events have."""
+    """Decodes traces one after another, and remembers which keys their events have."""
 
     def __init__(self) -> None:
         self._slim: msgspec.json.Decoder[Trace] | None = None
-        self._fields: frozenset[str] = frozenset()
+        self._keys: frozenset[str] = frozenset()
         self._failures = 0
 
     def decode(self, data: bytes) -> Trace:
         """A trace whose events have at least the fields that `data` uses.
 
         Raises:
-          one of `graphs.reading.json_problems.JSON_ERRORS`, as `native_wire.DECODER` does.
+          one of `graphs.reading.json_problems.JSON_ERRORS`, as `graphs.formats.native.wire.DECODER` does.
         """
         if self._slim is not None:
             try:
                 return self._slim.decode(data)
-            except msgspec.ValidationError:  # another field, or a fault that the full decoder will name
+            except msgspec.ValidationError:  # another key, or a fault that the full decoder will name
                 self._slim = None
                 self._failures += 1
         trace = DECODER.decode(data)
         if self._failures < _TRIES:
-            some = trace.events[:: 1 + len(trace.events) // _ASKED]
-            self._fields |= {name for name, column in columns(some).items() if column.count(None) < len(column)}
-            self._slim = _decoder(tuple(sorted(self._fields)))
+            self._keys |= _keys_of(data)
+            if len(self._keys - _KINDS.keys()) <= _MOST_UNKNOWN:
+                self._slim = _decoder(self._keys)
+                with contextlib.suppress(msgspec.ValidationError):  # a key that the events asked do not show
+                    return self._slim.decode(data)  # for speed: structs of one kind become columns together
         return trace
 
 
+def _keys_of(data: bytes) -> set[str]:
+    """The keys of a trace's events, or of as many as show them. `data` is what a decoder has taken."""
+    events = _EVENTS.decode(data).events
+    return {key for event in events[:: 1 + len(events) // _ASKED] for key in _KEYS.decode(event)}
+
+
+def shallow_brackets(trace: Trace, most: int) -> int:
+    """Opening brackets in the values of unknown keys of a trace's events, without values that have more than `most`."""
+    unknown = [name for name in trace.events[0].__struct_fields__ if name.startswith(_UNKNOWN)] if trace.events else []
+    values = itertools.chain.from_iterable(map(attrgetter(name), trace.events) for name in unknown)
+    counts = (brackets(bytes(value)) for value in values if len(value) > 1)
+    return sum(count for count in counts if count <= most)
+
+
 def columns(events: Sequence[Any]) -> dict[str, list[Any]]:
-    """Every field of the events' struct as one list, named as in a file."""
+    """Every field of the events' struct that the format knows as one list, named as in a file."""
     struct = type(events[0]) if events else Event
     return {
         name: list(map(attrgetter(field), events))
         for name, field in zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True)
+        if name in _KINDS
     }
 
 
 @functools.lru_cache(maxsize=64)
-def _decoder(fields: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
-    kinds = {field.encode_name: field for field in msgspec.structs.fields(Event)}
-    optional = [name for name in fields if name not in _REQUIRED]
-    slim = msgspec.defstruct(
-        "SlimEvent",
-        [(name, kinds[name].type) for name in _REQUIRED]
-        + [
-            (kinds[name].name, kinds[name].type, msgspec.field(default=None, name=kinds[name].encode_name))
-            for name in optional
-        ],
-        forbid_unknown_fields=True,
-        gc=False,
-    )
+def _decoder(keys: frozenset[str]) -> msgspec.json.Decoder[Any]:
+    fields: list[Any] = [(name, _KINDS[name].type) for name in _REQUIRED]
+    for number, name in enumerate(sorted(keys.difference(_REQUIRED))):
+        if name in _KINDS:
+            fields.append((_KINDS[name].name, _KINDS[name].type, msgspec.field(default=None, name=name)))
+        else:  # `Raw` stands for any value: it is checked and passed over, and no object is made of what is in it
+            fields.append((f"{_UNKNOWN}{number}", msgspec.Raw, msgspec.field(default=msgspec.Raw(), name=name)))
+    slim = msgspec.defstruct("SlimEvent", fields, forbid_unknown_fields=True, gc=False)
     whole = msgspec.defstruct(
         "SlimTrace",
         [

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from graphs.formats.native.wire import EDGE_CODES, EVENT_CODES, Trace
+from graphs.formats.native.wire import EDGE_CODES, EVENT_CODES, EVENT_FIELDS, Trace
 from graphs.traces.part import EVENT_TEXT
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import TOKEN_TYPES
@@ -72,12 +72,14 @@ def events_of(traces: Sequence[Trace]) -> Events:
     counts = np.array([len(trace.events) for trace in traces])
     kind: Any = type(events[0])
     names = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+    names = {name: field for name, field in names.items() if name in EVENT_FIELDS}
     sound, turns = np.ones(len(traces), bool), None
-    if names.pop("turn", None) is None:
-        rows = list(map(msgspec.structs.astuple, events))
-    else:
+    if names.pop("turn", None) is not None:
         turns, whole = _labels(events)
         sound[np.repeat(np.arange(len(traces)), counts)[~whole]] = False
+    if len(names) == len(kind.__struct_fields__):  # the faster way to the same
+        rows = list(map(msgspec.structs.astuple, events))
+    else:
         rows = list(map(attrgetter(*names.values()), events))
     table = pa.array(rows, pa.struct([(name, _TYPES[name]) for name in names]))
     fields = {name: table.field(i) for i, name in enumerate(names)}
@@ -104,18 +106,21 @@ def _label(turn: str | float | None) -> str | None:
     return None if turn is None else str(turn)
 
 
-def edges_of(traces: Sequence[Trace], ids: pa.Array, counts: np.ndarray) -> Edges:
-    """The edges of decoded traces, whose events have these ids and numbers."""
-    n, rows = len(ids), np.arange(len(traces))
-    edge_counts = np.array([len(trace.edges or ()) for trace in traces])
+def edges_of(traces: Sequence[Trace]) -> Edges:
+    """The edges of decoded traces, whose events are numbered through."""
+    counts = np.array([len(trace.edges or ()) for trace in traces])
     edges = list(itertools.chain.from_iterable(trace.edges for trace in traces if trace.edges))
-    codes = bytes(map(EDGE_CODES.__getitem__, map(attrgetter("type"), edges)))
-    ends = [pa.array(list(map(attrgetter(end), edges)), pa.string()) for end in ("src", "dst")]
-    words = pa.concat_arrays([ids, *ends]).dictionary_encode()
-    trace_of, of_edge = np.repeat(rows, counts), np.repeat(rows, edge_counts)
-    keys = words.indices.to_numpy() + np.concatenate([trace_of, of_edge, of_edge]) * len(words.dictionary)
-    positions = pc.index_in(pa.array(keys), pa.array(keys[:n])).fill_null(-1).to_numpy()
-    places, senders, receivers = np.split(positions, [n, n + len(edges)])
+    senders: list[int] = []
+    receivers: list[int] = []
     sound = np.ones(len(traces), bool)
-    sound[trace_of[places != np.arange(n)]] = False
-    return Edges(edge_counts, senders, receivers, np.frombuffer(codes, np.uint8).astype(np.int32), sound)
+    start = 0
+    for number, trace in enumerate(traces):
+        rows = {event.id: row for row, event in enumerate(trace.events, start)}
+        sound[number] = len(rows) == len(trace.events)
+        start += len(trace.events)
+        if trace.edges:
+            senders += [rows.get(edge.src, -1) for edge in trace.edges]
+            receivers += [rows.get(edge.dst, -1) for edge in trace.edges]
+    codes = bytes(map(EDGE_CODES.__getitem__, map(attrgetter("type"), edges)))
+    types = np.frombuffer(codes, np.uint8).astype(np.int32)
+    return Edges(counts, np.array(senders, np.int32), np.array(receivers, np.int32), types, sound)
