@@ -61,10 +61,10 @@ def write(
         log, samples = _log(file)
         for sample in samples:
             trace = f"{name}/{sample['id']}/{sample['epoch']}"
-            own = numbers[trace] if trace in waiting else {}
+            of_sample = numbers[trace] if trace in waiting else {}
             waiting.discard(trace)
             for event_id, event in _events(sample):
-                filled += _fill(event, own.get(event_id))
+                filled += _fill(event, of_sample.get(event_id))
         log["samples"] = samples
         with atomic_write(Path(folder, f"{name}.json")) as out:
             out.write(json.dumps(log, ensure_ascii=False).encode("utf-8", "surrogatepass"))
@@ -74,7 +74,7 @@ def write(
 
 
 def _log(file: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A log without its samples, and these."""
+    """A log without its samples, and its samples."""
     source = Source(file, Path(file))
     try:
         header: dict[str, Any] = json.loads(header_of(source))
@@ -90,9 +90,9 @@ def _log(file: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _events(sample: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events of a sample with their ids, also those within other events."""
-    given = sample["events"] if sample.get("events") else (sample.get("transcript") or {}).get("events")
-    waiting = [("", given or [])]
+    """The events of a sample with their ids, those inside other events included."""
+    outer = sample["events"] if sample.get("events") else (sample.get("transcript") or {}).get("events")
+    waiting = [("", outer or [])]
     while waiting:
         prefix, events = waiting.pop()
         for index, event in enumerate(events):

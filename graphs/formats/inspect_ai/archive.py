@@ -1,8 +1,8 @@
-"""The JSON files inside an `.eval` archive, a zip: untrusted, so counted, bounded and checked before they are used.
+"""The JSON files inside an `.eval` archive, a zip that is not trusted.
 
-Inspect writes them deflated, and since 2026 with Zstandard (zip method 93), which Python's own module learned only in
-3.14. Peak memory is the archive and one unpacked member, which `graphs.traces.limits.Limits` bounds by
-`record_bytes`; it also bounds how many members there are, and what they unpack to together.
+Inspect deflates them, and since 2026 packs them with Zstandard (zip method 93), which Python's `zipfile` reads only
+from 3.14 on. `graphs.traces.limits.Limits` bounds the number of members, the size of each, and what they unpack to
+together. Peak memory is the archive and one unpacked member.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _ZSTANDARD = 93
 _MEMBER = b"PK\x03\x04"  # begins a local header
 _LOCAL_HEADER = 30  # bytes of a member's local header before its name
 _UTF8_NAME = 0x800  # flag of a member
-# What zipfile raises for damage: NotImplementedError for an unknown compression, RuntimeError for a member under a
-# password; all of them become a named problem.
-_DAMAGE = (
+# What zipfile raises for archives that it cannot read: NotImplementedError for an unknown compression, RuntimeError for
+# a member under a password.
+_ZIP_ERRORS = (
     zipfile.BadZipFile,
     NotImplementedError,
     RuntimeError,
@@ -56,14 +56,14 @@ class Archive:
         self.data = content(source)
         try:
             self.zip = zipfile.ZipFile(io.BytesIO(self.data))
-        except _DAMAGE as error:
-            self._damaged("content", error)
+        except _ZIP_ERRORS as error:
+            self._refuse("content", error)
         self.limits = source.limits
         members, most = self.zip.infolist(), source.limits.files
-        # Archives joined end to end: the directory of the last is all that zipfile reads.
+        # Of archives joined end to end, zipfile reads the directory of the last alone.
         first = min((member.header_offset for member in members), default=self.zip.start_dir)
         if first and self.data.startswith(_MEMBER):
-            self._damaged("content", zipfile.BadZipFile(f"{first} bytes of another archive before the first member"))
+            self._refuse("content", zipfile.BadZipFile(f"{first} bytes of another archive before the first member"))
         if len(members) > most:
             self._bomb("content", counted(len(members), "member"), f"at most {counted(most, 'member')}")
         total, most = sum(member.file_size for member in members), source.limits.ratio * len(self.data)
@@ -80,7 +80,7 @@ class Archive:
           TraceError: kinds "bad-zip", "zip-bomb", "repeated-member".
         """
         if self.count[name] > 1:
-            shown, expected = f"{self.count[name]} members of this name", "each name once: which counts is not stated"
+            shown, expected = f"{self.count[name]} members of this name", "each name once: nothing says which counts"
             raise TraceError(Problem("repeated-member", self.file, 0, name, shown, expected))
         member = self.members[name]
         if member.file_size > self.limits.record_bytes:
@@ -89,25 +89,25 @@ class Archive:
             unpacked = self._unpack(member)
             if len(unpacked) != member.file_size or zlib.crc32(unpacked) != member.CRC:
                 raise zipfile.BadZipFile("size and checksum differ from those in its directory")
-        except (*_DAMAGE, zstandard.ZstdError) as error:
-            self._damaged(name, error)
+        except (*_ZIP_ERRORS, zstandard.ZstdError) as error:
+            self._refuse(name, error)
         return unpacked
 
     def renamed(self) -> Iterator[tuple[str, str]]:
-        """(name in the directory, own name) of each member whose two names differ: one of them is damaged."""
+        """(name in the directory, name before the content) of each member for which these differ."""
         for member in self.zip.infolist():
             start = member.header_offset + _LOCAL_HEADER
             header = self.data[member.header_offset : start]
             if not header.startswith(_MEMBER):
-                continue  # `read` refuses it
+                continue  # `read` refuses the member
             raw = self.data[start : start + int.from_bytes(header[26:28], "little")]
             is_utf8 = int.from_bytes(header[6:8], "little") & _UTF8_NAME
-            own = raw.decode("utf-8" if is_utf8 else "cp437", "replace")
-            if own != member.orig_filename:
-                yield member.filename, own
+            local_name = raw.decode("utf-8" if is_utf8 else "cp437", "replace")
+            if local_name != member.orig_filename:
+                yield member.filename, local_name
 
     def _unpack(self, member: zipfile.ZipInfo) -> bytes:
-        """At most one byte more than the directory states."""
+        """The content, at most one byte more than the directory states: a longer one is refused by its size."""
         if member.compress_type != _ZSTANDARD:
             with self.zip.open(member) as stream:
                 return stream.read(member.file_size + 1)
@@ -123,7 +123,7 @@ class Archive:
             unpacked: bytes = stream.read(member.file_size + 1)
         return unpacked
 
-    def _damaged(self, field: str, error: Exception) -> NoReturn:
+    def _refuse(self, field: str, error: Exception) -> NoReturn:
         expected = "a zip archive as Inspect writes it"
         raise TraceError(Problem("bad-zip", self.file, 0, field, excerpt(str(error)), expected)) from error
 

@@ -1,8 +1,8 @@
-"""A sample's events as spans: what is a model call, a tool, an agent, a judge.
+"""A sample's events as spans: model calls, tools, agents, judges.
 
-Newer logs name by `span_id` the span that contains an event, and begin spans of type "agent", "tool", "scorer"; a
-tool's event stands in the tool's own span, but names the span around it. Older logs mark steps, which nest by
-position and put what happened inside a tool or a subtask into its own list `events`.
+In newer logs an event's `span_id` names the span that contains it, and spans begin with a type such as "agent", "tool"
+or "scorer". A tool's event stands in the tool's span but names the span around it. Older logs have steps, which nest by
+position; events inside a tool or a subtask stand in its list `events`.
 """
 
 from __future__ import annotations
@@ -105,26 +105,25 @@ def spans_of(raw: msgspec.Raw, place: Place, trace: str) -> list[Span]:
         event, event_id, where, at, parent = following
         inside = reading.add(event, event_id, where, at, parent)
         if bytes(event.events) not in (b"", b"[]", b"null"):
-            # Their places are not sought: they are inside this event's own record.
+            # They have the place of this event, which contains them.
             waiting.append(reading.listed(event.events, where, event_id + ".", f"{at}.events", inside, nested=True))
     return reading.spans
 
 
 class _Reading:
-    """Spans met so far, and what the older logs' steps are inside of."""
+    """The spans so far, and the open steps of older logs."""
 
     def __init__(self, place: Place, trace: str) -> None:
         self.file, self.trace = place.file, trace
         self.spans: list[Span] = []
-        self.steps: list[str] = []
-        # (parent, name): spans of tools without their event
-        self.tools: dict[tuple[str, str], collections.deque[Span]] = {}
-        self.handoffs: dict[str, str] = {}  # spans around the tool that hands over, and what these are inside of
+        self.steps: list[str] = []  # open, the innermost last
+        self.tools: dict[tuple[str, str], collections.deque[Span]] = {}  # (parent, name): tools' spans without an event
+        self.handoffs: dict[str, str] = {}  # span of a hand-over -> the span around it, which the tool's event names
         self.repeatable: dict[str, list[Span]] = {}  # parent -> its calls and tools since its last branch
-        self.rewarded: Span | None = None  # the latest model call or tool, which an intermediate score is about
+        self.rewarded: Span | None = None  # the latest model call or tool, to which an intermediate score belongs
 
     def listed(self, raw: msgspec.Raw, place: Place, prefix: str, at: str, parent: str, *, nested: bool = False) -> Any:
-        """(event, its id, place, field, what it is inside of) of each event of a list."""
+        """(event, its id, place, field, the span around it) of each event of a list."""
         elements: list[msgspec.Raw] = decode(_LIST, raw, file=self.file, line=place.line, at=at, trace=self.trace)
         places = None if nested or place.offset < 0 else Places(bytes(raw), 0, place.line)
         for index, element in enumerate(elements):
@@ -137,7 +136,7 @@ class _Reading:
             yield event, f"{prefix}{index}", here, field, parent
 
     def add(self, event: _Event, event_id: str, place: Place, at: str, around: str) -> str:
-        """Take an event in; the id of the span that events in its own list are inside of."""
+        """Take in an event; the id of the span around the events of its own list."""
         parent = event.span_id or around or (self.steps[-1] if self.steps else "")
         span = Span(f"event:{event_id}", parent, Kind.OTHER, place, name=event.name or "", label=event_id)
         span.start = seconds(event.timestamp)
@@ -186,7 +185,7 @@ class _Reading:
         return value
 
     def _call(self, event: _Event, span: Span, at: str) -> None:
-        """A call without any choice failed or was cut off: nothing was chosen."""
+        """Make a span a model call, unless it has no choice: then the call failed, and nothing was chosen."""
         if bytes(event.output) in (b"", b"null"):
             return
         line, at = span.place.line, f"{at}.output"
@@ -222,7 +221,7 @@ class _Reading:
         return begun.id
 
     def _forget_replay(self, parent: str) -> None:
-        """What a branch did before this point was to repeat the prefix of the trajectory that it branches from."""
+        """Drop what a branch did so far: it repeats the start of the trajectory that it branches from."""
         for span in self.repeatable.pop(parent, ()):
             span.kind = Kind.OTHER
 

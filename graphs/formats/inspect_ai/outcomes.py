@@ -1,7 +1,7 @@
 """Scores of Inspect as numbers.
 
-Inspect's own conversion: "C" 1, "P" 0.5, "I" and "N" 0; yes and true 1, no and false 0, in any case; numbers and texts
-that are numbers as they are. Where Inspect would warn and take 0, there is no number here.
+As Inspect converts them: "C" is 1, "P" 0.5, "I" and "N" 0; yes and true 1, no and false 0, in any case; numbers, and
+texts that are numbers, as they are. Where Inspect would warn and take 0, there is no number here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 def number(value: Any) -> float | None:
-    """A scalar score as a number; None where it is none."""
+    """A scalar score as a number; None if it is none."""
     if isinstance(value, str):
         if value in _LETTERS or value.lower() in _WORDS:
             return _LETTERS.get(value, _WORDS.get(value.lower()))

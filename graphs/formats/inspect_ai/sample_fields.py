@@ -1,4 +1,4 @@
-"""What of an Inspect log is read: its header, its samples, and their events and scores in all versions."""
+"""The structs of Inspect logs, and where each version keeps a sample's events and scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Named(msgspec.Struct):
 
 
 class _Results(msgspec.Struct):
-    """What a log knows of its scorers: a list, or in older logs one."""
+    """The scorers of a log: a list, or one in older logs."""
 
     scores: list[_Named] = []
     scorer: _Named | None = None
@@ -40,22 +40,21 @@ class Header(msgspec.Struct):
 
     eval: _Eval
     results: _Results | None = None
-    status: Any = None
 
     @property
     def scorer(self) -> str:
-        """The scorer that the only score of an older sample is of."""
+        """The first scorer, to which the only score of an older sample belongs."""
         return (self.results or _Results()).first
 
 
 class Log(Header):
-    """A log of the JSON form, its samples not decoded."""
+    """A log in JSON, its samples undecoded."""
 
     samples: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Score(msgspec.Struct):
-    """What one scorer says of a sample."""
+    """The score of one scorer."""
 
     value: Any = None
 
@@ -65,7 +64,7 @@ class _Transcript(msgspec.Struct):
 
 
 class Sample(msgspec.Struct):
-    """A sample; `transcript` and `score` are what logs had before `events` and `scores`."""
+    """A sample. Older logs have `transcript` and `score` in place of `events` and `scores`."""
 
     id: int | str
     epoch: int
@@ -81,7 +80,11 @@ DECODE_SAMPLE = msgspec.json.Decoder(Sample)
 
 
 def events_of(sample: Sample, place: Place, at: str, trace: str) -> msgspec.Raw:
-    """The sample's events, which older logs keep in its transcript."""
+    """The sample's events; older logs keep them in its transcript.
+
+    Raises:
+      TraceError: "missing-field".
+    """
     if bytes(sample.events):
         return sample.events
     if sample.transcript is not None:
@@ -90,7 +93,11 @@ def events_of(sample: Sample, place: Place, at: str, trace: str) -> msgspec.Raw:
 
 
 def scores_of(sample: Sample, log: Header, place: Place, at: str, trace: str) -> dict[str, Score]:
-    """The sample's scores by scorer; the one `score` of an older log is of the log's first scorer."""
+    """The sample's scores by scorer; the `score` of an older log belongs to the log's first scorer.
+
+    Raises:
+      TraceError: "bad-value", it has `score` and `scores`.
+    """
     if sample.score is None:
         return sample.scores or {}
     if sample.scores:

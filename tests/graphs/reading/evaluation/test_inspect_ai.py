@@ -261,7 +261,6 @@ BAD = {
     "span id": (sample({"event": "span_begin", "type": "agent", "name": "a"}), "missing-field", "events[0].id"),
     "tool": (sample({"event": "tool"}), "missing-field", "events[0].function"),
     "no events": (sample(), "no-events", "events"),
-    "twice": (sample(model()), "duplicate-trace", "trace_id"),
     "lost span": (sample(model(span_id="x"), model()), "missing-parent", "parent_id"),
 }
 
@@ -274,6 +273,43 @@ def test_a_bad_sample_is_named_and_the_others_read(tmp_path: Path, name: str) ->
     (problem,) = traces.problems
     assert (problem.kind, problem.field) == (kind, field)
     assert problem.is_failure == (kind != "no-events")
+
+
+def run(folder: Path, name: str, *scores: str, **more: Any) -> Path:
+    """A log of samples with these scores, as Inspect has them today: each has an id of its own, which a retry keeps."""
+    samples = [
+        sample(model(), epoch=epoch, uuid=f"u{epoch}", scores={"match": {"value": score}}, **more)
+        for epoch, score in enumerate(scores)
+    ]
+    return write(folder, log(*samples), name)
+
+
+def test_a_retry_counts_what_it_kept_once(tmp_path: Path) -> None:
+    run(tmp_path, "1.json", "C", "I")
+    run(tmp_path, "2.json", "C", "I", "C")
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["1/q/0", "1/q/1", "2/q/2"]
+    assert [(problem.kind, problem.is_failure) for problem in traces.problems] == [("repeated-run", False)] * 2
+
+
+def test_a_sample_with_two_scores_is_read_from_neither_log(tmp_path: Path) -> None:
+    run(tmp_path, "1.json", "C", "C")
+    run(tmp_path, "2.json", "I", "C")
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["1/q/1"]
+    assert sorted(problem.kind for problem in traces.problems) == ["duplicate-trace", "duplicate-trace", "repeated-run"]
+
+
+def test_samples_without_a_uuid_are_told_by_the_times_of_their_events(tmp_path: Path) -> None:
+    timed = model(timestamp="2024-05-01T10:00:00+00:00")
+    path = write(tmp_path, log(sample(timed), sample(timed, epoch=2)), "1.json")
+    (tmp_path / "2.json").write_text(json.dumps(json.loads(path.read_text()), indent=2, sort_keys=True))
+    assert read(tmp_path).traces["trace"].to_pylist() == ["1/q/1", "1/q/2"]
+    write(tmp_path, log(sample(model(timestamp="2024-05-01T10:00:01+00:00"))), "2.json")
+    assert read(tmp_path).traces.num_rows == 3
+    for name in ("1.json", "2.json"):
+        write(tmp_path, log(sample(model())), name)
+    assert read(tmp_path).traces.num_rows == 2, "without times two runs may have equal answers"
 
 
 HEADER = {"version": 2, "eval": {"task": "quiz"}}
