@@ -18,11 +18,12 @@ import numpy as np
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, TraceError
 from graphs.event_graph import EdgeType, EventType
-from graphs.formats.otlp.assembly import build
-from graphs.formats.otlp.rewards import STEP
-from graphs.formats.otlp.spans import log_evaluation, make_span
-from graphs.formats.otlp.wire import Place, WireLog, WireSpan
+from graphs.formats.otlp.evaluations import STEP
+from graphs.formats.otlp.spans import log_evaluation, otlp_span
+from graphs.formats.otlp.traces import build
+from graphs.formats.otlp.wire import WireLog, WireSpan
 from graphs.logs.collector_pause import collector_paused
+from graphs.reading.documents import Place
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import numbers_of_traces
 from graphs.traces.record import Agent, TraceRecord
@@ -239,7 +240,7 @@ def _read_back(trace: TraceToWrite, written: Written) -> TraceRecord:
     place, trace_id = Place("<written>", 0, 0), hex_trace_id(trace.id)
     wires = (_WIRE.decode(msgspec.json.encode(span)) for span in written.spans)  # one at a time: a trace may be large
     try:
-        spans = [make_span(wire, {}, place, i, trace_id) for i, wire in enumerate(wires)]
+        spans = [otlp_span(wire, {}, place, trace_id) for wire in wires]
         logs = (_LOG.decode(msgspec.json.encode(log)) for log in written.logs)
         evaluations = [log_evaluation(log, place, trace_id) for log in logs]
         record = build(trace_id, spans, [evaluation for evaluation in evaluations if evaluation is not None])

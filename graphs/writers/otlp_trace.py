@@ -13,11 +13,10 @@ import re
 from typing import Any
 
 from graphs.event_graph import EdgeType, EventType
-from graphs.formats.otlp.drafts import CALL_TYPES
-from graphs.formats.otlp.evaluations import RESULT
+from graphs.formats.otlp.evaluations import RESULT, STEP
 from graphs.formats.otlp.marks import EDGE, END, EVENT, PREFIX
-from graphs.formats.otlp.rewards import STEP
 from graphs.formats.otlp.spans import NOTE
+from graphs.formats.otlp.traces import CALL_TYPES
 from graphs.traces.record import Agent
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
 

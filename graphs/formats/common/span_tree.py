@@ -1,13 +1,16 @@
-"""Classified spans of a trace, and their tree with the rules applied, shared by the readers of tracing exports.
+"""Spans of a trace, and their tree with the rules applied: what each span is once its relatives are known.
 
-Rules, each settled by the tree and not by a span alone:
+A span alone does not tell enough: a model call may be wrapped in another span that calls itself one, and a tool may be
+an agent in disguise. Each rule is one method of `Tree`:
 
-- events inside a guardrail or a judge are not the team's;
-- a model call with another inside, and no tool or agent between, is a wrapper: usage is counted at the inner one;
-- a tool with an agent inside is the spawn of that agent, a tool inside a tool is the outer one's own affair;
-- a hand-off starts the next agent span of its target's name under the same agent, or wakes the instance of that name
-  which was active before in the same chain of hand-offs; an agent that hands off does not wait, so only the last agent
-  of a chain returns, to the agent that started the first.
+- What happens inside a guardrail or an evaluator is not the team's doing.
+- A root agent without a name that holds only agents is the run, not an agent.
+- A plan is a decision, and so are the model calls that make it.
+- A model call with another one inside, and no tool or agent between, is a wrapper. Usage counts at the inner one.
+- A tool with an agent inside is the spawn of that agent. A tool inside a tool belongs to the outer one.
+- An agent that holds only one span of the same agent is the caller's side of a remote agent.
+- A hand-off starts the next agent span of its target's name under the same agent, or wakes the instance of that name
+  which was active before in the same chain of hand-offs.
 
 No function recurses: logs are untrusted, and spans may nest without limit.
 """
@@ -18,14 +21,14 @@ import collections
 import dataclasses
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 from graphs.text import excerpt
 
-__all__ = ["Kind", "Span", "Tree"]
+__all__ = ["Kind", "Rules", "Span", "Tree"]
 
 
 class Kind(enum.Enum):
@@ -35,26 +38,55 @@ class Kind(enum.Enum):
     CALL = "call"  # a model call
     TOOL = "tool"
     HANDOFF = "handoff"  # its agent hands over to the one named `target`
-    GUARD = "guard"  # a guardrail, or a judge of the team's work
+    GUARD = "guard"  # a guardrail
+    JUDGE = "judge"  # an evaluator, outside the team: no event
     HUMAN = "human"  # what a human wrote to the agent, or decided for it
     OTHER = "other"  # structure only
 
 
+class Rules(enum.Enum):
+    """Which rules a tree applies, and how its events are ordered."""
+
+    DEPTH_FIRST = "depth first"
+    """Siblings stand in the order in which they happened. What a tool does inside is the tool's own affair: a model
+    call there is no cause of the agent's next tool call, and a tool there is no event, whatever lies between."""
+    CLOCKS = "clocks"
+    """Spans of several processes, in any order: clocks order the events where the tree does not. A model call inside a
+    tool counts as the agent's, and so do the tools inside that call."""
+    STATED = "stated"
+    """The log states its events. Every span keeps its kind."""
+
+
 @dataclasses.dataclass(slots=True)
 class Span:
-    """A span of a trace: its id, its parent's ("" for none), what it is, and where it stands.
+    """A span of a trace. Two spans are equal if they state the same, wherever they stand.
 
-    Its event's id is `label`, or else `id`. Agent spans of one `instance` are one agent instance, woken again; without
-    one, each is an instance of its own.
-
-    `start` and `end` are seconds, NaN where absent; they become times and order nothing. `failed`: it ended in an
-    error; of a guardrail: it was triggered. `columns` are evidence of a model call, or a reward at a call or tool.
+    Attributes:
+      id, parent: its id and its parent's, "" for none.
+      place: where it stands.
+      name: of the agent or the tool.
+      start, end: seconds, NaN where absent. They become times and order nothing.
+      target: of a hand-off, the name of the agent that takes over.
+      label: the id of its event, by default the span's.
+      instance: agent spans of one instance are one agent, woken again; by default each is an instance of its own.
+      failed: it ended in an error; of a guardrail: it was triggered.
+      columns: text and evidence of its first event. They overrule what the writer knows by itself.
+      end_columns: those of the event at its end.
+      model: of a model call.
+      clock: start and end in nanoseconds, -1 where absent, by which `Rules.CLOCKS` orders events.
+      role: of an agent, by default its name.
+      agent_id: of an agent, an id that its spans in several processes have in common.
+      named: whether an attribute names the agent; None where a format cannot tell.
+      decides: of a model call, it is a plan.
+      emitted: of a model call, the ids of the tool calls that it asked for.
+      call_id: of a tool, the tool call that it answers.
+      service: the process that recorded it, an agent for what has none.
     """
 
     id: str
     parent: str
     kind: Kind
-    place: Place
+    place: Place = dataclasses.field(compare=False)
     name: str = ""
     start: float = math.nan
     end: float = math.nan
@@ -64,6 +96,15 @@ class Span:
     failed: bool = False
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)
     model: str = ""
+    end_columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    clock: tuple[int, int] = (-1, -1)
+    role: str = ""
+    agent_id: str = ""
+    named: bool | None = None
+    decides: bool = False
+    emitted: tuple[str, ...] = ()
+    call_id: str = ""
+    service: str = ""
 
     @property
     def event(self) -> str:
@@ -76,92 +117,198 @@ class Span:
 
 
 class Tree:
-    """Spans from the roots down, with the rules applied; `fields` is what the format calls an id and a parent's id."""
+    """The spans of a trace from the roots down, with the rules applied.
 
-    def __init__(self, trace: str, spans: list[Span], fields: tuple[str, str]) -> None:
-        self.trace, self.fields = trace, fields
+    Attributes:
+      trace: id of the trace, for errors.
+      spans: by id, parents before children, siblings in the order of the log.
+      rank: the place of each span in the log.
+      parent: by id, the id of the parent; "" where it has none in this log.
+      children: by id.
+      kind: what each span is after all rules; `Kind.OTHER` for spans that only give structure.
+      owner: id of the nearest enclosing agent span, "" without one.
+      planned: ids of the model calls that are, or are inside, a plan.
+      inside_tool: ids of the spans inside a tool, with no agent between.
+      called_as: of an agent, the tool span that is its spawn, "" for none; of such a tool, the one around it.
+      handed_to: the agent span that each hand-off started.
+      first, last: of an agent span in a chain of hand-offs, the first of the chain; of that one, the last.
+    """
+
+    def __init__(
+        self, trace: str, spans: list[Span], fields: tuple[str, str], rules: Rules = Rules.DEPTH_FIRST
+    ) -> None:
+        """Build the tree; `fields` is what the format calls an id and a parent's id, for errors.
+
+        Raises:
+          TraceError: "duplicate-span", one id with two contents; "parent-cycle"; "missing-parent".
+        """
+        self.trace, self.fields, self.rules = trace, fields, rules
         self._link(spans)
-        self._drop_what_is_no_event()
-        self.owner = self._nearest((Kind.AGENT,))
-        self.tool = self._nearest((Kind.AGENT, Kind.TOOL))  # the enclosing tool, unless an agent stands between
-        self._find_agents_as_tools()
-        self._find_handoffs()
+        self.kind = {span_id: span.kind for span_id, span in self.spans.items()}
+        self.planned: set[str] = set()
+        self.inside_tool: set[str] = set()
+        self.called_as: dict[str, str] = {}
+        self.handed_to: dict[str, str] = {}
+        self.first: dict[str, str] = {}
+        self.last: dict[str, str] = {}
+        if rules is not Rules.STATED:
+            self._apply_rules()
+        self.owner = self._nearest(Kind.AGENT)
+        if Kind.HANDOFF in self.kind.values():
+            self._find_handoffs()
+        self._check_orphans()
 
     def _link(self, spans: list[Span]) -> None:
         by_id: dict[str, Span] = {}
         for span in spans:
-            if span.id in by_id:
-                first = by_id[span.id].place
-                expected = f"an id that no other span of the trace has (also {first.file}:{first.line})"
+            first = by_id.setdefault(span.id, span)
+            if first is not span and first != span:
+                expected = f"an id with one content: {first.place.file}:{first.place.line} has another"
                 raise span.refuse("duplicate-span", self.fields[0], span.id, expected, self.trace)
-            by_id[span.id] = span
-        self.children: dict[str, list[Span]] = {span.id: [] for span in spans}
-        self.roots = [span for span in spans if span.parent not in by_id]
-        for span in spans:
+        self.rank = {span_id: place for place, span_id in enumerate(by_id)}
+        self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
+        waiting = []
+        for span_id, span in by_id.items():
             if span.parent in by_id:
-                self.children[span.parent].append(span)
-        self.spans: dict[str, Span] = {}  # parents before children, depth first
-        waiting = self.roots[::-1]
+                self.children[span.parent].append(span_id)
+            else:
+                waiting.append(span_id)
+        self.roots = list(waiting)
+        self.parent = dict.fromkeys(waiting, "")
+        self.spans: dict[str, Span] = {}
+        waiting.reverse()
         while waiting:
-            span = waiting.pop()
-            self.spans[span.id] = span
-            waiting += reversed(self.children[span.id])
-        for span in spans:
-            if span.id not in self.spans:
-                expected = "the id of a span that is not its own descendant"
-                raise span.refuse("parent-cycle", self.fields[1], span.parent, expected, self.trace)
-        if len({span.parent for span in self.roots}) > 1:
-            # One missing parent above everything is a caller that was not recorded; else it is open whose work this is.
-            orphan = next(span for span in self.roots if span.parent)
-            expected = "a span of this log: several pieces of this trace hang in the air"
-            raise orphan.refuse("missing-parent", self.fields[1], orphan.parent, expected, self.trace)
-        self.parent = {span.id: span.parent if span.parent in by_id else "" for span in spans}
+            current = waiting.pop()
+            self.spans[current] = by_id[current]
+            waiting.extend(reversed(self.children[current]))
+        if len(self.spans) < len(by_id):
+            span = next(span for span_id, span in by_id.items() if span_id not in self.spans)
+            expected = "the id of a span that is not its own descendant"
+            raise span.refuse("parent-cycle", self.fields[1], span.parent, expected, self.trace)
+        self.parent = {i: span.parent if span.parent in by_id else "" for i, span in self.spans.items()}
 
-    def _nearest(self, kinds: tuple[Kind, ...]) -> dict[str, str]:
-        """For each span, the id of the nearest enclosing one of these kinds, "" without one."""
+    def _apply_rules(self) -> None:
+        """Apply the rules in their order; one whose kinds of spans the trace lacks is left out, for speed."""
+        kinds = set(self.kind.values())
+        holders = {kind for span_id, kind in self.kind.items() if self.children[span_id]}
+        if Kind.JUDGE in kinds or Kind.GUARD in kinds:
+            self._silence_judges()
+        self._drop_workflows()
+        if any(span.decides for span in self.spans.values()):
+            self._find_plans()
+        if Kind.CALL in holders:
+            self._drop_wrappers()
+        if Kind.TOOL in holders:
+            self.inside_tool = self._inside(self._is(Kind.TOOL), lambda i: self.kind[i] is not Kind.AGENT)
+            self._find_agents_as_tools()
+        if Kind.AGENT in holders:
+            self._merge_remote_pairs()
+        if Kind.TOOL in holders:
+            self._drop_tools_in_tools()
+
+    def _nearest(self, kind: Kind) -> dict[str, str]:
+        """For each span, the id of the nearest enclosing one of a kind, "" without one."""
         nearest: dict[str, str] = {}
-        for span_id in self.spans:
-            above = self.parent[span_id]
-            nearest[span_id] = "" if not above else above if self.kind[above] in kinds else nearest[above]
+        for span_id, parent in self.parent.items():
+            nearest[span_id] = parent if not parent or self.kind[parent] is kind else nearest[parent]
         return nearest
 
+    def _inside(self, begins: Callable[[str], bool], through: Callable[[str], bool]) -> set[str]:
+        """Ids of the spans below one where `begins`, with only spans where `through` between."""
+        inside: set[str] = set()
+        for span_id, parent in self.parent.items():
+            if parent and (begins(parent) or (parent in inside and through(parent))):
+                inside.add(span_id)
+        return inside
+
     def _holding(self, sought: Callable[[str], bool], through: Callable[[str], bool]) -> set[str]:
-        """Ids of the spans above one that is sought, with only such as lead `through` between."""
+        """Ids of the spans above one that is `sought`, with only spans where `through` between."""
         holding: set[str] = set()
         for span_id in reversed(self.spans):
-            above = self.parent[span_id]
-            if above and (sought(span_id) or (span_id in holding and through(span_id))):
-                holding.add(above)
+            parent = self.parent[span_id]
+            if parent and (sought(span_id) or (span_id in holding and through(span_id))):
+                holding.add(parent)
         return holding
 
-    def _drop_what_is_no_event(self) -> None:
-        self.kind = {span_id: span.kind for span_id, span in self.spans.items()}
-        guarded: set[str] = set()
-        for span_id, above in ((span_id, self.parent[span_id]) for span_id in self.spans):
-            if above and (above in guarded or self.spans[above].kind is Kind.GUARD):
-                guarded.add(span_id)
-                self.kind[span_id] = Kind.OTHER
-        outer = self._holding(lambda s: self.kind[s] is Kind.CALL, lambda s: self.kind[s] is Kind.OTHER)
-        self.kind |= {span_id: Kind.OTHER for span_id in outer if self.kind[span_id] is Kind.CALL}
-        inside = self._nearest((Kind.AGENT, Kind.TOOL))
-        holding = self._holding(lambda s: self.kind[s] is Kind.AGENT, lambda s: self.kind[s] is not Kind.AGENT)
-        tools = {s for s in self.spans if self.kind[s] is Kind.TOOL} - holding
-        self.kind |= {s: Kind.OTHER for s in tools if inside[s] in tools}
+    def _is(self, *kinds: Kind) -> Callable[[str], bool]:
+        return lambda span_id: self.kind[span_id] in kinds
+
+    def _drop(self, span_ids: set[str]) -> None:
+        self.kind |= dict.fromkeys(span_ids, Kind.OTHER)
+
+    def _silence_judges(self) -> None:
+        self._drop(self._inside(self._is(Kind.JUDGE, Kind.GUARD), lambda _: True))
+        self._drop({span_id for span_id, kind in self.kind.items() if kind is Kind.JUDGE})
+
+    def _drop_workflows(self) -> None:
+        """OpenInference's instrumentation of the OpenAI Agents SDK calls the whole run ("Agent workflow") an agent."""
+        for root in self.roots:
+            if self.kind[root] is not Kind.AGENT or self.spans[root].named is not False:
+                continue
+            below, waiting = [], [root]
+            while waiting:
+                children = self.children[waiting.pop()]
+                below += [child for child in children if self.kind[child] is not Kind.OTHER]
+                waiting += [child for child in children if self.kind[child] is Kind.OTHER]
+            if below and all(self.kind[child] is Kind.AGENT for child in below):
+                self._drop({root})
+
+    def _find_plans(self) -> None:
+        plans = {i for i, span in self.spans.items() if span.decides and self.kind[i] is Kind.CALL}
+        self.planned = plans | self._inside(plans.__contains__, self._is(Kind.CALL, Kind.OTHER))
+
+    def _drop_wrappers(self) -> None:
+        holding = self._holding(self._is(Kind.CALL), self._is(Kind.OTHER))
+        self._drop({span_id for span_id in holding if self.kind[span_id] is Kind.CALL})
 
     def _find_agents_as_tools(self) -> None:
-        """Tools with an agent inside are no tool calls; `called_as` names the tool that an agent was started by."""
-        holding = self._holding(lambda s: self.kind[s] is Kind.AGENT, lambda s: self.kind[s] is not Kind.AGENT)
+        holding = self._holding(self._is(Kind.AGENT), lambda i: self.kind[i] is not Kind.AGENT)
         tools = {span_id for span_id in holding if self.kind[span_id] is Kind.TOOL}
-        self.called_as = {s: self.tool[s] for s in self.spans if self.kind[s] is Kind.AGENT and self.tool[s] in tools}
-        self.kind |= dict.fromkeys(tools, Kind.OTHER)
+        around: dict[str, str] = {}  # the nearest of these tools around each span, with no agent between
+        for span_id, parent in self.parent.items():
+            in_agent = not parent or self.kind[parent] is Kind.AGENT
+            around[span_id] = "" if in_agent else parent if parent in tools else around[parent]
+            if span_id in tools or self.kind[span_id] is Kind.AGENT:
+                self.called_as[span_id] = around[span_id]
+        self._drop(tools)
+
+    def tools_around(self, agent: str) -> Iterator[str]:
+        """The tool spans that an agent was called as, the innermost first."""
+        tool = self.called_as.get(agent, "")
+        while tool:
+            yield tool
+            tool = self.called_as[tool]
+
+    def _merge_remote_pairs(self) -> None:
+        contents: dict[str, list[str]] = {}  # of each span, the first two spans below that are no mere structure
+        for span_id in reversed(self.spans):
+            kind = self.kind[span_id]
+            below: list[str] = []
+            if kind is Kind.AGENT or kind is Kind.OTHER:
+                below = [c for child in self.children[span_id] for c in contents[child]]
+                if kind is Kind.AGENT and len(below) == 1 and self._is_same_agent(span_id, below[0]):
+                    self.kind[below[0]] = Kind.OTHER
+            contents[span_id] = below[:2] if kind is Kind.OTHER else [span_id]
+
+    def _is_same_agent(self, outer: str, inner: str) -> bool:
+        """Whether both are agents of equal ids, or of equal names where an id is missing."""
+        if self.kind[inner] is not Kind.AGENT:
+            return False
+        a, b = self.spans[outer], self.spans[inner]
+        if a.agent_id and b.agent_id:
+            return a.agent_id == b.agent_id
+        return bool(a.named and b.named) and a.name == b.name
+
+    def _drop_tools_in_tools(self) -> None:
+        """What a tool does inside itself (a retriever its embedding) is the tool's own affair."""
+        through = (Kind.TOOL, Kind.OTHER) if self.rules is Rules.CLOCKS else tuple(set(Kind) - {Kind.AGENT})
+        inside = self._inside(self._is(Kind.TOOL), self._is(*through))
+        self._drop({span_id for span_id in inside if self.kind[span_id] is Kind.TOOL})
 
     def _find_handoffs(self) -> None:
-        """`handed_to`: hand-off to the agent span it started; `first`: each agent span to the first of its chain."""
-        self.handed_to: dict[str, str] = {}
-        self.first: dict[str, str] = {}
-        # (under, target) -> hand-off, from agent span
+        """An agent that hands off does not wait, so only the last agent of a chain returns, to the first one's."""
+        # (what the chain stays within, target) -> hand-offs without a taker so far, each with its agent span
         open_handoffs: dict[tuple[str, str], collections.deque[tuple[str, str]]] = {}
-        self.last: dict[str, str] = {}  # the first span of a chain to its last
         for span_id, span in self.spans.items():
             if self.kind[span_id] is Kind.HANDOFF and self.owner[span_id]:
                 giver = self.owner[span_id]
@@ -180,3 +327,26 @@ class Tree:
     def _under(self, agent: str) -> str:
         """What a chain of hand-offs stays within: the tool, or else the agent, that started its first agent."""
         return self.called_as.get(agent) or self.owner[agent]
+
+    def _check_orphans(self) -> None:
+        """A missing parent is the caller outside this log, unless that leaves open whose work the orphan is.
+
+        One missing parent above everything is a caller that was not recorded. With two of them, or with another root
+        beside one, spans between are missing, and an orphan that holds events could belong to any agent.
+        """
+        if len({self.spans[root].parent for root in self.roots}) < 2:
+            return
+        holding = [root for root in self.roots if self._holds_events(root)]
+        if len({self.spans[root].parent for root in holding}) > 1:
+            orphan = next(self.spans[root] for root in holding if self.spans[root].parent)
+            expected = "a span of this log: several pieces of this trace hang in the air"
+            raise orphan.refuse("missing-parent", self.fields[1], orphan.parent, expected, self.trace)
+
+    def _holds_events(self, root: str) -> bool:
+        waiting = [root]
+        while waiting:
+            current = waiting.pop()
+            if self.kind[current] is not Kind.OTHER:
+                return True
+            waiting.extend(self.children[current])
+        return False

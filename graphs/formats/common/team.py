@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Any
+from typing import Any, Literal
 
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.documents import Place
@@ -26,11 +26,17 @@ class _Part(enum.Enum):
     WAKE = "wake"  # a message that hands over to an instance which is there already
     RESULT = "result"
     RETURN = "return"
-    NEWS = "news"  # from outside the team, to an agent: a human's text
+    NEWS = "news"  # to an agent, from outside the team: a human's text; or a stated message to another agent
     INPUT = "input"  # a message to an agent from outside the team; its author is a separate instance
     NOTE = "note"  # without consequences: a guardrail that was triggered
 
 
+_STATED = {
+    EventType.SPAWN: _Part.SPAWN,
+    EventType.TOOL_CALL: _Part.TOOL,
+    EventType.TOOL_RESULT: _Part.RESULT,
+    EventType.RETURN: _Part.RETURN,
+}
 _EFFECTS = (_Part.TOOL, _Part.SPAWN, _Part.WAKE)
 _EMITTED = {_Part.TOOL: EdgeType.TOOL_DEPENDENCY, _Part.SPAWN: EdgeType.CAUSAL, _Part.WAKE: EdgeType.CAUSAL}
 
@@ -40,10 +46,15 @@ class Team:
 
     The call that an effect came from is its agent's latest one, unless the reader names another. An agent instance that
     has no model call in the whole trace acts by its effects (`docs/data-model.md`, logs without calls).
+
+    Args:
+      record: the trace, without events yet.
+      acts: "by instance" as above; "by trace": effects are actions only where no instance has a model call; "stated":
+        the reader says which events are actions (`stated`).
     """
 
-    def __init__(self, record: TraceRecord) -> None:
-        self.record = record
+    def __init__(self, record: TraceRecord, acts: Literal["by instance", "by trace", "stated"] = "by instance") -> None:
+        self.record, self._acts = record, acts
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
         self._fixed: set[int] = set()  # calls whose type the log states
@@ -73,7 +84,7 @@ class Team:
         self, agent: str, event_id: str, instance: str, place: Place, *, call: int | None = None, **columns: Any
     ) -> int:
         """The start of another instance."""
-        return self._append(_Part.SPAWN, agent, event_id, EventType.SPAWN, place, call, columns | {"to": instance})
+        return self._append(_Part.SPAWN, agent, event_id, EventType.SPAWN, place, call, {"to": instance} | columns)
 
     def wake(self, agent: str, event_id: str, instance: str, place: Place, **columns: Any) -> int:
         """A hand-over to an instance that has been active before."""
@@ -103,6 +114,39 @@ class Team:
         """A guardrail or policy that was triggered."""
         return self._append(_Part.NOTE, agent, event_id, EventType.SAFETY_EVENT, place, None, columns)
 
+    def stated(
+        self,
+        agent: str,
+        event_id: str,
+        event_type: EventType | None,
+        place: Place,
+        *,
+        action: bool,
+        is_call: bool,
+        link: int | None = None,
+        **columns: Any,
+    ) -> int:
+        """An event as the log states it; `link` is the call of an effect, or the tool call of a result.
+
+        Only a model call may have no type; it gets the one that `call` would give it.
+        """
+        if is_call:
+            position = self.call(agent, event_id, place, event_type=event_type, **columns)
+            self.record.actions[position] = action
+            return position
+        assert event_type is not None
+        to = columns.get("to")
+        part = _STATED.get(event_type, _Part.NOTE)
+        if part is _Part.NOTE and event_type is EventType.MESSAGE and not action and to and to != agent:
+            part = _Part.NEWS
+        position = self._append(part, agent, event_id, event_type, place, link, columns)
+        self.record.actions[position] = action
+        return position
+
+    def emitter(self, position: int) -> int | None:
+        """The position of the call that an effect came from, where the reader named it."""
+        return self._links[position] if self._parts[position] in _EFFECTS else None
+
     def _append(
         self,
         part: _Part,
@@ -125,7 +169,8 @@ class Team:
     def finish(self) -> TraceRecord:
         """The record, with actions, types of calls and edges; call it once."""
         record = self.record
-        with_calls = {record.agents[i] for i, part in enumerate(self._parts) if part is _Part.CALL}
+        acting = self._acting()
+        any_call = _Part.CALL in self._parts
         spawners = {record.agents[i] for i, part in enumerate(self._parts) if part in (_Part.SPAWN, _Part.WAKE)}
         ends = record.columns.get("to", [])
         last: dict[str, int] = {}  # the latest action of each instance
@@ -136,18 +181,18 @@ class Team:
             to = (ends[i] if i < len(ends) else None) or ""
             for spawn in begun.pop(agent, ()):
                 record.edge(spawn, i, EdgeType.SPAWN)
-            acts_by_effects = agent not in with_calls and agent not in self._outside
-            if part is _Part.CALL or (part in _EFFECTS and acts_by_effects):
+            if acting[i]:
                 for cause, edge_type in news.pop(agent, ()):
                     record.edge(cause, i, edge_type)
                 if agent in last:
                     record.edge(last[agent], i, EdgeType.TEMPORAL)
                 last[agent] = i
-                record.actions[i] = True
+                if self._acts != "stated":
+                    record.actions[i] = True
                 if part is _Part.CALL and i not in self._fixed and agent in spawners:
                     record.types[i] = int(EventType.ORCHESTRATOR_DECISION)
-            elif part in _EFFECTS:
-                emitter = last.get(agent) if link is None else link
+            elif part in _EFFECTS and not record.actions[i]:
+                emitter = last.get(agent) if link is None and any_call else link
                 if emitter is not None:
                     record.edge(emitter, i, _EMITTED[part])
             if part is _Part.SPAWN and to != agent:
@@ -167,7 +212,23 @@ class Team:
                     record.edge(last[to], i, EdgeType.MESSAGE)
                 news.setdefault(to, []).append((i, EdgeType.MESSAGE))
             elif part is _Part.NEWS:
-                news.setdefault(agent, []).append((i, EdgeType.CAUSAL))
+                news.setdefault(to or agent, []).append((i, EdgeType.MESSAGE if to else EdgeType.CAUSAL))
+        if self._acts != "by instance":
+            edges = sorted(zip(record.receivers, record.senders, record.edge_types, strict=True))
+            record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
         if set(record.files) <= {record.file}:
             record.files = []
         return record
+
+    def _acting(self) -> list[bool]:
+        """Whether each event is an act of its agent, which the events that its agent learned of lead to."""
+        parts, agents = self._parts, self.record.agents
+        if self._acts == "by instance":
+            with_calls = {agents[i] for i, part in enumerate(parts) if part is _Part.CALL} | self._outside
+            return [
+                part is _Part.CALL or (part in _EFFECTS and agent not in with_calls)
+                for part, agent in zip(parts, agents, strict=True)
+            ]
+        if _Part.CALL in parts:
+            return [part is _Part.CALL for part in parts]
+        return list(self.record.actions) if self._acts == "stated" else [part in _EFFECTS for part in parts]

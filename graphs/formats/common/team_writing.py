@@ -1,23 +1,41 @@
-"""Events of a tree of classified spans.
+"""Events of a tree of spans.
 
-The order is depth first: an agent's events follow the order of the log, and a spawn is followed by everything below it
-and then by the return. Causes therefore come before effects, independent of clocks. Siblings keep the reader's order.
+Depth first, an agent's events follow the order of the log, and a spawn is followed by everything below it and then by
+the return. Causes therefore come before effects, independent of clocks. Where spans come from several processes, clocks
+order the events that the tree leaves open (`event_order`).
 """
 
 from __future__ import annotations
 
-from graphs.formats.common.span_tree import Kind, Span, Tree
+import enum
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphs.event_types import EventType
+from graphs.formats.common.event_order import in_order
+from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import model_names
 from graphs.traces.record import TraceRecord
 
-__all__ = ["write_spans"]
+__all__ = ["Written", "write_events", "write_spans"]
+
+
+class Written(NamedTuple):
+    """Where the events of a tree stand in its record: their spans by position, and their positions by span."""
+
+    tree: Tree
+    team: Team
+    events: list[tuple[str, bool]]
+    """By position the span, and whether the event is its end."""
+    opened: dict[str, int]
+    """By span, the position of its first event."""
 
 
 def write_spans(
     record: TraceRecord, spans: list[Span], root: str, fields: tuple[str, str] = ("id", "parent_id")
 ) -> None:
-    """Fill the record with the events of a trace's spans.
+    """Fill the record with the events of a trace's spans, depth first.
 
     Args:
       record: the trace, without events yet.
@@ -29,119 +47,218 @@ def write_spans(
       TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent"; "no-events", which is no fault of a log: a
         program was traced that called no model.
     """
-    tree = Tree(record.trace_id, spans, fields)
-    _Writer(record, tree, root).write()
+    write_events(record, Tree(record.trace_id, spans, fields), root)
     if not record.ids:
         record.refuse("no-events", "events", [], "a call of a model or a tool, or a message")
-    record.model = record.model or model_names(span.model for span in spans if tree.kind[span.id] is Kind.CALL)
+
+
+def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
+    """As `write_spans`, of a tree with rules, which may have no events.
+
+    Raises:
+      TraceError: "cycle", as `event_order.in_order`.
+    """
+    written = _Writer(record, tree, root).write()
+    calls = (span.model for span_id, span in tree.spans.items() if tree.kind[span_id] is Kind.CALL)
+    record.model = record.model or model_names(calls)
+    return written
+
+
+class _Act(enum.Enum):
+    CALL = enum.auto()
+    TOOL = enum.auto()
+    RESULT = enum.auto()
+    SPAWN = enum.auto()
+    WAKE = enum.auto()
+    RETURN = enum.auto()
+    HUMAN = enum.auto()
+    SAFETY = enum.auto()
+
+
+class _Event(NamedTuple):
+    """An event of a span: its id, its agent instance, and the other one that it is about."""
+
+    act: _Act
+    span: Span
+    id: str
+    agent: str
+    to: str = ""
+    closing: bool = False
 
 
 class _Writer:
-    """Walks a tree and appends its events."""
+    """Finds the agent instances and the events of a tree depth first, orders the events, and appends them."""
 
     def __init__(self, record: TraceRecord, tree: Tree, root: str) -> None:
-        self.tree, self.root, self.team = tree, root, Team(record)
+        self.tree, self.root = tree, root
+        self.is_clocks = tree.rules is Rules.CLOCKS
+        self.team = Team(record, "by trace" if self.is_clocks else "by instance")
         self.instance: dict[str, str] = {}  # agent span -> instance
-        self.active: dict[tuple[str, str], str] = {}  # (first span of a chain, name) -> instance
-        self.calls: dict[str, int] = {}  # instance -> its latest call outside tools
-        self.tools: dict[str, int] = {}
+        self.active: dict[tuple[str, str], str] = {}  # (first span of a chain of hand-offs, name) -> instance
+        self.calls: dict[str, int] = {}  # instance -> its latest call
+        self.asked_at: dict[tuple[str, str], int] = {}  # instance, id of a tool call -> the latest call that asked
+        self.opened: dict[str, int] = {}
+        agents = [i for i, kind in tree.kind.items() if kind is Kind.AGENT and not tree.owner[i]]
+        self.only_root = agents[0] if len(agents) == 1 else ""
 
-    def write(self) -> None:
-        stack = [(span, False) for span in reversed(self.tree.roots)]
-        while stack:
-            span, leaving = stack.pop()
-            if leaving:
-                self._leave(span)
-                continue
-            self._enter(span)
-            stack.append((span, True))
-            stack += [(child, False) for child in reversed(self.tree.children[span.id])]
+    def write(self) -> Written:
+        events = list(self._events())
+        asked: dict[tuple[str, str], list[str]] = {}  # instance, id of a tool call -> spans of calls that asked for it
+        for event in events:
+            for call_id in event.span.emitted if event.act is _Act.CALL else ():
+                asked.setdefault((event.agent, call_id), []).append(event.span.id)
+        if self.is_clocks:
+            steps = [(event.span.id, event.closing) for event in events]
+            events = [events[i] for i in in_order(self.tree, steps, self._lone(events, asked))]
+        for event in events:
+            position = self._append(event, asked)
+            if not event.closing:
+                self.opened[event.span.id] = position
         self.team.finish()
+        return Written(self.tree, self.team, [(event.span.id, event.closing) for event in events], self.opened)
 
-    def _owner(self, span_id: str) -> str:
+    def _events(self) -> Iterator[_Event]:
+        """The events of all spans, depth first; declares the agent instances."""
+        tree = self.tree
+        stack = [(span_id, False) for span_id in reversed(tree.roots)]
+        while stack:
+            span_id, leaving = stack.pop()
+            kind, span = tree.kind[span_id], tree.spans[span_id]
+            if leaving:
+                yield from self._leave(span, kind)
+                continue
+            if kind is not Kind.OTHER:
+                yield from self._enter(span, kind)
+            if kind is Kind.AGENT or kind is Kind.TOOL:
+                stack.append((span_id, True))
+            stack += [(child, False) for child in reversed(tree.children[span_id])]
+
+    def _enter(self, span: Span, kind: Kind) -> Iterator[_Event]:
+        if kind is Kind.AGENT:
+            yield from self._begin_agent(span)
+        elif kind is Kind.HANDOFF:
+            yield self._hand_over(span)
+        elif kind is Kind.CALL:
+            yield _Event(_Act.CALL, span, span.event, self._owner(span))
+        elif kind is Kind.TOOL:
+            yield _Event(_Act.TOOL, span, span.event, self._owner(span))
+        elif kind is Kind.HUMAN:
+            yield _Event(_Act.HUMAN, span, span.event, self._owner(span))
+        elif kind is Kind.GUARD and (span.failed or self.is_clocks):
+            is_of_root = self.is_clocks and self.only_root and not self.tree.owner[span.id]
+            yield _Event(_Act.SAFETY, span, span.event, self.only_root if is_of_root else self._owner(span))
+
+    def _leave(self, span: Span, kind: Kind) -> Iterator[_Event]:
+        tree = self.tree
+        if kind is Kind.TOOL:
+            yield _Event(_Act.RESULT, span, f"{span.event}.result", self._owner(span), closing=True)
+            return
+        first = tree.first.get(span.id, span.id)
+        is_last = tree.last.get(first, first) == span.id
+        if is_last and (tree.owner[first] or (tree.called_as.get(first) and not self.is_clocks)):
+            to = self._owner(tree.spans[first])
+            yield _Event(_Act.RETURN, span, f"{first}.return", self.instance[span.id], to, closing=True)
+
+    def _owner(self, span: Span) -> str:
         """The instance that a span's events belong to."""
-        owner = self.tree.owner[span_id]
+        owner = self.tree.owner[span.id]
         if owner:
             return self.instance[owner]
-        instance = f"root:{self.root}"
-        self.team.agent(instance, self.root)
+        name = span.service or self.root
+        instance = f"{'service' if self.is_clocks else 'root'}:{name}"
+        self.team.agent(instance, name)
         return instance
 
-    def _enter(self, span: Span) -> None:
-        kind = self.tree.kind[span.id]
-        if kind is Kind.AGENT:
-            self._begin_agent(span)
-        elif kind is Kind.CALL:
-            owner = self._owner(span.id)
-            position = self.team.call(owner, span.event, span.place, time=span.start, **span.columns)
-            above = self.tree.tool[span.id]
-            if not above or self.tree.spans[above].kind is Kind.AGENT:
-                self.calls[owner] = position
-        elif kind is Kind.TOOL:
-            owner = self._owner(span.id)
-            self.tools[span.id] = self.team.tool_call(
-                owner,
-                span.event,
-                span.place,
-                call=self.calls.get(owner),
-                tool=span.name,
-                time=span.start,
-                **span.columns,
-            )
-        elif kind is Kind.HANDOFF:
-            self._hand_over(span)
-        elif kind is Kind.HUMAN:
-            self.team.human(self._owner(span.id), span.event, span.place, time=span.start)
-        elif kind is Kind.GUARD and span.failed:
-            self.team.safety(self._owner(span.id), span.event, span.place, time=span.start, tool=span.name)
-
-    def _begin_agent(self, span: Span) -> None:
+    def _begin_agent(self, span: Span) -> Iterator[_Event]:
         tree = self.tree
         if span.id in self.instance:  # a hand-off has named it
             return
         instance = span.instance or span.id
-        self.instance[span.id] = self.active[tree.first[span.id], span.name] = instance
-        tool = tree.called_as.get(span.id, "")
-        starter = self._owner(span.id) if tree.owner[span.id] or tool else ""
+        chain = tree.first.get(span.id, span.id)
+        self.instance[span.id] = self.active[chain, span.name] = instance
+        is_started = tree.owner[span.id] or (tree.called_as.get(span.id) and not self.is_clocks)
+        starter = self._owner(span) if is_started else ""
         known = instance in self.team.record.instances
-        self.team.agent(instance, span.name, parent=starter)
+        self.team.agent(instance, span.name, span.role, starter)
         if starter and known:
-            self.team.wake(starter, f"{span.id}.message", instance, span.place, time=span.start)
+            yield _Event(_Act.WAKE, span, f"{span.id}.message", starter, instance)
         elif starter:
-            name = tree.spans[tool].name if tool else None
-            call = self.calls.get(starter)
-            self.team.spawn(starter, f"{span.id}.spawn", instance, span.place, call=call, tool=name, time=span.start)
+            yield _Event(_Act.SPAWN, span, f"{span.id}.spawn", starter, instance)
 
-    def _hand_over(self, span: Span) -> None:
-        tree, giver = self.tree, self._owner(span.id)
+    def _hand_over(self, span: Span) -> _Event:
+        tree, giver = self.tree, self._owner(span)
         taker = tree.handed_to.get(span.id)
         chain = tree.first.get(tree.owner[span.id], "")
         known = self.active.get((chain, span.target))
-        own = "" if taker is None else tree.spans[taker].instance
-        if own in self.team.record.instances:
-            known = own
+        stated = "" if taker is None else tree.spans[taker].instance
+        if stated in self.team.record.instances:
+            known = stated
         if taker is not None:
-            self.instance[taker] = known or own or taker
+            self.instance[taker] = known or stated or taker
         if known is not None:
-            self.team.wake(giver, span.event, known, span.place, time=span.start)
-            return
-        instance = own or taker or f"{span.id}.target"  # an agent whose span is missing was started all the same
+            return _Event(_Act.WAKE, span, span.event, giver, known)
+        instance = stated or taker or f"{span.id}.target"  # an agent whose span is missing was started all the same
         self.active[chain, span.target] = instance
         self.team.agent(instance, span.target, parent=giver)
-        self.team.spawn(giver, span.event, instance, span.place, time=span.start)
+        return _Event(_Act.SPAWN, span, span.event, giver, instance)
 
-    def _leave(self, span: Span) -> None:
-        kind, tree = self.tree.kind[span.id], self.tree
-        status = "error" if span.failed else None
-        if kind is Kind.TOOL:
-            self.team.result(
-                self._owner(span.id), f"{span.event}.result", span.place,
-                answers=self.tools[span.id], tool=span.name, status=status, time=span.end,
-            )  # fmt: skip
-        elif kind is Kind.AGENT:
-            first = tree.first[span.id]
-            if tree.last[first] == span.id and (tree.owner[first] or first in tree.called_as):
-                to = self._owner(first)
-                self.team.returned(
-                    self.instance[span.id], f"{first}.return", to, span.place, status=status, time=span.end
-                )
+    def _lone(self, events: list[_Event], asked: dict[tuple[str, str], list[str]]) -> Iterator[tuple[str, str]]:
+        """Spans of effects, each behind that of the call which alone asked for it."""
+        for event in events if asked else ():
+            calls = self._calls(event, asked)
+            if len(calls) == 1:
+                yield calls[0], event.span.id
+
+    def _calls(self, event: _Event, asked: dict[tuple[str, str], list[str]]) -> list[str]:
+        """The spans of the calls that asked for an effect by its id."""
+        call_id = self._call_id(event, asked)
+        return asked[event.agent, call_id] if call_id else []
+
+    def _call_id(self, event: _Event, asked: dict[tuple[str, str], list[str]]) -> str:
+        """The first of the ids which an effect answers that a call of its agent asked for; "" for none."""
+        if event.act is _Act.TOOL:
+            call_ids = iter((event.span.call_id,))
+        elif event.act is _Act.SPAWN:
+            call_ids = (self.tree.spans[tool].call_id for tool in self.tree.tools_around(event.span.id))
+        else:
+            return ""
+        return next((call_id for call_id in call_ids if call_id and (event.agent, call_id) in asked), "")
+
+    def _emitter(self, event: _Event, asked: dict[tuple[str, str], list[str]]) -> int | None:
+        """The last earlier call of the instance that asked for an effect; if none did, its last earlier call."""
+        call_id = self._call_id(event, asked) if asked else ""
+        return self.asked_at.get((event.agent, call_id), self.calls.get(event.agent))
+
+    def _append(self, event: _Event, asked: dict[tuple[str, str], list[str]]) -> int:
+        act, span, event_id, agent, to, closing = event
+        team, tree = self.team, self.tree
+        if closing:
+            columns = {"time": span.end, "status": "error" if span.failed else None} | span.end_columns
+            if act is _Act.RETURN:
+                return team.returned(agent, event_id, columns.pop("to", to), span.place, **columns)
+            answers = self.opened[span.id]
+            return team.result(agent, event_id, span.place, answers=answers, **{"tool": span.name} | columns)
+        columns = {"time": span.start}
+        if act is _Act.CALL:
+            if span.id in tree.planned:
+                columns["event_type"] = EventType.ORCHESTRATOR_DECISION
+            position = team.call(agent, event_id, span.place, **columns | span.columns)
+            if self.is_clocks or span.id not in tree.inside_tool:
+                self.calls[agent] = position
+            self.asked_at |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
+            return position
+        if act is _Act.TOOL:
+            call = self._emitter(event, asked)
+            columns |= {"tool": span.name} | span.columns
+            return team.tool_call(agent, event_id, span.place, call=call, **columns)
+        if act is _Act.SPAWN and tree.kind[span.id] is Kind.HANDOFF:
+            return team.spawn(agent, event_id, to, span.place, **columns)
+        if act is _Act.SPAWN:
+            tool = tree.called_as.get(span.id)
+            columns |= {"tool": tree.spans[tool].name if tool and not self.is_clocks else None} | span.columns
+            return team.spawn(agent, event_id, to, span.place, call=self._emitter(event, asked), **columns)
+        if act is _Act.WAKE:
+            return team.wake(agent, event_id, to, span.place, **columns)
+        if act is _Act.HUMAN:
+            return team.human(agent, event_id, span.place, **columns)
+        return team.safety(agent, event_id, span.place, **columns | {"tool": span.name or None} | span.columns)

@@ -1,28 +1,47 @@
 """OTLP JSON: spans and log records with OpenTelemetry GenAI or OpenInference attributes.
 
 Reads export requests, one a line (what file exporters write) or one a file, spans and logs in the same or in different
-files. One trace id is one trace. `docs/formats/otlp.md` has the mapping in full; the files here, in the order in which
-they work: `wire` cuts files into records, `dialects`, `evaluations` and `marks` read attributes, `spans` keeps what
-counts, `tree` settles what each span is, `drafts` makes events, `order` and `edges` arrange them, `rewards` places
-evaluations, `assembly` puts the record together; `gathering` brings the spans of all files together, `strays` those
-that state no trace.
+files. One trace id is one trace. `docs/formats/otlp.md` has the mapping in full. `wire` cuts requests into spans and
+log records, `dialects`, `evaluations` and `marks` read attributes, `spans` keeps what counts, and `traces` makes a
+record of a trace.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
-from graphs.errors import Problem
+import msgspec
+
+from graphs.errors import Problem, TraceError
+from graphs.formats.otlp.evaluations import RESULT
 from graphs.formats.otlp.gathering import Gathering
-from graphs.formats.otlp.requests import items
-from graphs.reading.documents import refused_lines
-from graphs.reading.source import Lost, Source, unreadable
+from graphs.formats.otlp.spans import log_evaluation, otlp_span, trace_id_of
+from graphs.formats.otlp.wire import (
+    Item,
+    Request,
+    ScopeSpans,
+    TraceIdOnly,
+    WireLog,
+    WireSpan,
+    attributes,
+    conflicting,
+    items,
+)
+from graphs.reading.decode import decode_record, refuse_repeated
+from graphs.reading.documents import documents
+from graphs.reading.json_problems import JSON_ERRORS
+from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
+
+RECORDS = (Request, ScopeSpans, WireSpan)
 
 _BEGINS = re.compile(rb'"(?:resource|scope)(?:Spans|Logs)"\s*:\s*\[')
+_SPAN = msgspec.json.Decoder(WireSpan)
+_LOG = msgspec.json.Decoder(WireLog)
+_TRACE_ID = msgspec.json.Decoder(TraceIdOnly)
 
 
 def sniff(head: bytes) -> bool:
@@ -30,24 +49,44 @@ def sniff(head: bytes) -> bool:
     return _BEGINS.search(head) is not None
 
 
-def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """The traces of all sources, in the order in which their first spans were met.
 
     Everything is read before the first trace is whole, since its spans may be spread over files; of a span only what
-    `spans.Span` has is kept. A line that cannot be read refuses the traces that it states. A file's traces without any
-    span of either dialect are one problem together.
+    `spans.TracedSpan` has is kept. A file's traces without any span of either dialect are one problem together.
     """
     log = Gathering("otlp")
     for source in sources:
-        try:
-            for item in items(source):
-                problem = log.lose(item) if isinstance(item, Lost) else log.add(item)
-                if problem is not None:
-                    yield problem
-            for line in refused_lines(source):
-                log.lose(line)
-        except OSError as error:
-            yield unreadable(source, error)
-        finally:
-            source.release()
+        for document in documents(source):
+            try:
+                for item in items(document):
+                    yield from log.take(_add, item)
+            except TraceError as error:
+                yield error.problem
+        source.release()
     yield from log.results()
+
+
+def _add(log: Gathering, item: Item) -> None:
+    """Take a span or a log record in."""
+    file, line, _ = item.place
+    trace = _stated_trace(item)
+    if item.is_span:
+        span = decode_record(_SPAN, item.raw, file=file, line=line, trace=trace)
+        refuse_repeated(conflicting(span.attributes), file=file, line=line, trace=trace)
+        trace = trace_id_of(span.trace_id, item.place)
+        log.add_span(trace, otlp_span(span, item.resource, item.place, trace))
+        return
+    record = decode_record(_LOG, item.raw, file=file, line=line, trace=trace)
+    refuse_repeated(conflicting(record.attributes), file=file, line=line, trace=trace)
+    if RESULT in (record.event_name, attributes(record.attributes).get("event.name")):
+        trace = trace_id_of(record.trace_id, item.place) if record.trace_id else ""
+        log.add_evaluation(trace, log_evaluation(record, item.place, trace))
+
+
+def _stated_trace(item: Item) -> str:
+    """The trace of a record that does not decode; "" for one that states none."""
+    try:
+        return trace_id_of(_TRACE_ID.decode(item.raw).trace_id, item.place)
+    except (TraceError, *JSON_ERRORS):
+        return ""

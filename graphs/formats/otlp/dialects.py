@@ -1,34 +1,82 @@
-"""What a span is, read from its attributes: OpenTelemetry GenAI or OpenInference, detected for each span.
+"""What a span is, read from its attributes, by tables of their names.
 
-OpenTelemetry GenAI conventions: `gen_ai.operation.name` decides; spellings from 1.27 to the present are taken. Where
-the operation is missing, a span that names a requested model is a model call, as it was before 1.27. OpenInference:
-`openinference.span.kind` decides. A span of neither dialect, or of an operation unknown here, only gives structure.
+OpenTelemetry GenAI: `gen_ai.operation.name` decides; spellings from 1.27 to the present are taken. Where the operation
+is missing, a span that names a requested model is a model call, as it was before 1.27. any-agent writes `call_llm`.
+OpenInference: `openinference.span.kind` decides. A span of neither dialect, or of an operation unknown here, only gives
+structure.
 """
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
+from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
 
-__all__ = ["EMITTED", "SESSIONS", "BadAttribute", "Kind", "Meaning", "emitted_ids", "is_session", "meaning"]
+__all__ = ["BadAttribute", "Meaning", "emitted_ids", "is_session", "meaning", "plain_or_text"]
 
 
-class Kind(enum.Enum):
-    """The role of a span in the event graph."""
+class _Names(NamedTuple):
+    """Names of a dialect's attributes, the first that is there counts."""
 
-    AGENT = "agent"  # one activation of an agent: an agent instance
-    CALL = "call"  # a model call, or a plan
-    TOOL = "tool"  # a tool, a retriever, a memory, an embedding
-    GUARD = "guard"  # a guardrail: a safety event
-    JUDGE = "judge"  # an evaluator: outside the team, like all that happens inside it
-    OTHER = "other"  # structure only
+    kinds: dict[str, Kind]
+    operations: dict[Kind, str]  # with which the names of agents' and tools' spans begin
+    agent: tuple[str, ...]
+    agent_id: tuple[str, ...]
+    role: tuple[str, ...]
+    tool: tuple[str, ...]
+    call_id: tuple[str, ...]
+    model: tuple[str, ...]
+    tokens: tuple[str, ...]
+    input_tokens: tuple[str, ...]
+    response_id: tuple[str, ...]
+
+
+_GENAI = _Names(
+    kinds={
+        "invoke_agent": Kind.AGENT,
+        **dict.fromkeys(("chat", "generate_content", "text_completion", "plan", "call_llm"), Kind.CALL),
+        **dict.fromkeys(("execute_tool", "retrieval", "embeddings"), Kind.TOOL),
+    },
+    operations={Kind.AGENT: "invoke_agent", Kind.TOOL: "execute_tool"},
+    agent=("gen_ai.agent.name", "gen_ai.agent.id"),
+    agent_id=("gen_ai.agent.id",),
+    role=(),
+    tool=("gen_ai.tool.name",),
+    call_id=("gen_ai.tool.call.id",),
+    model=("gen_ai.response.model", "gen_ai.request.model"),
+    tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    response_id=("gen_ai.response.id",),
+)
+_OPENINFERENCE = _Names(
+    kinds={
+        "AGENT": Kind.AGENT,
+        "LLM": Kind.CALL,
+        **dict.fromkeys(("TOOL", "RETRIEVER", "RERANKER", "EMBEDDING"), Kind.TOOL),
+        "GUARDRAIL": Kind.GUARD,
+        "EVALUATOR": Kind.JUDGE,
+    },
+    operations={},
+    agent=("agent.name",),
+    agent_id=(),
+    role=("graph.node.name", "graph.node.id"),
+    tool=("tool.name",),
+    call_id=("tool.id", "tool_call.id"),
+    model=("llm.model_name",),
+    tokens=("llm.token_count.completion",),
+    input_tokens=("llm.token_count.prompt",),
+    response_id=(),
+)
+_MEMORY = ("_memory", "_memory_store")  # ends of GenAI operations on memories, which are tools
+_SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
 
 class BadAttribute(ValueError):
@@ -40,17 +88,15 @@ class BadAttribute(ValueError):
 
 
 class Meaning(NamedTuple):
-    """The parts of a span that belong to no dialect.
+    """What a span says in a dialect; the fields are those of `graphs.formats.common.span_tree.Span`.
 
-    `name` is the agent's or the tool's; `named` is True if an agent's came from an attribute. `call_id` is the tool
-    call that a tool span answers, `emitted` those that a model call asked for. `known` is False for a span of neither
-    dialect.
+    `known` is False for a span of neither dialect; `response_id` is that of a model call.
     """
 
     kind: Kind
     known: bool = True
     name: str = ""
-    named: bool = False
+    named: bool | None = None
     agent_id: str = ""
     role: str = ""
     call_id: str = ""
@@ -62,23 +108,8 @@ class Meaning(NamedTuple):
     model: str = ""
 
 
-_CALLS = frozenset({"chat", "generate_content", "text_completion", "plan", "call_llm"})  # the last is any-agent's
-_TOOLS = frozenset({"execute_tool", "retrieval", "embeddings"})
-_INFERENCE = {
-    "AGENT": Kind.AGENT,
-    "LLM": Kind.CALL,
-    "TOOL": Kind.TOOL,
-    "RETRIEVER": Kind.TOOL,
-    "RERANKER": Kind.TOOL,
-    "EMBEDDING": Kind.TOOL,
-    "GUARDRAIL": Kind.GUARD,
-    "EVALUATOR": Kind.JUDGE,
-    "CHAIN": Kind.OTHER,
-    "PROMPT": Kind.OTHER,
-}
-SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
-EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
+_UNKNOWN = Meaning(Kind.OTHER, known=False)
+_STRUCTURE = Meaning(Kind.OTHER)
 
 
 def meaning(span_name: str, given: Attributes) -> Meaning:
@@ -87,68 +118,46 @@ def meaning(span_name: str, given: Attributes) -> Meaning:
     Raises:
       BadAttribute: an attribute that matters here has the wrong type.
     """
-    operation = _text(given, "gen_ai.operation.name")
-    if operation:
-        return _genai(operation, span_name, given)
-    kind = _text(given, "openinference.span.kind")
-    if kind:
-        return _openinference(kind.upper(), span_name, given)
-    if _text(given, "gen_ai.request.model"):
-        return _genai("chat", span_name, given)
-    return Meaning(Kind.OTHER, known=False)
-
-
-def _genai(operation: str, span_name: str, given: Attributes) -> Meaning:
-    if operation == "invoke_agent":
-        name, agent_id = _text(given, "gen_ai.agent.name"), _text(given, "gen_ai.agent.id")
-        fallback = span_name.removeprefix("invoke_agent").strip()
-        stated = next((word for word in (name, agent_id) if word and not is_session(word, given)), "")
-        name = stated or ("agent" if not fallback or is_session(fallback, given) else fallback)
-        return Meaning(Kind.AGENT, name=name, named=bool(stated), agent_id=agent_id)
-    if operation in _CALLS:
-        return Meaning(
-            Kind.CALL,
-            decides=operation == "plan",
-            tokens=_count(given, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
-            input_tokens=_count(given, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
-            response_id=_text(given, "gen_ai.response.id"),
-            model=_text(given, "gen_ai.response.model", "gen_ai.request.model"),
-            emitted=emitted_ids(given.get("gen_ai.output.messages")),
-        )
-    if operation in _TOOLS or operation.endswith(("_memory", "_memory_store")):
-        name = _text(given, "gen_ai.tool.name") or span_name.removeprefix("execute_tool").strip() or operation
-        return Meaning(Kind.TOOL, name=name, call_id=_text(given, "gen_ai.tool.call.id"))
-    return Meaning(Kind.OTHER)
-
-
-def _openinference(inference_kind: str, span_name: str, given: Attributes) -> Meaning:
-    kind = _INFERENCE.get(inference_kind, Kind.OTHER)
-    if kind is Kind.AGENT:
-        words = _text(given, "agent.name"), span_name
-        stated, fallback = ("" if is_session(word, given) else word for word in words)
-        role = _text(given, "graph.node.name", "graph.node.id")
-        return Meaning(kind, name=stated or fallback or "agent", named=bool(stated), role=role)
+    names, word = _GENAI, _text(given, ("gen_ai.operation.name",))
+    if not word:
+        names, word = _OPENINFERENCE, _text(given, ("openinference.span.kind",)).upper()
+    if not word:
+        if not _text(given, ("gen_ai.request.model",)):
+            return _UNKNOWN
+        names, word = _GENAI, "chat"
+    kind = names.kinds.get(word, Kind.OTHER)
+    if kind is Kind.OTHER and names is _GENAI and word.endswith(_MEMORY):
+        kind = Kind.TOOL
     if kind is Kind.CALL:
-        keys = sorted(filter(EMITTED.fullmatch, given))
         return Meaning(
             kind,
-            tokens=_count(given, "llm.token_count.completion"),
-            input_tokens=_count(given, "llm.token_count.prompt"),
-            emitted=tuple(_text(given, key) for key in keys),
-            model=_text(given, "llm.model_name"),
+            decides=word == "plan",
+            tokens=_count(given, names.tokens),
+            input_tokens=_count(given, names.input_tokens),
+            response_id=_text(given, names.response_id),
+            model=_text(given, names.model),
+            emitted=_emitted(given) if names is _OPENINFERENCE else emitted_ids(given.get("gen_ai.output.messages")),
         )
+    operation = names.operations.get(kind, "")
+    rest = span_name.removeprefix(operation).strip() if operation else span_name
     if kind is Kind.TOOL:
-        name = _text(given, "tool.name") or span_name or inference_kind.lower()
-        return Meaning(kind, name=name, call_id=_text(given, "tool.id", "tool_call.id"))
-    return Meaning(kind)
+        name = _text(given, names.tool) or rest or (word if operation else word.lower())
+        return Meaning(kind, name=name, call_id=_text(given, names.call_id))
+    if kind is Kind.AGENT:
+        agent_id, role = _text(given, names.agent_id), _text(given, names.role)
+        words = [_text(given, (key,)) for key in names.agent]
+        stated = next((word for word in words if word and not is_session(word, given)), "")
+        fallback = "agent" if not rest or is_session(rest, given) else rest
+        return Meaning(kind, name=stated or fallback, named=bool(stated), agent_id=agent_id, role=role)
+    return _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
 
 
 def is_session(word: str, given: Attributes) -> bool:
     """Whether what stands for an agent's name is the id of one run of it, which would name every run differently."""
-    return _UUID.fullmatch(word) is not None or word in [given.get(key) for key in SESSIONS]
+    return _UUID.fullmatch(word) is not None or word in [given.get(key) for key in _SESSIONS]
 
 
-def _text(given: Attributes, *keys: str) -> str:
+def _text(given: Attributes, keys: tuple[str, ...]) -> str:
     """The first of these attributes that is there and not empty."""
     for key in keys:
         value = given.get(key)
@@ -163,7 +172,7 @@ def _text(given: Attributes, *keys: str) -> str:
     return ""
 
 
-def _count(given: Attributes, *keys: str) -> int | None:
+def _count(given: Attributes, keys: tuple[str, ...]) -> int | None:
     """The first of these attributes that is there; a double that is a whole number counts, as collectors write some."""
     for key in keys:
         value = given.get(key)
@@ -183,6 +192,11 @@ def plain_or_text(value: Any) -> Any:
         return plain(value)
     except JSON_ERRORS:
         return "malformed"
+
+
+def _emitted(given: Attributes) -> tuple[str, ...]:
+    keys = [key for key in given if key.startswith("llm.output_messages.") and _EMITTED.fullmatch(key)]
+    return tuple(_text(given, (key,)) for key in sorted(keys))
 
 
 def emitted_ids(messages: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Evaluations: the worth of a trace, or of a span of it, as a log states it.
+"""Evaluations: the worth of a trace, or of a span of it, as a log states it, and where each goes.
 
 Two carriers. OpenTelemetry: `gen_ai.evaluation.result`, an event of a span or a log record that points at one.
 OpenInference: the attributes `evaluations.N.evaluation.*` and `annotations.N.annotation.*` of a span, and
@@ -8,21 +8,32 @@ An evaluation with a label and no score holds no number and is passed over.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
+from graphs.errors import Problem, TraceError
+from graphs.formats.common.span_tree import Kind
+from graphs.formats.common.team_writing import Written
 from graphs.formats.otlp.dialects import BadAttribute, plain_or_text
-from graphs.formats.otlp.wire import Attributes, Place, is_text, number
+from graphs.formats.otlp.wire import Attributes, is_text, number
+from graphs.reading.documents import Place
+from graphs.text import excerpt
 
-__all__ = ["RESULT", "Evaluation", "inference_evaluations", "result_evaluation"]
+__all__ = ["RESULT", "STEP", "Evaluation", "inference_evaluations", "place_evaluations", "result_evaluation"]
 
 RESULT = "gen_ai.evaluation.result"
+STEP = "event_reward"
+"""Name of the evaluation that is a step's reward where spans are evaluated under several names."""
+
 _FLAT = re.compile(r"(trace\.)?(evaluations|annotations)\.(\d+)\.(?:evaluation|annotation)\.(name|score)")
+_DIGITS = 9  # of an evaluation's number: more would be no number that an exporter counts to
 
 
-class Evaluation(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Evaluation:
     """One score: of the span `span`, of the call with `response_id`, or of the whole trace where both are empty.
 
     `channel` and `event` are what the marks `channel` and `event.id` say; empty without them.
@@ -30,7 +41,7 @@ class Evaluation(NamedTuple):
 
     name: str
     score: float
-    place: Place
+    place: Place = dataclasses.field(compare=False)
     span: str = ""
     response_id: str = ""
     channel: str = ""
@@ -67,7 +78,7 @@ def inference_evaluations(given: Attributes, place: Place, span: str) -> Iterato
         match = _FLAT.fullmatch(key) if "evaluations." in key or "annotations." in key else None
         if match and given[key] is not None:
             scope, family, n, field = match.groups()
-            keys_of.setdefault((scope or "", family, int(n[:9])), {})[field] = key
+            keys_of.setdefault((scope or "", family, int(n[:_DIGITS])), {})[field] = key
     for (scope, family, n), keys in sorted(keys_of.items()):
         if "score" not in keys:
             continue
@@ -87,3 +98,106 @@ def _score(key: str, value: Any) -> float:
     if amount is None or not math.isfinite(amount):
         raise BadAttribute(key, plain_or_text(value), "a finite number")
     return float(amount)
+
+
+def place_evaluations(written: Written, evaluations: Sequence[Evaluation], responses: Mapping[str, str]) -> None:
+    """Write evaluations as reward channels of the trace, or as step rewards of its events.
+
+    An evaluation of a root span, or of no span, is the trace's; its channel is its name, "team" for "reward". Any other
+    is a step reward of the evaluated span's action: its model call; for a tool call the call that emitted it; for
+    an agent, and for whatever has no action of its own, the last action inside. Rewards of one action from several
+    spans add up. One evaluation found several times counts once.
+
+    Args:
+      written: the trace, with its events.
+      evaluations: all evaluations of it.
+      responses: spans of model calls to the ids of their responses.
+
+    Raises:
+      TraceError: kinds "disagreeing-rewards", "ambiguous-event-reward", "unknown-span", "unplaced-evaluation".
+    """
+    tree, record = written.tree, written.team.record
+    channels: dict[str, Evaluation] = {}
+    steps: dict[tuple[str, str, str], Evaluation] = {}  # (span, event id, name)
+    for evaluation in evaluations:
+        span = evaluation.span or _responding(written, evaluation, responses)
+        if span and span not in tree.spans:
+            _refuse(written, evaluation, "unknown-span", "spanId", span, "the id of a span of this trace")
+        if evaluation.event or (span and tree.parent[span]):
+            _once(written, steps, (span, evaluation.event, evaluation.name), evaluation)
+        else:
+            channel = "team" if evaluation.name == "reward" else evaluation.name
+            _once(written, channels, evaluation.channel or channel, evaluation)
+    record.rewards = {channel: evaluation.score for channel, evaluation in channels.items()}
+    for position, amount in sorted(_step_rewards(written, steps).items()):
+        column = record.columns.setdefault(STEP, [])
+        column.extend([None] * (position - len(column)))
+        column.append(amount)
+
+
+def _once(written: Written, first_of: dict[Any, Evaluation], key: Any, evaluation: Evaluation) -> None:
+    first = first_of.setdefault(key, evaluation)
+    if first.score != evaluation.score:
+        expected = f"{first.score!r}, as in {first.place.file}:{first.place.line}, or another name"
+        _refuse(written, evaluation, "disagreeing-rewards", evaluation.name, evaluation.score, expected)
+
+
+def _responding(written: Written, evaluation: Evaluation, responses: Mapping[str, str]) -> str:
+    """The span of the model call whose response an evaluation names in place of a span."""
+    if not evaluation.response_id:
+        return ""
+    span_ids = [span_id for span_id, response in responses.items() if response == evaluation.response_id]
+    if len(span_ids) != 1:
+        expected = f"the response of one model call of this trace, not of {len(span_ids)}"
+        _refuse(written, evaluation, "unknown-span", "gen_ai.response.id", evaluation.response_id, expected)
+    return span_ids[0]
+
+
+def _step_rewards(written: Written, steps: dict[tuple[str, str, str], Evaluation]) -> dict[int, float]:
+    """Step rewards by position."""
+    if not steps:
+        return {}
+    names = {name for _, _, name in steps}
+    name = STEP if STEP in names else next(iter(names), "")
+    if len(names) > 1 and STEP not in names:
+        last = list(steps.values())[-1]
+        listed = ", ".join(sorted(names))
+        expected = f"one name, or {STEP!r} for the one that is the step's reward; there are {listed}"
+        _refuse(written, last, "ambiguous-event-reward", "gen_ai.evaluation.name", last.name, expected)
+    by_id = {event_id: position for position, event_id in enumerate(written.team.record.ids)}
+    by_span: dict[str, list[int]] = {}
+    for position, (span, _) in enumerate(written.events):
+        by_span.setdefault(span, []).append(position)
+    rewards: dict[int, float] = {}
+    for (span, event, stated_name), evaluation in steps.items():
+        if stated_name != name:
+            continue
+        place = by_id.get(event) if event else _action_of(written, by_span, span)
+        if place is None:
+            expected = "an event of this trace" if event else "a span that holds an action"
+            _refuse(written, evaluation, "unplaced-evaluation", "spanId", event or span, expected)
+        rewards[place] = rewards.get(place, 0.0) + evaluation.score
+    return rewards
+
+
+def _action_of(written: Written, by_span: dict[str, list[int]], span: str) -> int | None:
+    tree, actions = written.tree, written.team.record.actions
+    causes = [i if actions[i] else written.team.emitter(i) for i in by_span.get(span, ())]
+    action = next((i for i in causes if i is not None), None)
+    if action is not None and tree.kind[span] is not Kind.AGENT:
+        return action
+    inside = [i for below in _below(written, span) for i in by_span.get(below, ()) if actions[i]]
+    return max(inside, default=action)
+
+
+def _below(written: Written, span: str) -> Iterable[str]:
+    waiting = list(written.tree.children[span])
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(written.tree.children[current])
+
+
+def _refuse(written: Written, evaluation: Evaluation, kind: str, field: str, value: object, expected: str) -> NoReturn:
+    file, line, _ = evaluation.place
+    raise TraceError(Problem(kind, file, line, field, excerpt(value), expected, written.tree.trace))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from graphs.event_graph import EdgeType, EventType
+from graphs.event_types import EdgeType, EventType
 from graphs.formats.otlp.wire import is_text, number
 from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
 

@@ -3,116 +3,71 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.otlp.dialects import BadAttribute, Kind, Meaning, meaning, plain_or_text
+from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.otlp.dialects import BadAttribute, meaning, plain_or_text
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
-from graphs.formats.otlp.marks import PREFIX, BadMark, check_mark
-from graphs.formats.otlp.wire import (
-    Attributes,
-    Place,
-    TraceIdOnly,
-    WireEvent,
-    WireLink,
-    WireLog,
-    WireSpan,
-    attributes,
-    is_text,
-)
+from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark
+from graphs.formats.otlp.wire import Attributes, WireLog, WireSpan, attributes, is_text
+from graphs.reading.documents import Place
 from graphs.text import excerpt
 
-__all__ = [
-    "GROUP",
-    "NOTE",
-    "Link",
-    "Marks",
-    "Note",
-    "Span",
-    "log_evaluation",
-    "make_span",
-    "nanoseconds_of",
-    "service_of",
-    "span_id_of",
-    "trace_id_of",
-]
+__all__ = ["NOTE", "Marks", "Note", "TracedSpan", "log_evaluation", "make_span", "otlp_span", "trace_id_of"]
 
 NOTE = PREFIX + "event"
 """Name of a span event that is an event of the graph by itself."""
 
-GROUP = PREFIX + "group"
-"""Attribute of a resource whose traces are of this group."""
-
+_GROUP = PREFIX + "group"
 _HEX = re.compile("[0-9a-fA-F]+").fullmatch
+_NANO = 1_000_000_000
 
-Marks = dict[str, Any]  # checked marks by name without the prefix
+Marks = dict[str, Any]
+"""Checked marks by name without the prefix."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Note:
-    """A span event that is an event of the graph: its time in nanoseconds and its marks."""
+    """A span event that is an event of the graph: its time in seconds and its marks."""
 
-    time: int | None
-    marks: Marks
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Link:
-    """A link that is an edge of the graph."""
-
+    time: float
     marks: Marks
 
 
 @dataclasses.dataclass(slots=True)
-class Span:
-    """A span: its place in the tree, its times in nanoseconds (None where absent), what it means, and its marks.
+class TracedSpan(Span):
+    """A span of OpenTelemetry, with what only its traces have.
 
-    `index` counts the spans of all files in the order in which they were read.
+    Attributes:
+      known: whether it is of a dialect.
+      response_id: of a model call, the id of its response.
+      marks: what it states beyond the conventions.
+      evaluations: those that its attributes and events hold.
+      notes: its events that are events of the graph.
+      links: marks of its links that are edges of the graph.
+      group: the task, where the span or its resource states one.
     """
 
-    id: str
-    parent: str
-    index: int
-    place: Place
-    start: int | None
-    end: int | None
-    failed: bool
-    meaning: Meaning
-    service: str
-    marks: Marks
-    evaluations: Sequence[Evaluation]
-    notes: Sequence[Note]
-    links: Sequence[Link]
-    group: str
-
-    @property
-    def kind(self) -> Kind:
-        """The span's kind, by its own attributes."""
-        return self.meaning.kind
-
-    def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
-        """The error that points at this span."""
-        return TraceError(Problem(kind, self.place.file, self.place.line, field, excerpt(value), expected, trace))
+    known: bool = True
+    response_id: str = ""
+    marks: Marks = dataclasses.field(default_factory=dict)
+    evaluations: tuple[Evaluation, ...] = ()
+    notes: tuple[Note, ...] = ()
+    links: tuple[Marks, ...] = ()
+    group: str = ""
 
 
-def trace_id_of(wire: WireSpan | WireLog | TraceIdOnly, place: Place) -> str:
+def trace_id_of(written: str | None, place: Place) -> str:
     """The trace id of a record, in lower case.
 
     Raises:
       TraceError: kind "bad-id".
     """
-    return _hex_id(wire.trace_id, 32, "traceId", place, "")
-
-
-def span_id_of(value: str | None, field: str, place: Place, trace: str) -> str:
-    """A span id in lower case.
-
-    Raises:
-      TraceError: kind "bad-id".
-    """
-    return _hex_id(value, 16, field, place, trace)
+    return _hex_id(written, 32, "traceId", place, "")
 
 
 def _hex_id(value: str | None, size: int, field: str, place: Place, trace: str) -> str:
@@ -123,55 +78,101 @@ def _hex_id(value: str | None, size: int, field: str, place: Place, trace: str) 
     return value.lower()
 
 
-def make_span(wire: WireSpan, resource: Attributes, place: Place, index: int, trace: str) -> Span:
-    """The span in a decoded record.
+def otlp_span(wire: WireSpan, resource: Attributes, place: Place, trace: str) -> TracedSpan:
+    """The span in a decoded record of OTLP.
+
+    Raises:
+      TraceError: as `make_span`.
+    """
+    return make_span(
+        trace,
+        (wire.span_id, wire.parent_span_id),
+        wire.name or "",
+        (wire.start_time_unix_nano, wire.end_time_unix_nano),
+        attributes(wire.attributes),
+        resource,
+        place,
+        failed=wire.status is not None and wire.status.code in (2, "STATUS_CODE_ERROR"),
+        events=[(event.name, event.time_unix_nano, attributes(event.attributes)) for event in wire.events or ()],
+        links=[attributes(link.attributes) for link in wire.links or ()],
+    )
+
+
+def make_span(
+    trace: str,
+    ids: tuple[str | None, str | None],
+    name: str,
+    times: tuple[int | str | None, int | str | None],
+    given: Attributes,
+    resource: Attributes,
+    place: Place,
+    *,
+    failed: bool,
+    events: Iterable[tuple[str | None, int | str | None, Attributes]] = (),
+    links: Iterable[Attributes] = (),
+) -> TracedSpan:
+    """What is kept of a span.
+
+    Args:
+      trace: the trace's id.
+      ids: the span's and its parent's, as written.
+      name: the span's name.
+      times: start and end, in nanoseconds.
+      given, resource: attributes of the span and of its resource.
+      place: where it stands.
+      failed: whether its status is an error.
+      events, links: its events, each with name, time and attributes, and its links.
 
     Raises:
       TraceError: kinds "bad-id", "bad-time", "bad-attribute", "bad-mark".
     """
-    given = attributes(wire.attributes)
-    span_id = span_id_of(wire.span_id, "spanId", place, trace)
-    parent = span_id_of(wire.parent_span_id, "parentSpanId", place, trace) if wire.parent_span_id else ""
+    span_id = _hex_id(ids[0], 16, "spanId", place, trace)
+    parent = _hex_id(ids[1], 16, "parentSpanId", place, trace) if ids[1] else ""
+    keys = "\n".join(given)  # one text is searched faster than each key
+    evaluations: list[Evaluation] = []
+    notes: list[Note] = []
     try:
-        what = meaning(wire.name or "", given)
-        keys = "\n".join(given)  # one text is searched faster than each key
-        rated = "evaluations." in keys or "annotations." in keys
-        evaluations = list(inference_evaluations(given, place, span_id)) if rated else []
-        for event in wire.events or ():
-            if event.name == RESULT:
-                evaluation = _marked(attributes(event.attributes), place, span_id, trace)
-                if evaluation is not None:
-                    evaluations.append(evaluation)
+        what = meaning(name, given)
+        if "evaluations." in keys or "annotations." in keys:
+            evaluations += inference_evaluations(given, place, span_id)
+        for event_name, time, about in events:
+            if event_name == RESULT:
+                evaluations += _evaluation(about, place, span_id, trace)
+            elif event_name == NOTE:
+                stamp = _nanoseconds(time, "events.timeUnixNano", place, trace)
+                notes.append(Note(_seconds(stamp), _marks(about, place, trace)))
     except BadAttribute as error:
         raise _bad_attribute(error, place, trace) from None
-    notes = _notes(wire.events, place, trace) if wire.events else ()
-    marks = _marks_of(given, place, trace) if PREFIX in keys else {}
+    marks = _marks(given, place, trace) if PREFIX in keys else {}
     group = marks.get("group", "")
-    if not group and GROUP in resource:
-        group = _marks_of({GROUP: resource[GROUP]}, place, trace)["group"]
-    code = wire.status.code if wire.status else None
-    return Span(
-        id=span_id,
-        parent=parent,
-        index=index,
-        place=place,
-        start=nanoseconds_of(wire.start_time_unix_nano, "startTimeUnixNano", place, trace),
-        end=nanoseconds_of(wire.end_time_unix_nano, "endTimeUnixNano", place, trace),
-        failed=code in (2, "STATUS_CODE_ERROR"),
-        meaning=what,
-        service=service_of(resource),
+    if not group and _GROUP in resource:
+        group = _marks({_GROUP: resource[_GROUP]}, place, trace)["group"]
+    start = _nanoseconds(times[0], "startTimeUnixNano", place, trace)
+    end = _nanoseconds(times[1], "endTimeUnixNano", place, trace)
+    service = resource.get("service.name") if resource else None
+    is_named = is_text(service) and not str(service).startswith("unknown_service")  # which SDKs make up
+    link_marks = [_marks(link, place, trace) for link in links]
+    return TracedSpan(
+        span_id, parent, what.kind, place, what.name, _seconds(start), _seconds(end),
+        failed=failed,
+        columns={"tokens": what.tokens, "input_tokens": what.input_tokens} if what.kind is Kind.CALL else {},
+        model=what.model,
+        clock=(start, end),
+        role=what.role,
+        agent_id=what.agent_id,
+        named=what.named,
+        decides=what.decides,
+        emitted=what.emitted,
+        call_id=what.call_id,
+        service=str(service) if is_named else "",
+        known=what.known,
+        response_id=what.response_id,
         marks=marks,
         evaluations=tuple(evaluations),
-        notes=notes,
-        links=_links(wire.links, place, trace) if wire.links else (),
+        notes=tuple(notes),
+        links=tuple(marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)),
         group=group,
-    )
-
-
-def service_of(resource: Attributes) -> str:
-    """The name of a resource's service; "" without one, or for the one that SDKs make up."""
-    service = resource.get("service.name")
-    return str(service) if is_text(service) and not str(service).startswith("unknown_service") else ""
+    )  # fmt: skip
 
 
 def log_evaluation(wire: WireLog, place: Place, trace: str) -> Evaluation | None:
@@ -180,19 +181,20 @@ def log_evaluation(wire: WireLog, place: Place, trace: str) -> Evaluation | None
     Raises:
       TraceError: kinds "bad-id", "bad-attribute", "bad-mark".
     """
-    span = span_id_of(wire.span_id, "spanId", place, trace) if wire.span_id else ""
+    span = _hex_id(wire.span_id, 16, "spanId", place, trace) if wire.span_id else ""
     try:
-        return _marked(attributes(wire.attributes), place, span, trace)
+        return next(iter(_evaluation(attributes(wire.attributes), place, span, trace)), None)
     except BadAttribute as error:
         raise _bad_attribute(error, place, trace) from None
 
 
-def _marked(given: Attributes, place: Place, span: str, trace: str) -> Evaluation | None:
+def _evaluation(given: Attributes, place: Place, span: str, trace: str) -> list[Evaluation]:
+    """The one evaluation in the attributes of a result, or none."""
     evaluation = result_evaluation(given, place, span)
     if evaluation is None:
-        return None
-    marks = _marks_of(given, place, trace)
-    return evaluation._replace(channel=marks.get("channel", ""), event=marks.get("event.id", ""))
+        return []
+    marks = _marks(given, place, trace)
+    return [dataclasses.replace(evaluation, channel=marks.get("channel", ""), event=marks.get("event.id", ""))]
 
 
 def _bad_attribute(error: BadAttribute, place: Place, trace: str) -> TraceError:
@@ -200,11 +202,7 @@ def _bad_attribute(error: BadAttribute, place: Place, trace: str) -> TraceError:
     return TraceError(problem)
 
 
-def _marks(pairs: Any, place: Place, trace: str) -> Marks:
-    return _marks_of(attributes(pairs), place, trace)
-
-
-def _marks_of(given: Attributes, place: Place, trace: str) -> Marks:
+def _marks(given: Attributes, place: Place, trace: str) -> Marks:
     marks: Marks = {}
     for key in given:
         if key.startswith(PREFIX):
@@ -218,27 +216,19 @@ def _marks_of(given: Attributes, place: Place, trace: str) -> Marks:
     return marks
 
 
-def _notes(events: list[WireEvent], place: Place, trace: str) -> tuple[Note, ...]:
-    return tuple(
-        Note(nanoseconds_of(e.time_unix_nano, "events.timeUnixNano", place, trace), _marks(e.attributes, place, trace))
-        for e in events
-        if e.name == NOTE
-    )
-
-
-def _links(links: list[WireLink], place: Place, trace: str) -> tuple[Link, ...]:
-    link_marks = [_marks(link.attributes, place, trace) for link in links]
-    return tuple(Link(marks) for marks in link_marks if any(name.startswith("edge.") for name in marks))
-
-
-def nanoseconds_of(value: int | str | None, field: str, place: Place, trace: str) -> int | None:
-    """A time stamp; None for one that is absent or 0, which the protocol means by unknown."""
+def _nanoseconds(value: int | str | None, field: str, place: Place, trace: str) -> int:
+    """A time stamp; -1 for one that is absent or 0, which the protocol means by unknown."""
     if value is None or value == "":
-        return None
+        return -1
     if isinstance(value, int) and 0 < value < 2**64:
         return value
     digits = isinstance(value, int) or (value.isascii() and value.isdigit() and len(value) <= 20)
     if not digits or not 0 <= int(value) < 2**64:
         expected = "nanoseconds since 1970, a decimal string or number in [0, 2^64)"
         raise TraceError(Problem("bad-time", place.file, place.line, field, excerpt(value), expected, trace))
-    return int(value) or None
+    return int(value) or -1
+
+
+def _seconds(nanoseconds: int) -> float:
+    """The double that is closest to a time stamp; NaN without one."""
+    return math.nan if nanoseconds < 0 else nanoseconds / _NANO

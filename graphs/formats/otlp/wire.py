@@ -1,33 +1,33 @@
-"""Spans, log records and attributes of OTLP JSON as they are written.
+"""OTLP JSON as it is written: export requests, with spans, log records and their attributes.
 
 The shapes are those of the OpenTelemetry protocol's JSON encoding: lowerCamelCase keys, hexadecimal ids, 64-bit
 integers as decimal strings (numbers are taken too), enumerations as integers. Unknown keys are ignored, as the encoding
-demands.
+demands. Each span and each log record is left encoded at first, so that a malformed one spoils its own trace and no
+other.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
-from graphs.text import printable
+from graphs.errors import Problem, TraceError
+from graphs.reading.decode import decode_envelope
+from graphs.reading.documents import Document, Place, Places
+from graphs.text import excerpt, printable
 
 __all__ = [
-    "Attributes", "KeyValue", "Place", "TraceIdOnly", "WireEvent", "WireLink", "WireLog", "WireSpan", "WireStatus",
-    "attributes", "conflicting", "is_text", "number", "plain",
+    "Attributes", "Item", "KeyValue", "Request", "ScopeSpans", "TraceIdOnly", "WireEvent", "WireLink", "WireLog",
+    "WireSpan", "WireStatus", "attributes", "conflicting", "is_text", "items", "number", "plain",
 ]  # fmt: skip
 
-Attributes = dict[str, Any]  # attribute values as Python values; arrays and maps stay encoded until `plain`
+Attributes = dict[str, Any]
+"""Attribute values as Python values; arrays and maps stay encoded until `plain`."""
 
-
-class Place(NamedTuple):
-    """Where a record starts: file, line from 1, offset in bytes of the decompressed file."""
-
-    file: str
-    line: int
-    offset: int
+_INTEGER = re.compile("-?[0-9]{1,20}")  # what an int64, or an unsigned one of careless writers, may be as text
 
 
 class _Value(msgspec.Struct, rename="camel"):
@@ -66,8 +66,6 @@ class WireEvent(msgspec.Struct, rename="camel"):
 class WireLink(msgspec.Struct, rename="camel"):
     """A link of a span."""
 
-    trace_id: str | None = None
-    span_id: str | None = None
     attributes: list[KeyValue] | None = None
 
 
@@ -75,6 +73,12 @@ class WireStatus(msgspec.Struct):
     """A span's status."""
 
     code: int | str | None = None
+
+
+class TraceIdOnly(msgspec.Struct, rename="camel"):
+    """The trace id of a span or log record that does not decode; its trace is refused."""
+
+    trace_id: str | None = None
 
 
 class WireSpan(msgspec.Struct, rename="camel"):
@@ -101,31 +105,148 @@ class WireLog(msgspec.Struct, rename="camel"):
     attributes: list[KeyValue] | None = None
 
 
-class TraceIdOnly(msgspec.Struct, rename="camel"):
-    """The trace id of a span or log record that does not decode; its trace is refused."""
+class _Resource(msgspec.Struct):
+    attributes: list[KeyValue] | None = None
 
-    trace_id: str | None = None
+
+class ScopeSpans(msgspec.Struct):
+    """The spans of one scope."""
+
+    spans: list[msgspec.Raw] | None = None
+
+
+class _ScopeLogs(msgspec.Struct, rename="camel"):
+    log_records: list[msgspec.Raw] | None = None
+
+
+class _Of(msgspec.Struct, rename="camel"):
+    """The records of one resource, or, at the top, of a file that leaves out the outermost list.
+
+    The protocol called a scope an instrumentation library until 2022. While it changed, exporters wrote the same
+    records under both names, and the protocol says that the newer one is read then.
+    """
+
+    resource: _Resource | None = None
+    scope_spans: list[ScopeSpans] | None = None
+    scope_logs: list[_ScopeLogs] | None = None
+    instrumentation_library_spans: list[ScopeSpans] | None = None
+    instrumentation_library_logs: list[_ScopeLogs] | None = None
+
+    @property
+    def spans(self) -> list[ScopeSpans]:
+        return self.scope_spans or self.instrumentation_library_spans or []
+
+    @property
+    def logs(self) -> list[_ScopeLogs]:
+        return self.scope_logs or self.instrumentation_library_logs or []
+
+    @property
+    def is_read(self) -> bool:
+        """Whether there are scopes, and each has a list of spans or log records."""
+        lists = [*(scope.spans for scope in self.spans), *(scope.log_records for scope in self.logs)]
+        return bool(lists) and None not in lists
+
+
+class Request(_Of, rename="camel"):
+    """An export request."""
+
+    resource_spans: list[_Of] | None = None
+    resource_logs: list[_Of] | None = None
+
+
+class Item(NamedTuple):
+    """One span or log record, still encoded, with its resource's attributes and its place."""
+
+    is_span: bool
+    raw: msgspec.Raw
+    resource: Attributes
+    place: Place
 
 
 _ARRAY = msgspec.json.Decoder(_Array)
 _KVLIST = msgspec.json.Decoder(_KeyValueList)
+_Members = dict[str, msgspec.Raw]
+_REQUEST = msgspec.json.Decoder(Request)
+_OBJECT = msgspec.json.Decoder(_Members)
+_OBJECTS = msgspec.json.Decoder(list[_Members] | None)
+
+_SIGNALS = ("Spans", "Logs", "Metrics", "Profiles")  # the last two are not read, and are no fault
+_RESOURCES = frozenset(f"resource{signal}" for signal in _SIGNALS)
+_SCOPES = frozenset(f"{scope}{signal}" for scope in ("scope", "instrumentationLibrary") for signal in _SIGNALS)
+_RECORDS = frozenset({"spans", "logRecords", "metrics", "profiles"})
+_ABOUT = frozenset({"resource", "scope", "instrumentationLibrary"})  # objects that state whose the records are
 
 
-def attributes(pairs: list[KeyValue] | Attributes | None) -> Attributes:
-    """Attributes by key. A value of no kind is None.
+def items(document: Document) -> Iterator[Item]:
+    """The spans and log records of an export request.
 
-    Attributes that are plain values by key already, as in dumps that are not OTLP, stay as they are.
+    The encoding demands that unknown keys are passed over. An object that has none of the known ones, at a place where
+    one of them holds all there is, may hold spans under another: no exporter writes it, but a log that wraps its lines
+    does.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode_envelope`; "unknown-item", it is no export request.
     """
-    if isinstance(pairs, dict):
-        return pairs
+    text, base = document.raw, document.place
+    request = decode_envelope(_REQUEST, text, file=base.file, line=base.line)
+    outer = [*(request.resource_spans or ()), *(request.resource_logs or ())]
+    is_read = all(group.is_read for group in outer or [request])
+    field = None if is_read else _unread_member(text)
+    if field is not None:
+        expected = "an export request: resourceSpans or resourceLogs, with scopeSpans or scopeLogs within"
+        raise TraceError(Problem("unknown-item", base.file, base.line, field, excerpt(text[:60]), expected))
+    for groups in ([request], request.resource_spans or (), request.resource_logs or ()):
+        # Keys may come in any order in the file, but the elements of a list do not: each list has its own search.
+        spans, logs = Places(text, 0, base.line), Places(text, 0, base.line)
+        for group in groups:
+            resource = attributes(group.resource.attributes if group.resource else None)
+            listed = [(True, raw, spans) for scope in group.spans for raw in scope.spans or ()]
+            listed += [(False, raw, logs) for scope in group.logs for raw in scope.log_records or ()]
+            for is_span, raw, places in listed:
+                line, begin = places.of(raw)
+                yield Item(is_span, raw, resource, Place(base.file, line, base.offset + begin))
+
+
+def _unread_member(text: bytes) -> str | None:
+    """The path of a member where a list of a request would be, "content" for no request; None for one, and for `{}`.
+
+    Args:
+      text: a JSON object, of which the members that are read have the right types.
+    """
+    request = _OBJECT.decode(text)
+    if request.keys().isdisjoint(_RESOURCES | _SCOPES):
+        return "content" if request else None
+    groups = [(f"{key}[{i}].", group) for key in ("resourceSpans", "resourceLogs") for i, group in _each(request, key)]
+    for path, group in [*groups, ("", request)]:
+        if path and group.keys().isdisjoint(_SCOPES) and (other := _other(group)):
+            return path + other
+        for key in ("scopeSpans", "scopeLogs", "instrumentationLibrarySpans", "instrumentationLibraryLogs"):
+            for i, scope in _each(group, key):
+                if scope.keys().isdisjoint(_RECORDS) and (other := _other(scope)):
+                    return f"{path}{key}[{i}].{other}"
+    return None
+
+
+def _each(members: _Members, key: str) -> Iterable[tuple[int, _Members]]:
+    return enumerate(_OBJECTS.decode(members.get(key, b"null")) or ())
+
+
+def _other(members: _Members) -> str | None:
+    """The first member that holds something and states nothing about the records."""
+    holds = (key for key, value in members.items() if bytes(value)[:1] in (b"[", b"{") and len(bytes(value)) > 2)
+    return next((printable(key, 200) for key in holds if key not in _ABOUT), None)
+
+
+def attributes(pairs: list[KeyValue] | None) -> Attributes:
+    """Attributes by key. A value of no kind is None."""
     return {pair.key: None if pair.value is None else _value(pair.value) for pair in pairs or ()}
 
 
 def conflicting(pairs: list[KeyValue] | None) -> str | None:
     """The path of an attribute that occurs twice with two values; None without one."""
-    values: dict[str, _Value | None] = {}
     if not pairs or len({pair.key for pair in pairs}) == len(pairs):
         return None
+    values: dict[str, _Value | None] = {}
     keys = (pair.key for pair in pairs if values.setdefault(pair.key, pair.value) != pair.value)
     key = next(keys, None)
     return None if key is None else f"attributes.{printable(key, 200)}"
@@ -142,9 +263,7 @@ def _value(value: _Value) -> Any:
         return value.double_value if isinstance(value.double_value, float) else _Decimal(value.double_value)
     if value.bool_value is not None:
         return value.bool_value
-    if value.array_value or value.kvlist_value:
-        return value
-    return None
+    return value if value.array_value or value.kvlist_value else None
 
 
 class _Decimal(str):
@@ -160,7 +279,7 @@ def number(value: Any) -> int | float | None:
     if isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**64):
         return value
     if isinstance(value, _Decimal):
-        if re.fullmatch(r"-?[0-9]{1,20}", value):
+        if _INTEGER.fullmatch(value):
             return int(value)
         if value in ("NaN", "Infinity", "-Infinity"):
             return float(value)

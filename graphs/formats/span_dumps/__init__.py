@@ -1,32 +1,28 @@
 """Spans of OpenTelemetry in other envelopes than OTLP: dumps of SDKs, Phoenix, any-agent, Strands, MLflow.
 
-The attributes are those that OTLP carries, and so is what spans mean; `graphs.formats.otlp` settles it. Here
-are only the envelopes: where the spans of a file stand, and what each of them calls its ids, times and status.
-`docs/formats/spans.md` has the whole mapping.
-
-`envelopes` finds spans in files, `spans` brings one into OTLP's shape, `mlflow` and `phoenix` what theirs need more.
-`blocks` and `attribute_shapes` do for many spans at once what `spans` does for one; `span_columns` makes the graphs.
+The attributes are those that OTLP carries, and so is what spans mean; `graphs.formats.otlp` settles it. Here are only
+the envelopes: `envelopes` finds the spans of a file, `spans` brings one into OTLP's shape, and `phoenix` reads Phoenix'
+Parquet files. `docs/formats/spans.md` has the whole mapping.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.span_columns.bulk import Bulk
-from graphs.formats.span_dumps.blocks import Blocks
-from graphs.formats.span_dumps.dump_types import Dumped
-from graphs.formats.span_dumps.envelopes import dumped_spans, in_batches
-from graphs.formats.span_dumps.phoenix import phoenix_spans
-from graphs.formats.span_dumps.spans import lost_spans, plain_span, stray_in
-from graphs.reading.documents import refused_lines
-from graphs.reading.source import Lost, Source, unreadable
-from graphs.traces.limits import DEFAULT
-from graphs.traces.part import Part
+from graphs.formats.otlp.gathering import Gathering
+from graphs.formats.span_dumps.envelopes import dumped_spans, records
+from graphs.formats.span_dumps.phoenix import row_span, rows
+from graphs.formats.span_dumps.spans import Dumped, DumpedSpan, decoded, span_of
+from graphs.reading.documents import Place
+from graphs.reading.source import Source, unreadable
 from graphs.traces.record import TraceRecord
 
-__all__ = ["read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff"]
+
+RECORDS = (DumpedSpan,)
 
 _KEYS = (b'"span_id"', b'"trace_id"', b'"attributes"')
 _ID = re.compile(rb'"(?:span_id|trace_id)"\s*:\s*(?:"|[0-9])')
@@ -41,46 +37,34 @@ def sniff(head: bytes) -> bool:
     return all(key in start for key in _KEYS) and _ID.search(start) is not None
 
 
-def read(sources: Iterable[Source]) -> Iterator[TraceRecord | Part | Problem]:
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """The traces of all sources; spans of one trace may be spread over files.
 
-    A line or an object that cannot be read refuses the traces that it states.
-
-    Problem kinds: those of `graphs.formats.otlp`, and "bad-row" for a Parquet file that is none.
+    Problem kinds: those of `graphs.formats.otlp`, and those of `graphs.reading.tables.rows` for a Parquet file.
     """
-    bulk, problems, limits = Bulk("spans", lost_spans()), list[Problem](), DEFAULT
-
-    def one(dumped: Dumped, index: int) -> None:
-        try:
-            wire, resource = plain_span(dumped)
-            bulk.add_one(wire, resource, dumped.place, index)
-        except TraceError as error:
-            problem = bulk.spoil(error.problem)
-            if problem is not None:
-                bulk.strays.note(problem, stray_in(dumped.span))
-                problems.append(problem)
-
-    blocks = Blocks(bulk.plain, bulk.meet, one)
+    log = Gathering("spans")
     for source in sources:
-        limits = source.limits
         try:
-            is_table = source.head(4) == _PARQUET
-            for batch in in_batches(phoenix_spans(source), source.name) if is_table else dumped_spans(source):
-                if isinstance(batch, Lost):
-                    yield bulk.lose(batch)
-                elif isinstance(batch, Problem):
-                    problem = bulk.spoil(batch)
-                    if problem is not None:
-                        yield problem
-                elif batch.spans:
-                    blocks.add(batch, bulk.count)
-                    bulk.count += len(batch.spans)
-                    yield from problems
-                    problems.clear()
-            for line in refused_lines(source):
-                bulk.lose(line)
+            if source.head(len(_PARQUET)) == _PARQUET:
+                for row in rows(source):
+                    yield from log.take(_add_row, row)
+            else:
+                for document in records(source):
+                    for dumped in dumped_spans(document):
+                        yield from log.take(_add, dumped)
+        except TraceError as error:
+            yield error.problem
         except OSError as error:
             yield unreadable(source, error)
         finally:
             source.release()
-    yield from bulk.gathered(limits)
+    yield from log.results()
+
+
+def _add(log: Gathering, dumped: Dumped) -> None:
+    log.add_span(*span_of(decoded(dumped), dumped.place, dumped.extra))
+
+
+def _add_row(log: Gathering, row: tuple[dict[str, Any], Place]) -> None:
+    values, place = row
+    log.add_span(*span_of(row_span(values, place), place, {}))

@@ -1,250 +1,207 @@
-"""One dumped span in the shape of OTLP: ids in hexadecimal, times in nanoseconds, attributes by dotted key."""
+"""One dumped span: what the dumps call its parts, in the shape that OTLP gives them.
+
+Ids become hexadecimal, times nanoseconds, keys of attributes dotted, and MLflow's words OpenInference's.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import dataclasses
 import datetime
-import functools
 import re
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.lost_lines import LostLines
-from graphs.formats.otlp.gathering import LACKS
-from graphs.formats.otlp.strays import Stray
-from graphs.formats.otlp.wire import Attributes, Place, WireEvent, WireLink, WireSpan, WireStatus
-from graphs.formats.span_dumps.bare_spans import WRAPPERS
-from graphs.formats.span_dumps.dump_types import SPAN, Context, Dumped, DumpedSpan, Id, Status, Time
-from graphs.formats.span_dumps.mlflow import of_mlflow
-from graphs.reading.decode import check_record
-from graphs.reading.json_problems import JSON_ERRORS, json_problem
+from graphs.formats.otlp.spans import TracedSpan, make_span, trace_id_of
+from graphs.formats.otlp.wire import Attributes
+from graphs.reading.decode import decode_record
+from graphs.reading.documents import Place
+from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 
-__all__ = ["failed", "first", "identifier", "lost_spans", "nanoseconds", "plain_span", "stray_in"]
+__all__ = ["Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
 
-_FAILED = WireStatus(2)
-_T = TypeVar("_T")
-_HEX = re.compile("[0-9a-fA-F]+").fullmatch
-_BASE64 = re.compile("[A-Za-z0-9+/]+").fullmatch
-_FLATTENED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
+Id = str | int | None
+Time = int | float | str | None
+Code = int | str | None
 
 
-_NOWHERE, _UNKNOWN = Context(), Place("", 0, -1)
+class _Context(msgspec.Struct):
+    trace_id: Id = None
+    span_id: Id = None
+
+
+class _Status(msgspec.Struct):
+    code: Code = None
+    status_code: Code = None
+
+
+class _Event(msgspec.Struct):
+    name: str | None = None
+    attributes: dict[str, Any] | None = None
+
+
+class _Holder(msgspec.Struct):
+    """A link, or a resource: of both only the attributes count."""
+
+    attributes: dict[str, Any] | None = None
+
+
+class DumpedSpan(msgspec.Struct):
+    """A span as any of the dumps writes it; each sets some of the fields."""
+
+    name: str | None = None
+    trace_id: Id = None
+    span_id: Id = None
+    parent_span_id: Id = None
+    parent_id: Id = None
+    parent: _Context | None = None
+    context: _Context | None = None
+    start_time: Time = None
+    end_time: Time = None
+    start_time_unix_nano: Time = None
+    end_time_unix_nano: Time = None
+    span_kind: str | None = None
+    status: _Status | str | None = None
+    status_code: Code = None
+    attributes: dict[str, Any] | None = None
+    events: Sequence[_Event] | None = None
+    span_events: Sequence[_Event] | None = None
+    links: Sequence[_Holder] | None = None
+    resource: _Holder | None = None
+
+
+class Dumped(NamedTuple):
+    """A span's JSON and where it stands; `extra` are attributes that its envelope gives."""
+
+    raw: bytes
+    place: Place
+    extra: Attributes
 
 
 class _Ids(msgspec.Struct):
-    trace_id: Id = UNSET
-    context: Context | UnsetType | None = UNSET
+    trace_id: Id = None
+    context: _Context | None = None
 
 
+_SPAN = msgspec.json.Decoder(DumpedSpan)
 _IDS = msgspec.json.Decoder(_Ids)
+_NO_CONTEXT = _Context()
+_HEX = re.compile("[0-9a-fA-F]+").fullmatch
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EXPECTED_TIME = "nanoseconds or seconds since 1970, or a date of ISO 8601"
+_SECONDS = 1e11  # numbers with a fraction below it are seconds: as nanoseconds they would be of 1970's first minutes
+_NUMBERED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
+"""Prefixes of OpenInference's attributes whose lists of objects are numbered keys."""
 
 
-class _Loose(msgspec.Struct):
-    trace_id: Any = None
-    span_id: Any = None
-    parent_span_id: Any = None
-    parent_id: Any = None
-    context: Any = None
-    parent: Any = None
-
-
-_LOOSE = msgspec.json.Decoder(_Loose)
-
-
-def plain_span(dumped: Dumped) -> tuple[WireSpan, Attributes]:
-    """The span in OTLP's shape, and its resource's attributes.
+def decoded(dumped: Dumped) -> DumpedSpan:
+    """The span as it is written.
 
     Raises:
-      TraceError: kinds of `graphs.reading.json_problems`, "bad-id", "bad-time",
-        "repeated-key".
+      TraceError: as `graphs.reading.decode.decode_record`, of the span's trace where it states one.
     """
-    span, place = dumped.span, dumped.place
-    if not isinstance(span, DumpedSpan):
-        raw = span
-        try:
-            span = SPAN.decode(raw)
-        except JSON_ERRORS as error:
-            problem = json_problem(error, raw, place.file, place.line)
-            raise TraceError(dataclasses.replace(problem, trace=_owner(raw, place))) from error
-    context = span.context or _NOWHERE
-    trace = _trace_id(first(span.trace_id, context.trace_id), place)
-    if isinstance(dumped.span, bytes):
-        check_record(dumped.span, file=place.file, line=place.line, trace=trace or "")
-    parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
-    given = _flat(span.attributes or {})
-    if span.span_kind and "openinference.span.kind" not in given and not span.span_kind.startswith("SpanKind"):
-        given["openinference.span.kind"] = span.span_kind
-    if "mlflow.spanType" in given:
-        given = of_mlflow(given)
-    if dumped.extra:
-        given |= dumped.extra
-    events = span.events or span.span_events
-    links = span.links
-    wire = WireSpan(
-        trace_id=trace,
-        span_id=identifier(first(span.span_id, context.span_id), 16, "span_id", place),
-        parent_span_id=identifier(parent, 16, "parent_id", place) if parent else None,
-        name=span.name or None,
-        start_time_unix_nano=nanoseconds(first(span.start_time_unix_nano, span.start_time), "start_time", place, trace),
-        end_time_unix_nano=nanoseconds(first(span.end_time_unix_nano, span.end_time), "end_time", place, trace),
-        attributes=cast(Any, given),  # by key, which OTLP itself never has
-        events=[
-            WireEvent(event.name or None, None, cast(Any, _flat(event.attributes or {}))) for event in events or ()
-        ],
-        links=[WireLink(attributes=cast(Any, _flat(link.attributes or {}))) for link in links or ()],
-        status=_FAILED if failed(span) else None,
-    )
-    return wire, (span.resource.attributes or {}) if span.resource else {}
-
-
-def lost_spans() -> LostLines:
-    """The traces of what cannot be read, with their ids as `plain_span` has them."""
-    keys = (*DumpedSpan.__struct_fields__, *WRAPPERS)
-    return LostLines(
-        "trace_id",
-        ("trace_id",),
-        LACKS,
-        first=keys,
-        plain=_trace_id,
-        begun=_begun,
-        is_deep=True,
-        lists=WRAPPERS,
-        pages=("data",),
-    )
-
-
-def _begun(cut: str) -> list[str]:
-    """What the ids of traces begin with, in hexadecimal, of which this is written; nothing, if they may be any.
-
-    A cut within `0x` or `tr-` leaves no digit. What is left of base64 lacks the sign at its end which tells it, and may
-    look like hexadecimal digits; six bits a sign make its digits.
-    """
-    digits = identifier(cut, 32, "trace_id", _UNKNOWN)
-    if not digits or cut in ("0", "t"):
-        return []
-    signs = cut.rstrip("=")
-    if not _BASE64(signs):
-        return [digits.lower()]
-    number = int.from_bytes(base64.b64decode(signs + "A" * (-len(signs) % 4)), "big")
-    bits = (len(signs) + -len(signs) % 4) * 6
-    return [digits.lower(), f"{number:0{bits // 4}x}"[: min(len(signs) * 6 // 4, 32)]]
-
-
-def _owner(raw: bytes, place: Place) -> str:
-    """The trace of a span that does not decode, which would be read without it; "" where the span states none."""
+    file, line, _ = dumped.place
     try:
-        ids = _IDS.decode(raw)
-    except JSON_ERRORS:
-        return ""
-    return _trace_id(first(ids.trace_id, (ids.context or _NOWHERE).trace_id), place) or ""
-
-
-def stray_in(span: bytes | DumpedSpan) -> Stray:
-    """The ids of a span that does not state its trace, as `plain_span` has them."""
-    given: Any = span
-    if isinstance(span, bytes):
+        return decode_record(_SPAN, dumped.raw, file=file, line=line)
+    except TraceError:
         try:
-            given = _LOOSE.decode(span)
-        except JSON_ERRORS:
-            return Stray()
-    own = _loosely(first(given.span_id, _within(given.context, "span_id")))
-    parents = (given.parent_span_id, given.parent_id, _within(given.parent, "span_id"))
-    trace = first(given.trace_id, _within(given.context, "trace_id"))
-    return Stray(own, next(filter(None, map(_loosely, parents)), ""), isinstance(trace, str) and trace != "")
+            ids = _IDS.decode(dumped.raw)
+            trace = _trace(ids.trace_id, ids.context, dumped.place)
+        except (TraceError, *JSON_ERRORS):
+            raise
+        decode_record(_SPAN, dumped.raw, file=file, line=line, trace=trace)
+        raise
 
 
-def _within(holder: object, key: str) -> object:
-    return holder.get(key) if isinstance(holder, dict) else getattr(holder, key, None)
+def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, TracedSpan]:
+    """The id of the span's trace, and what is kept of the span.
+
+    Raises:
+      TraceError: "bad-id", "bad-time", and those of `graphs.formats.otlp.spans.make_span`.
+    """
+    trace = _trace(span.trace_id, span.context, place)
+    own = span.span_id if span.span_id is not None else (span.context or _NO_CONTEXT).span_id
+    parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
+    start = span.start_time if span.start_time_unix_nano is None else span.start_time_unix_nano
+    end = span.end_time if span.end_time_unix_nano is None else span.end_time_unix_nano
+    given = _flat(span.attributes or {})
+    if span.span_kind and not span.span_kind.startswith("SpanKind"):  # OpenTelemetry's own kinds tell nothing
+        given = {"openinference.span.kind": span.span_kind} | given
+    if "mlflow.spanType" in given:
+        given = _of_mlflow(given)
+    resource = (span.resource.attributes or {}) if span.resource else {}
+    return trace, make_span(
+        trace,
+        (_identifier(own, 16, "span_id", place), _identifier(parent, 16, "parent_id", place) if parent else None),
+        span.name or "",
+        (_nanoseconds(start, "start_time", place, trace), _nanoseconds(end, "end_time", place, trace)),
+        given | extra if extra else given,
+        resource,
+        place,
+        failed=_has_failed(span),
+        events=[(event.name, None, _flat(event.attributes or {})) for event in span.events or span.span_events or ()],
+        links=[_flat(link.attributes or {}) for link in span.links or ()],
+    )
 
 
-def _loosely(written: object) -> str:
-    """The id of a span; "" for what is none."""
-    if isinstance(written, bool) or not isinstance(written, str | int):
-        return ""
-    return (identifier(written, 16, "span_id", _UNKNOWN) or "").lower()
+def _trace(written: Id, context: _Context | None, place: Place) -> str:
+    value = written if written is not None else (context or _NO_CONTEXT).trace_id
+    return trace_id_of(_identifier(value, 32, "trace_id", place), place)
 
 
-def _trace_id(written: Id, place: Place = _UNKNOWN) -> str | None:
-    """In lower case, as problems have to name it."""
-    plain = identifier(written, 32, "trace_id", place)
-    return plain and plain.lower()
+def _has_failed(span: DumpedSpan) -> bool:
+    status, codes = span.status, [span.status_code]
+    codes += [status.code, status.status_code] if isinstance(status, _Status) else [status]
+    return any(code == 2 or str(code).upper().endswith("ERROR") for code in codes if code)
 
 
-def first(one: _T, other: _T) -> _T:
-    """The first of two values that is neither absent nor null; else the second."""
-    return other if one is None or one is UNSET else one
-
-
-def failed(span: DumpedSpan) -> bool:
-    """Whether the status is that of an error."""
-    status = span.status
-    if isinstance(status, Status):
-        return _any_failed(status.code, status.status_code, span.status_code)
-    return _any_failed(status, None, span.status_code)
-
-
-@functools.lru_cache(maxsize=256, typed=True)
-def _any_failed(*codes: object) -> bool:
-    return any(str(code).upper().endswith("ERROR") or code == 2 for code in codes if code)
-
-
-def identifier(value: Id, digits: int, field: str, place: Place) -> str | None:
+def _identifier(value: Id, digits: int, field: str, place: Place) -> str | None:
     """Hexadecimal digits: of a number, without `0x` in front, or out of base64, as MLflow writes ids."""
-    if isinstance(value, str) and len(value) == digits and _HEX(value):
-        return value
+    if isinstance(value, str):
+        if len(value) == digits and _HEX(value):
+            return value
+        if value.endswith("="):  # before prefixes go: base64 may begin with any of them
+            try:
+                return base64.b64decode(value, validate=True).hex()
+            except (binascii.Error, ValueError):
+                return value
+        return value.removeprefix("0x").removeprefix("0X").replace("-", "").removeprefix("tr")
     if isinstance(value, bool):
-        raise _bad(field, value, f"{digits} hexadecimal digits", place)
+        raise _bad("bad-id", field, value, f"{digits} hexadecimal digits", place)
     if isinstance(value, int):
         return f"{value:0{digits}x}" if value >= 0 else str(value)
-    if not isinstance(value, str):
-        return None
-    if value.endswith("="):  # before prefixes go: base64 may begin with any of them
-        try:
-            return base64.b64decode(value, validate=True).hex()
-        except (binascii.Error, ValueError):
-            return value
-    return value.removeprefix("0x").removeprefix("0X").replace("-", "").removeprefix("tr")
+    return None
 
 
-def nanoseconds(value: Time, field: str, place: Place, trace: str | None) -> int | str | None:
+def _nanoseconds(value: Time, field: str, place: Place, trace: str) -> int | str | None:
     """Nanoseconds: a whole number or its digits as they are, seconds with a fraction, or a date of ISO 8601."""
     if isinstance(value, int | float):
         if not 0 <= value < 2**64:
-            expected = "nanoseconds or seconds since 1970, or a date of ISO 8601"
-            raise _bad(field, value, expected, place, trace or "")
-        return value if isinstance(value, int) else int(value * 1e9) if value < 1e11 else int(value)
-    if not isinstance(value, str):
-        return None
-    if value.isdigit():
+            raise _bad("bad-time", field, value, _EXPECTED_TIME, place, trace)
+        return value if isinstance(value, int) else int(value * 1e9) if value < _SECONDS else int(value)
+    if not isinstance(value, str) or value.isdigit():
         return value
     try:
         moment = datetime.datetime.fromisoformat(value)
     except ValueError:
-        raise _bad(field, value, "nanoseconds, or a date of ISO 8601", place, trace or "") from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-    passed = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        raise _bad("bad-time", field, value, "nanoseconds, or a date of ISO 8601", place, trace) from None
+    passed = (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)) - _EPOCH
     if passed < datetime.timedelta(0):  # 0 would be an unknown time
-        raise _bad(field, value, "a date from 1970 on", place, trace or "")
+        raise _bad("bad-time", field, value, "a date from 1970 on", place, trace)
     return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
 
 
-def _bad(field: str, value: object, expected: str, place: Place, trace: str = "") -> TraceError:
-    kind = "bad-time" if "time" in field else "bad-id"
+def _bad(kind: str, field: str, value: object, expected: str, place: Place, trace: str = "") -> TraceError:
     return TraceError(Problem(kind, place.file, place.line, field, excerpt(value), expected, trace))
 
 
 def _flat(nested: dict[str, Any]) -> Attributes:
     """Attributes by dotted key: Phoenix nests them, and makes lists of OpenInference's numbered keys."""
-    for value in nested.values():
-        if isinstance(value, (dict, list)):
-            break
-    else:
+    if not any(isinstance(value, dict | list) for value in nested.values()):
         return nested
     flat: Attributes = {}
     waiting: list[tuple[str, Any]] = list(reversed(nested.items()))
@@ -252,8 +209,61 @@ def _flat(nested: dict[str, Any]) -> Attributes:
         key, value = waiting.pop()
         if isinstance(value, dict):
             waiting += [(f"{key}.{name}", part) for name, part in reversed(value.items())]
-        elif isinstance(value, list) and key.startswith(_FLATTENED) and any(isinstance(part, dict) for part in value):
+        elif isinstance(value, list) and key.startswith(_NUMBERED) and any(isinstance(part, dict) for part in value):
             waiting += [(f"{key}.{number}", part) for number, part in reversed(list(enumerate(value)))]
         else:
             flat[key] = value
     return flat
+
+
+# MLflow keeps attributes as JSON texts: `mlflow.spanType` is `"CHAT_MODEL"` with its quotes.
+
+_MLFLOW_KINDS = {"CHAT_MODEL": "LLM", "MEMORY": "TOOL"} | {
+    kind: kind for kind in ("AGENT", "LLM", "TOOL", "RETRIEVER", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR")
+}
+"""MLflow's kinds of spans in OpenInference's words; any other is a CHAIN."""
+
+
+def _of_mlflow(given: Attributes) -> Attributes:
+    """Attributes of a span, with those of MLflow translated; as they are where its kind is no text."""
+    kind = _json(given["mlflow.spanType"])
+    if not isinstance(kind, str):
+        return given
+    attributes: Attributes = {"openinference.span.kind": _MLFLOW_KINDS.get(kind, "CHAIN")}
+    usage = _json(given.get("mlflow.chat.tokenUsage"))
+    if isinstance(usage, dict):
+        counts = {"completion": usage.get("output_tokens"), "prompt": usage.get("input_tokens")}
+        attributes |= {f"llm.token_count.{name}": count for name, count in counts.items() if count is not None}
+    return attributes | {key: value for key, value in given.items() if not key.startswith("mlflow.")}
+
+
+def assessments(info: Any) -> Attributes:
+    """Numbers of an MLflow trace's assessments, as evaluations of the trace; those of one span are left out.
+
+    So are those that another overrides, which MLflow keeps. A number that is written as a text is passed on as it is:
+    who reads the evaluations refuses it by name.
+    """
+    listed = info.get("assessments") if isinstance(info, dict) else None
+    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    overridden = {name for one in found if isinstance(name := one.get("overrides"), str)}
+    attributes: Attributes = {}
+    for number, one in enumerate(found):
+        if one.get("span_id") or one.get("valid") is False or one.get("assessment_id") in overridden:
+            continue
+        feedback = one.get("feedback")
+        name = one.get("assessment_name", one.get("name"))
+        value = feedback.get("value") if isinstance(feedback, dict) else None
+        if isinstance(name, str) and (isinstance(value, bool) or type(_json(value)) in (int, float)):
+            stem = f"trace.evaluations.{number}.evaluation"
+            attributes |= {f"{stem}.name": name, f"{stem}.score": float(value) if isinstance(value, bool) else value}
+    return attributes
+
+
+def _json(value: Any) -> Any:
+    """What a JSON text holds; another value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except JSON_ERRORS:
+        return value
