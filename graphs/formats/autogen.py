@@ -66,7 +66,7 @@ class _Result(msgspec.Struct):
     messages: list[msgspec.Raw]
 
 
-RECORDS = (Message, _Result)
+RECORDS = (Message, _Result, _Usage)
 
 _RESULT = msgspec.json.Decoder(_Result)
 _MESSAGE = msgspec.json.Decoder(Message)

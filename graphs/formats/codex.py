@@ -81,7 +81,7 @@ class _Message(msgspec.Struct):
     content: list[dict[str, Any]] | str | None = None
 
 
-RECORDS = (_Line, _Session)
+RECORDS = (_Line, _Marker, _Session, _Context, _Event)
 
 _MARKER = msgspec.json.Decoder(_Marker)
 _LINE = msgspec.json.Decoder(_Line)

@@ -17,6 +17,7 @@ __all__ = ["PARQUET", "is_archive", "resemblance", "resemblance_of_columns"]
 
 _KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
 _LEAST = 0.5  # share of a format's columns that must be there
+_CLOSE = 0.75  # share of the best format's weight at which another one is as likely
 _LEAST_WEIGHT = 1.0  # as of one key that no other format has, or of two that another one has, too
 
 PARQUET: dict[str, frozenset[str]] = {
@@ -122,6 +123,9 @@ def resemblance(head: bytes, records: Mapping[str, Iterable[type[msgspec.Struct]
             return product.name, product.advice
     if not resembles:
         return None
+    close = [name for name in sorted(weight, key=lambda name: -weight[name]) if weight[name] >= _CLOSE * weight[best]]
+    if len(close) > 1:
+        return f"like {' or '.join(close)}", f"the records of one format: {', '.join(close)}"
     missing = sorted(likely.needed - keys)
     lacks = f"the keys {', '.join(missing)}" if missing else "its records at the top of the file, or one a line"
     return f"like {best}", f"in the format {best} {lacks}; --format {best} reads it as such"

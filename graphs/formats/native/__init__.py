@@ -14,14 +14,16 @@ import msgspec
 from graphs.errors import Problem
 from graphs.formats.native.batches import Record, read_records
 from graphs.formats.native.slim import SlimDecoder
-from graphs.formats.native.wire import Trace
+from graphs.formats.native.wire import EventBase, Trace
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
 from graphs.reading.keys import Opening, opening
 from graphs.reading.source import Source, unreadable
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["NEXT_OBJECT", "Piece", "of_source", "pieces", "read", "sniff"]
+__all__ = ["NEXT_OBJECT", "RECORDS", "Piece", "of_source", "pieces", "read", "sniff"]
+
+RECORDS = (Trace, EventBase)
 
 _TOP_LEVEL = frozenset(Trace.__struct_encode_fields__)
 _LINES_TO_LOOK_AT = 20

@@ -21,9 +21,9 @@ import re
 from collections.abc import Iterator
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.rollouts.nemo_gym import GymRows, read_gym
+from graphs.formats.rollouts.nemo_gym import GymRow, GymRows, read_gym
 from graphs.formats.rollouts.row_parts import begins_with_a_row, read_lines
-from graphs.formats.rollouts.rows import NEMO_RL, SKYRL, VERL, read_row
+from graphs.formats.rollouts.rows import NEMO_RL, SKYRL, VERL, Row, read_row
 from graphs.formats.rollouts.trl import read_completions
 from graphs.reading.documents import Document, documents
 from graphs.reading.files import real_folder, short_names, systems
@@ -32,7 +32,9 @@ from graphs.reading.source import Source
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["COMPLETIONS", "read", "sniff"]
+__all__ = ["COMPLETIONS", "RECORDS", "read", "sniff"]
+
+RECORDS = (Row, GymRow)
 
 COMPLETIONS = frozenset({"step", "prompt", "completion", "advantage"})
 """Columns that TRL's Parquet files have."""

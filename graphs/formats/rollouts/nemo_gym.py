@@ -18,7 +18,7 @@ from graphs.reading.files import canonical
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
-__all__ = ["GymRows", "read_gym"]
+__all__ = ["GymRow", "GymRows", "read_gym"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
@@ -38,7 +38,7 @@ class _Agent(msgspec.Struct):
     name: str = ""
 
 
-class _Row(msgspec.Struct):
+class GymRow(msgspec.Struct):
     responses_create_params: _Request
     response: _Response
     reward: _Float | None = None
@@ -55,7 +55,7 @@ class _Indices(msgspec.Struct):
 
 
 _NO_PROMPT = frozenset({b"null", b'""', b"[]"})
-_ROW = msgspec.json.Decoder(_Row)
+_ROW = msgspec.json.Decoder(GymRow)
 _INDICES = msgspec.json.Decoder(_Indices)
 
 

@@ -72,7 +72,7 @@ def test_a_run_s_id_does_not_hide_the_format_of_few_keys(tmp_path: Path) -> None
     """Spans that lack two keys resemble those of Agent Lightning less, but spans all the same."""
     (tmp_path / "x.json").write_text(json.dumps({"rollout_id": "r", "span_id": "s", "attributes": {}, "name": "n"}))
     (problem,) = refused(tmp_path / "x.json")
-    assert (problem.kind, problem.value) == ("unknown-format", "like spans")
+    assert problem.kind == "unknown-format" and "spans" in problem.value
 
 
 TRL = {"step": [3], "prompt": ["1+1?"], "completion": ["2"], "advantage": [0.5], "right": [1.0]}
