@@ -149,6 +149,7 @@ SETTLED = {
 
 
 LONGEST = (
+    "tests/test_notebooks.py",
     "tests/credit/bench/test_bench_bias.py", "tests/credit/test_killed.py", "tests/credit/bench/test_bench_snr.py",
     "tests/estimators/counterfactual/test_offpolicy_coverage.py", "tests/credit/page/test_browser.py",
     "tests/credit/test_devices.py", "tests/estimators/composition/test_reconcile.py",
@@ -206,7 +207,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadgroup`, keep the tests of a file in one process, where they share what they compiled.
 
-    Laws are kept together by method, since all of them in one process would take longer than all else. The groups that
+    Laws are kept together by method, since all of them in one process would take longer than all else; notebooks are
+    apart. The groups that
     pytest-xdist 3.8 writes into node ids are lost on pytest 9.2.
     """
     if config.getvalue("dist") != "loadgroup":
@@ -221,6 +223,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
             laws = file.endswith("laws/test_laws.py")
+            if file.endswith("test_notebooks.py"):  # each runs in a process of its own
+                return nodeid
             by_method = re.match(r"test_(?:method|settings)_\w+\[([^-\]]*)", test) if laws else None
             return f"{file}::{by_method[1]}" if by_method else file
 
