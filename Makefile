@@ -29,7 +29,9 @@ coverage: $(VENV)/installed
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
 
+# With every notebook, from start to end.
 test-slow: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or optimised"
 
 lint: $(VENV)/installed

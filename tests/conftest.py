@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import importlib.util
@@ -54,9 +55,11 @@ jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
-# A compiled function keeps about 24 regions of memory mapped, and Linux allows a process 65,530: a worker that runs a
-# thousand tests on optimised code reaches that, and the next compilation ends it with a segmentation fault.
-COMPILATIONS_BETWEEN_COUNTS = 200
+# What JAX compiles and traces lives as long as the process, about 2 MB for each compilation: the default tests held 3.5 GB
+# in each of two workers. A compiled function also keeps about 24 regions of memory mapped, and Linux allows a process
+# 65,530: a worker at that limit ends with a segmentation fault at its next compilation.
+COMPILATIONS_BETWEEN_LOOKS = 50
+MOST_RESIDENT = 1_500_000_000
 MOST_MAPPED_REGIONS = 40_000
 compilations = 0
 times_forgotten = 0
@@ -89,14 +92,18 @@ def draws_keys(path: Path) -> bool:
 
 
 def pytest_runtest_teardown() -> None:
-    """Forget what JAX compiled when the process has mapped two thirds of the regions that Linux allows it."""
+    """Forget what JAX compiled when the process holds `MOST_RESIDENT` bytes or nearly all regions that Linux allows."""
     global compilations, times_forgotten
-    if compilations < COMPILATIONS_BETWEEN_COUNTS:
+    if compilations < COMPILATIONS_BETWEEN_LOOKS or sys.platform != "linux":
         return
     compilations = 0
-    regions = Path("/proc/self/maps")
-    if regions.exists() and len(regions.read_bytes().splitlines()) > MOST_MAPPED_REGIONS:
+    resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if resident > MOST_RESIDENT or Path("/proc/self/maps").read_bytes().count(b"\n") > MOST_MAPPED_REGIONS:
         jax.clear_caches()
+        gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc keeps what is freed between what is in use
+        if trim is not None:
+            trim(0)
         times_forgotten += 1
 
 
@@ -142,6 +149,7 @@ SETTLED = {
 
 
 LONGEST = (
+    "tests/test_notebooks.py",
     "tests/credit/bench/test_bench_bias.py", "tests/credit/test_killed.py", "tests/credit/bench/test_bench_snr.py",
     "tests/estimators/counterfactual/test_offpolicy_coverage.py", "tests/credit/page/test_browser.py",
     "tests/credit/test_devices.py", "tests/estimators/composition/test_reconcile.py",
@@ -199,7 +207,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadgroup`, keep the tests of a file in one process, where they share what they compiled.
 
-    Laws are kept together by method, since all of them in one process would take longer than all else. The groups that
+    Laws are kept together by method, since all of them in one process would take longer than all else; notebooks are
+    apart. The groups that
     pytest-xdist 3.8 writes into node ids are lost on pytest 9.2.
     """
     if config.getvalue("dist") != "loadgroup":
@@ -214,6 +223,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
             laws = file.endswith("laws/test_laws.py")
+            if file.endswith("test_notebooks.py"):  # each runs in a process of its own
+                return nodeid
             by_method = re.match(r"test_(?:method|settings)_\w+\[([^-\]]*)", test) if laws else None
             return f"{file}::{by_method[1]}" if by_method else file
 
