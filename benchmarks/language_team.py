@@ -2,7 +2,7 @@
 
     python benchmarks/language_team.py       (about 10 CPU-minutes; resumes from results/language_team.json)
 
-Rows and tests go to benchmarks/results/language_team.json, the table to docs/training.md.
+Rows and tests go to benchmarks/results/language_team.json. The site puts them into docs/training.md.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ import numpy as np
 
 from benchmarks.language.questions import optimum
 from benchmarks.language.training import LanguageSettings, train_language
-from credit.bench.training.training_comparison import Cell, cells
+from credit.bench.training.training_comparison import cells
 
-ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).parent / "results" / "language_team.json"
-PAGE = ROOT / "docs" / "training.md"
-MARK = "<!-- language team -->"
 SIGNALS = ("rloo", "grpo", "dr_mas", "turn_baseline", "c3", "control_c3")
 SEEDS = 8
 RATES = (0.001, 0.002, 0.004)
@@ -59,21 +56,6 @@ def _intervals() -> list[tuple[float, float]]:
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
-def table(compared: list[Cell], updates: dict[str, float]) -> str:
-    """A line for each signal, by area."""
-    lines = [
-        "| signal | rate | updates | area | final | area against `rloo` | corrected p |",
-        "| --- |" + " ---: |" * 6,
-    ]
-    for c in sorted(compared, key=lambda cell: -cell.area):
-        against = "" if c.signal == "rloo" else f"{c.difference:+.3f} ± {c.half_width:.3f}"
-        p = "" if c.signal == "rloo" else f"{c.p:.3f}" if c.p >= 0.001 else "< 0.001"
-        area = f"{c.area:.3f} ± {c.stderr:.3f}"
-        numbers = f"{c.learning_rate:g} | {updates[c.signal]:.0f} | {area} | {c.final:.3f}"
-        lines.append(f"| `{c.signal}` | {numbers} | {against} | {p} |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     """Run what is missing, and write the results."""
     stated = {**dataclasses.asdict(SETTINGS), "rates": list(RATES), "seeds": SEEDS}
@@ -100,13 +82,9 @@ def main() -> None:
         rows += [of(signal, seed, rate) for seed in range(SEEDS)]
     nothing = {"cosine": float("nan"), "entropy": float("nan")}  # no exact gradient here
     compared = cells([{**r, **nothing} for r in rows], "rloo")
-    updates = {s: float(np.mean([r["updates"] for r in rows if r["signal"] == s])) for s in SIGNALS}
     plain = [{k: v for k, v in c._asdict().items() if k not in (*nothing, "events_to_90")} for c in compared]
     stored = {"settings": stated, "against": "rloo", "cells": plain, "rows": list(found.values())}
     RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
-    after = rest.partition(MARK)[2]
-    PAGE.write_text(f"{before}{MARK}\n\n{table(compared, updates)}\n{MARK}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

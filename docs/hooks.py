@@ -131,6 +131,63 @@ def _bias(value: float | None) -> str:
     return "refused" if value is None else f"{0.0 if value < 1e-9 else value:.4g}"
 
 
+def replay_tasks_table() -> str:
+    """Bias where replays are logged under other tasks than their trace, by the weights of siblings."""
+    cells: dict[tuple[str, str], list[str]] = {}
+    worlds: list[str] = []
+    for row in results("replay_bias")["tasks"]:
+        worlds += [row["world"]] * (row["world"] not in worlds)
+        numbers = (row["all_siblings"], row["answered_siblings"])
+        cells.setdefault((row["method"], row["layout"]), []).extend(map(_bias, numbers))
+    head = [
+        "method",
+        "replays stand under",
+        *(f"{w}, {which} siblings" for w in worlds for which in ("all", "answered")),
+    ]
+    return markdown_table(head, [[*names, *numbers] for names, numbers in cells.items()])
+
+
+def language_team_table() -> str:
+    """What each signal teaches the team of language models, by area."""
+    found = results("language_team")
+    seeds, rows = {row["seed"] for row in found["rows"]} & set(range(found["settings"]["seeds"])), []
+    for c in sorted(found["cells"], key=lambda cell: -cell["area"]):
+        mine = [row["updates"] for row in found["rows"] if row["seed"] in seeds
+                and (row["signal"], row["learning_rate"]) == (c["signal"], c["learning_rate"])]  # fmt: skip
+        base = c["signal"] == found["against"]
+        p = "" if base else f"{c['p']:.3f}" if c["p"] >= 0.001 else "< 0.001"
+        rows.append([f"`{c['signal']}`", f"{c['learning_rate']:g}", f"{sum(mine) / len(mine):.0f}",
+                     f"{c['area']:.3f} ± {c['stderr']:.3f}", f"{c['final']:.3f}",
+                     "" if base else f"{c['difference']:+.3f} ± {c['half_width']:.3f}", p])  # fmt: skip
+    head = ["signal", "rate", "updates", "area", "final", "area against `rloo`", "corrected p"]
+    return markdown_table(head, rows)
+
+
+def trainers_table() -> str:
+    """The time of each integration beside the trainer's own estimator, in milliseconds."""
+    rows = [[name, *(f"{row[of][k]:.1f}" for of in ("ours", "own") for k in (1, 0))]
+            for name, row in results("trainers").items()]  # fmt: skip
+    return markdown_table(["path", "ours, least", "median", "the trainer's own, least", "median"], rows)
+
+
+def commands_table() -> str:
+    """Every command with what its help says first."""
+    import click
+
+    from credit.cli import cli
+
+    rows = []
+    for name in cli.list_commands(click.Context(cli)):
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        inner = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else [""]
+        for word in inner:
+            one = command.get_command(click.Context(command), word) if isinstance(command, click.Group) else command
+            assert one is not None
+            rows.append([f"`credit {name} {word}".rstrip() + "`", one.get_short_help_str(200)])
+    return markdown_table(["command", "does"], rows)
+
+
 def speed_table() -> str:
     """The time of each method."""
     rows = results("methods")["speed"]["methods"]
@@ -385,6 +442,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- laws -->": laws_table,
     "<!-- table bias -->": bias_table,
     "<!-- replay table -->": replay_bias_table,
+    "<!-- table replay tasks -->": replay_tasks_table,
+    "<!-- table language team -->": language_team_table,
+    "<!-- table trainers -->": trainers_table,
+    "<!-- commands -->": commands_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
     "<!-- table training -->": training_table,
