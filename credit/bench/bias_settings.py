@@ -176,14 +176,14 @@ def setting(name: str) -> Setting:
         if name not in SETTINGS:
             raise CreditError(f"no setting {name!r}; expected one of SETTINGS, or MODULE:FUNCTION")
         return SETTINGS[name]
-    own = own_method(name)
-    lacking = [need for need in own.needs if need not in OWN_EVIDENCE]
+    own_fn = own_method(name)
+    lacking = [need for need in own_fn.needs if need not in OWN_EVIDENCE]
     if lacking:
         raise CreditError(f"method {name!r} needs {lacking[0]!r}; the worlds have: {', '.join(sorted(OWN_EVIDENCE))}")
-    evidence = {need: need for need in own.needs}
-    if "event_reward" in inspect.signature(own.fn).parameters:
-        return Setting(own.fn, evidence=evidence)
-    return Setting(own.fn, evidence=evidence, reward="returns", event_reward=None)
+    evidence = {need: need for need in own_fn.needs}
+    if "event_reward" in inspect.signature(own_fn.fn).parameters:
+        return Setting(own_fn.fn, evidence=evidence)
+    return Setting(own_fn.fn, evidence=evidence, reward="returns", event_reward=None)
 
 
 def _base(variant: str) -> str:

@@ -163,12 +163,12 @@ def _orders(picked: Sequence[int]) -> int:
     return math.factorial(len(picked)) // math.prod(math.factorial(picked.count(i)) for i in set(picked))
 
 
-def _siblings(world: Micro, at: int, siblings: int, ordered: bool) -> Iterator[tuple[float, list[int]]]:
+def _siblings(world: Micro, decision: int, siblings: int, ordered: bool) -> Iterator[tuple[float, list[int]]]:
     """Every fan-out: its probability and the traces in it; unless `ordered`, in one of their orders."""
     chance = world.probabilities()
-    prefixes = dict.fromkeys(end[:at] for end, _, _ in world.ends)
+    prefixes = dict.fromkeys(end[:decision] for end, _, _ in world.ends)
     for prefix in prefixes:
-        leaves = [i for i, (end, _, _) in enumerate(world.ends) if end[:at] == prefix]
+        leaves = [i for i, (end, _, _) in enumerate(world.ends) if end[:decision] == prefix]
         mass = sum(float(chance[i]) for i in leaves)
         if prefix not in world.states:
             yield from ((float(chance[i]), [i]) for i in leaves)

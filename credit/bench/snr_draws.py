@@ -231,8 +231,8 @@ def control(known: bool) -> Drawer:
                 [_claim(graph, fitted(amount))],
                 baseline=np.zeros(ROOM, np.float32) if known else None,
             ).credit
-            given = np.asarray(credit.advantage)[: len(count)]
-            yield _sums(given, count, count * sums.ravel(), w.group * (probes + 1))
+            advantage = np.asarray(credit.advantage)[: len(count)]
+            yield _sums(advantage, count, count * sums.ravel(), w.group * (probes + 1))
 
     return draw
 

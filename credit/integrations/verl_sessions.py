@@ -183,8 +183,8 @@ def _own_rewards(values: Sequence[Any], without: np.ndarray) -> np.ndarray:
     """
     from credit.integrations.rows.row_columns import as_numbers
 
-    given = [0.0 if none else value for value, none in zip(values, without.tolist(), strict=True)]
-    earned = as_numbers("event_reward", given, len(given))
+    rewards = [0.0 if none else value for value, none in zip(values, without.tolist(), strict=True)]
+    earned = as_numbers("event_reward", rewards, len(rewards))
     if not np.isfinite(earned).all():
         row = int(np.argmin(np.isfinite(earned)))
         raise CreditError(

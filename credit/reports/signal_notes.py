@@ -122,9 +122,9 @@ def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
         size = np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
     if not (size > MULTIPLE).any():
         return LargeAdvantages(0, 0.0, "")
-    at = int(np.argmax(size))
-    name = traces.traces["trace"][int(trace[at])].as_py()
-    return LargeAdvantages(int((size > MULTIPLE).sum()), float(size[at]), str(name))
+    row = int(np.argmax(size))
+    name = traces.traces["trace"][int(trace[row])].as_py()
+    return LargeAdvantages(int((size > MULTIPLE).sum()), float(size[row]), str(name))
 
 
 def _spreads(traces: Traces) -> np.ndarray:

@@ -176,8 +176,8 @@ class _Record:
         """What the record says of an event; "" where it says nothing of its own."""
         name = event.removesuffix(".result")
         if self._events:
-            own = self._events.get(event, {})
-            text = " ".join(_strings(_by_id(own).get(name, own), 0))
+            fields = self._events.get(event, {})
+            text = " ".join(_strings(_by_id(fields).get(name, fields), 0))
         else:
             text = " ".join(_strings(self._parts[name], 0)) if name in self._parts else self._text
         return printable(text, limit).strip()

@@ -84,12 +84,12 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     if stated != wanted:
         raise CreditError(f"{path} holds rows of settings {stated}; expected {wanted}: choose another file")
     first: dict[tuple[Any, ...], int] = {}
-    for at, row in enumerate(rows, start=1):
-        _check_row(f"{path}: row {at}", row)
-        before = first.setdefault(row_key(row), at)
-        if before != at:
+    for number, row in enumerate(rows, start=1):
+        _check_row(f"{path}: row {number}", row)
+        before = first.setdefault(row_key(row), number)
+        if before != number:
             key = ", ".join(f"{name} {value!r}" for name, value in zip(_KEY, row_key(row), strict=True))
-            raise CreditError(f"{path}: row {at} has {key} as row {before}; expected each row once")
+            raise CreditError(f"{path}: row {number} has {key} as row {before}; expected each row once")
     return rows
 
 

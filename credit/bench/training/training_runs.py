@@ -126,7 +126,7 @@ def _row(
         raise CreditError(f"training with {signal!r} on {task.name!r}: {error}") from error
     expected, spent, budget = curves.expected, curves.spent, settings.budget(task)
     reached = np.flatnonzero(expected >= expected[0] + 0.9 * (task.optimum - expected[0]))
-    at = np.searchsorted(spent, np.linspace(0, budget, POINTS), side="right") - 1
+    update = np.searchsorted(spent, np.linspace(0, budget, POINTS), side="right") - 1
     return {
         "task": task.name,
         "signal": signal,
@@ -142,5 +142,5 @@ def _row(
         "entropy": float(curves.entropy[-1]),
         "teaching": float(curves.teaching[:-1].mean()),
         "updates": len(spent) - 1,
-        "curve": [] if sweep else np.round(expected[at], 5).tolist(),
+        "curve": [] if sweep else np.round(expected[update], 5).tolist(),
     }
