@@ -43,7 +43,7 @@ __all__ = ["Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
 
 _CHUNK, _PART = 512, 40_000
 _MANY = 20_000  # batches, from which on running takes longer than compiling
-_TIE = 1e-3
+_TIE = 1e-3  # of a size: smaller differences are rounding, and have no sign
 _QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1))  # to compile, and to run
 
 

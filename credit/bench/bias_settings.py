@@ -1,7 +1,7 @@
 """The settings of `credit.bench.bias` for each method: sampling, evidence, and methods without a score.
 
-A method without an entry here is tried with its own defaults: on one trace where its scope is the trace, on groups of
-2 and 3 independent traces otherwise, with true evidence.
+A method without an entry here runs with its defaults and true evidence: on one trace if its scope is the trace,
+otherwise on groups of 2 and 3 independent traces.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
 """Every batch that a way of sampling can give in a micro-orchestration, with its probability and its evidence.
 
-Ways of sampling: K independent traces; one trace beside which something else was run (a greedy run, a re-run of each
-decision); a trace with alternatives sampled at each of its decisions, which makes a replay tree; several traces of one
-group, each with siblings from one of its decisions on.
+There are four ways of sampling:
+
+    K independent traces
+    one trace, and beside it a greedy run or a re-run of each decision
+    one trace with alternatives sampled at each of its decisions, which makes a replay tree
+    several traces of one group, each with siblings from one of its decisions on
 
 Legend: D batches, T traces of a batch, M decisions of a trace.
 """

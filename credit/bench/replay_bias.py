@@ -25,7 +25,7 @@ from graphs.worlds.micro.examples import MICRO
 
 __all__ = ["ReplayBias", "replay_bias", "replay_methods"]
 
-_CHUNK = 512
+_CHUNK = 512  # batches of one compiled call; the last is padded to it
 _QUICK = {"xla_backend_optimization_level": 0}  # compiling takes longer than running
 
 
@@ -66,8 +66,8 @@ def _in_sequence(name: str) -> bool:
 def replay_bias(name: str, world: str, *, fans: int, at: int, siblings: int = 3) -> ReplayBias:
     """Measure one method (or variant) in one world.
 
-    Greedy runs and re-runs give their expected returns: they are independent of the choices in the batch, and a method
-    that is linear in them has the same bias with single ones.
+    Greedy runs and re-runs give their expected returns. They are independent of the choices in the batch, so a method
+    that is linear in them has the same bias with the returns of single runs.
 
     Args:
       name: of `credit.bench.bias_settings.SETTINGS`.

@@ -145,6 +145,7 @@ def _at_last_underscore(words: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     return parts.take(pa.array(first)), parts.take(pa.array(first + 1))
 
 
+# `{uid}_{session}_{index}`: a uid may hold underscores and line breaks, the other two may not; 18 digits fit int64.
 _KEY = re.compile(r".*_[^_]*_[0-9]{1,18}", re.DOTALL)
 
 

@@ -16,8 +16,8 @@ __all__ = ["pooled"]
 def pooled(plans: Iterable[tuple[ReplayPlan, Results]]) -> tuple[ReplayPlan, Results]:
     """Several plans and their results as one: runs of one mean are put together.
 
-    A mean over all runs is biased, at most by the order of 1 over the runs of the first plan, where a later plan gave
-    more runs to decisions whose outcomes spread more: the number of runs then depends on the outcomes.
+    A later plan may give more runs to decisions whose outcomes spread more. The number of runs then depends on the
+    outcomes, and a mean over all runs is biased, at most by the order of 1 over the runs of the first plan.
 
     Raises:
       CreditError: no plan; plans of several purposes or games; or two with one seed, whose runs are the same.

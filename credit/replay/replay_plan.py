@@ -32,7 +32,7 @@ __all__ = ["PURPOSES", "Job", "Purpose", "ReplayPlan", "read_plan", "write_plan"
 
 Purpose = Literal["value", "difference", "spawn", "c3", "shapley"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-VERSION = 3
+VERSION = 3  # of the file of a plan; other versions are refused
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,7 +29,7 @@ from graphs.text import excerpt
 
 __all__ = ["Game", "game_header", "game_of_header", "read_evaluations", "read_game", "shapley_plan", "write_game"]
 
-VERSION = 1
+VERSION = 1  # of the file of a plan; other versions are refused
 
 
 @dataclasses.dataclass(frozen=True)

@@ -219,7 +219,7 @@ def _events(record: Any) -> dict[str, Any]:
 
 def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """The objects within a record, itself aside, in the order of the log."""
-    if depth > DEPTH:
+    if depth > DEPTH:  # a hostile record may be nested without end
         return
     if isinstance(value, dict):
         if depth:

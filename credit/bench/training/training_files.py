@@ -20,7 +20,7 @@ POINTS = 31
 """Points of a curve that are kept, at even shares of the budget."""
 
 _KEY = ("task", "signal", "seed", "learning_rate", "sweep")
-_LARGEST = 1.7976931348623157e308
+_LARGEST = 1.7976931348623157e308  # of float64: excludes infinity and, since no comparison with it holds, NaN
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Finite = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]

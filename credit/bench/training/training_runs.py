@@ -24,7 +24,7 @@ LEARNING_RATES = {"adam": (0.1, 0.2, 0.4, 0.8), "sgd": (2.5, 5.0, 10.0, 20.0, 40
 TUNING_SEEDS = 3
 """Seeds of each learning rate, by default; they start at `FIRST_TUNING_SEED` and are in no result."""
 
-FIRST_TUNING_SEED = 1_000_000
+FIRST_TUNING_SEED = 1_000_000  # far above the seeds of results, which start at 0
 
 
 def run_training(

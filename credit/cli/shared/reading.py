@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SHOWN = 20  # problems and names listed before "…"
-REFUSED = 3
+REFUSED = 3  # the exit code where some traces were refused
 CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.logs.read_logs`
 WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 

@@ -152,6 +152,7 @@ def _digest(text: bytes) -> str | None:
 
 def _lasting(message: Any) -> Any:
     """A message without what differs between runs; arguments of tools are kept whole."""
+    # Parts of a message hold parts; what a tool was called with is the agent's choice, so nothing in it is dropped.
     if isinstance(message, list):
         return [_lasting(part) for part in message]
     if not isinstance(message, dict):
