@@ -25,8 +25,8 @@ def main() -> None:
 def _leave(number: int, frame: object) -> NoReturn:
     """Leave at once, without unfinished files: 130 when interrupted, 143 when terminated, as by a scheduler.
 
-    No exception, since where Python meets the signal in a callback of JAX it would be ignored, and since XLA's threads,
-    which may still run, crash an interpreter that is torn down.
+    It raises no exception: one raised within a callback of JAX would be ignored. It does not let Python shut down
+    either: threads of XLA that still run would crash the interpreter.
     """
     atomic = sys.modules.get("graphs.atomic")
     if atomic is not None:

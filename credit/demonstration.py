@@ -1,6 +1,6 @@
 """The demonstration: a whole run on logs of a world whose true credit is known.
 
-Sample a world, write its traces in two formats, read both back, assign credit, and hold it against the truth.
+Sample a world, write its traces in two formats, read both back, assign credit, and compare it with the truth.
 """
 
 from __future__ import annotations

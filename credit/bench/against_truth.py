@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SCORES", "Draw", "Match", "draw", "score"]
 
 SCORES = ("slope", "correlation", "sign", "answered")
-DIFFICULTIES = (-0.5, 0.0, 0.5)
+DIFFICULTIES = (-0.5, 0.0, 0.5)  # of the three tasks of the world, as in docs/worlds.md
 SPAWN = 0.7  # of a wave of workers, where the kind allows a choice
 
 

@@ -43,7 +43,7 @@ __all__ = ["Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
 
 _CHUNK, _PART = 512, 40_000
 _MANY = 20_000  # batches, from which on running takes longer than compiling
-_TIE = 1e-3
+_TIE = 1e-3  # of a size: smaller differences are rounding, and have no sign
 _QUICK, _FAST = ({"xla_backend_optimization_level": level} for level in (0, 1))  # to compile, and to run
 
 
@@ -105,8 +105,8 @@ def _draws(world: str, way: Way, k: int) -> Draws:
     if way == "greedy":
         return alone(micro, "greedy_reward", lambda trace: [micro.greedy()])
 
-    def again(trace: int, at: int) -> Lottery:
-        return micro.rest((*micro.ends[trace][0][:at], 0)) if way == "rerun" else micro.frozen(trace, at)
+    def again(trace: int, decision: int) -> Lottery:
+        return micro.rest((*micro.ends[trace][0][:decision], 0)) if way == "rerun" else micro.frozen(trace, decision)
 
     return alone(
         micro, "counterfactual_reward", lambda trace: [again(trace, at) for at in range(len(micro.ends[trace][0]))]
@@ -137,7 +137,7 @@ def _compiled(name: str, many: bool) -> Any:
     how = setting(name)
 
     def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
-        evidence = {argument: batch.evidence[given] for argument, given in how.evidence.items()}
+        evidence = {argument: batch.evidence[logged_as] for argument, logged_as in how.evidence.items()}
         if how.event_reward == "event_reward":
             evidence["event_reward"] = batch.event_reward
         elif how.event_reward is not None:

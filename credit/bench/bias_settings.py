@@ -1,7 +1,7 @@
 """The settings of `credit.bench.bias` for each method: sampling, evidence, and methods without a score.
 
-A method without an entry here is tried with its own defaults: on one trace where its scope is the trace, on groups of
-2 and 3 independent traces otherwise, with true evidence.
+A method without an entry here runs with its defaults and true evidence: on one trace if its scope is the trace,
+otherwise on groups of 2 and 3 independent traces.
 """
 
 from __future__ import annotations
@@ -176,14 +176,14 @@ def setting(name: str) -> Setting:
         if name not in SETTINGS:
             raise CreditError(f"no setting {name!r}; expected one of SETTINGS, or MODULE:FUNCTION")
         return SETTINGS[name]
-    own = own_method(name)
-    lacking = [need for need in own.needs if need not in OWN_EVIDENCE]
+    own_fn = own_method(name)
+    lacking = [need for need in own_fn.needs if need not in OWN_EVIDENCE]
     if lacking:
         raise CreditError(f"method {name!r} needs {lacking[0]!r}; the worlds have: {', '.join(sorted(OWN_EVIDENCE))}")
-    evidence = {need: need for need in own.needs}
-    if "event_reward" in inspect.signature(own.fn).parameters:
-        return Setting(own.fn, evidence=evidence)
-    return Setting(own.fn, evidence=evidence, reward="returns", event_reward=None)
+    evidence = {need: need for need in own_fn.needs}
+    if "event_reward" in inspect.signature(own_fn.fn).parameters:
+        return Setting(own_fn.fn, evidence=evidence)
+    return Setting(own_fn.fn, evidence=evidence, reward="returns", event_reward=None)
 
 
 def _base(variant: str) -> str:

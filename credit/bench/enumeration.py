@@ -1,8 +1,11 @@
 """Every batch that a way of sampling can give in a micro-orchestration, with its probability and its evidence.
 
-Ways of sampling: K independent traces; one trace beside which something else was run (a greedy run, a re-run of each
-decision); a trace with alternatives sampled at each of its decisions, which makes a replay tree; several traces of one
-group, each with siblings from one of its decisions on.
+There are four ways of sampling:
+
+    K independent traces
+    one trace, and beside it a greedy run or a re-run of each decision
+    one trace with alternatives sampled at each of its decisions, which makes a replay tree
+    several traces of one group, each with siblings from one of its decisions on
 
 Legend: D batches, T traces of a batch, M decisions of a trace.
 """
@@ -163,12 +166,12 @@ def _orders(picked: Sequence[int]) -> int:
     return math.factorial(len(picked)) // math.prod(math.factorial(picked.count(i)) for i in set(picked))
 
 
-def _siblings(world: Micro, at: int, siblings: int, ordered: bool) -> Iterator[tuple[float, list[int]]]:
+def _siblings(world: Micro, decision: int, siblings: int, ordered: bool) -> Iterator[tuple[float, list[int]]]:
     """Every fan-out: its probability and the traces in it; unless `ordered`, in one of their orders."""
     chance = world.probabilities()
-    prefixes = dict.fromkeys(end[:at] for end, _, _ in world.ends)
+    prefixes = dict.fromkeys(end[:decision] for end, _, _ in world.ends)
     for prefix in prefixes:
-        leaves = [i for i, (end, _, _) in enumerate(world.ends) if end[:at] == prefix]
+        leaves = [i for i, (end, _, _) in enumerate(world.ends) if end[:decision] == prefix]
         mass = sum(float(chance[i]) for i in leaves)
         if prefix not in world.states:
             yield from ((float(chance[i]), [i]) for i in leaves)

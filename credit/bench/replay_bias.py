@@ -25,7 +25,7 @@ from graphs.worlds.micro.examples import MICRO
 
 __all__ = ["ReplayBias", "replay_bias", "replay_methods"]
 
-_CHUNK = 512
+_CHUNK = 512  # batches of one compiled call; the last is padded to it
 _QUICK = {"xla_backend_optimization_level": 0}  # compiling takes longer than running
 
 
@@ -66,8 +66,8 @@ def _in_sequence(name: str) -> bool:
 def replay_bias(name: str, world: str, *, fans: int, at: int, siblings: int = 3) -> ReplayBias:
     """Measure one method (or variant) in one world.
 
-    Greedy runs and re-runs give their expected returns: they are independent of the choices in the batch, and a method
-    that is linear in them has the same bias with single ones.
+    Greedy runs and re-runs give their expected returns. They are independent of the choices in the batch, so a method
+    that is linear in them has the same bias with the returns of single runs.
 
     Args:
       name: of `credit.bench.bias_settings.SETTINGS`.
@@ -105,7 +105,7 @@ def _batches(world: str, fans: int, at: int, siblings: int, ordered: bool, wante
 @functools.cache
 def _wanted(name: str) -> frozenset[str]:
     """The evidence of the batches: that of all methods of the table, so that they share batches, or of another one."""
-    shared = frozenset(given for method in replay_methods() for given in SETTINGS[method].given)
+    shared = frozenset(evidence for method in replay_methods() for evidence in SETTINGS[method].given)
     return shared | frozenset(SETTINGS[name].given)
 
 
@@ -118,10 +118,10 @@ def _compiled(name: str) -> Any:
     how = SETTINGS[name]
 
     def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
-        evidence = {argument: batch.evidence[given] for argument, given in how.evidence.items()}
+        evidence = {argument: batch.evidence[logged_as] for argument, logged_as in how.evidence.items()}
         if how.event_reward is not None:
-            marks = how.event_reward != "event_reward"
-            evidence["event_reward"] = batch.evidence[how.event_reward] if marks else batch.event_reward
+            from_log = how.event_reward != "event_reward"
+            evidence["event_reward"] = batch.evidence[how.event_reward] if from_log else batch.event_reward
         reward = batch.reward if how.reward == "outcome" else batch.returns
         credit = how.fn(batch.graph, reward, **evidence, **how.options)
         return credit.advantage, credit.valid

@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Report", "fit", "measure", "run"]
 
+# Half decades, so that points are evenly spaced on the logarithmic axis of the figure.
 LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 QUICK_LENGTHS = (10, 30, 100, 300, 1000)
 FULL = Effort(traces=40_000, rows=6_000_000, full=100)
 QUICK = Effort(traces=4_000, rows=150_000, full=10)
-Z99 = 2.5758293035489004
+Z99 = 2.5758293035489004  # normal quantile of 0.995
 FITTED_TO = 10_000  # slopes are of points up to this length
 
 
@@ -222,11 +223,11 @@ def run(
     folder: str | Path | None = None,
     progress: Callable[[list[Any]], Iterator[Any]] = iter,
 ) -> Report:
-    """Measure schemes at all lengths that they are taken to.
+    """Measure each scheme at the lengths that its cost allows.
 
-    With a folder each point is written there as soon as it is known, and one that is there already, from the same
-    effort, seed and version, is not measured again: a run that was killed goes on where it was. Points of a user's own
-    function are always measured, since it may have changed.
+    With a folder, each point is written there as soon as it is known. A point of the same effort, seed and version that
+    is there already is not measured again, so a killed run resumes. Points of your own function are always measured,
+    since the function may have changed.
 
     Args:
       schemes: by default all that have a closed form.

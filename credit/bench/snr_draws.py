@@ -53,8 +53,13 @@ class Sums(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How much is drawn: traces for each point of a broadcast, rows at most for each of another scheme, and the
-    greatest T at which logs are full where a thin one would say the same."""
+    """How much is drawn.
+
+    Attributes:
+      traces: traces for each point of a broadcast.
+      rows: the most rows for each point of another scheme.
+      full: the greatest T at which logs are full although a thin log would give the same numbers.
+    """
 
     traces: int
     rows: int
@@ -156,6 +161,7 @@ def _siblings(rng: np.random.Generator, w: Setting, left: np.ndarray, sign: np.n
     The log of a replay holds the alternative; what came before and after it is in the replay's outcome.
     """
     contexts, alternatives = sign.shape
+    # More contexts than one padded log holds are cut into logs; contexts are independent, so the numbers are the same.
     most = ROOM // (alternatives * replays)
     if contexts > most:
         cuts = range(0, contexts, most)
@@ -209,8 +215,8 @@ def control_groups(w: Setting) -> int:
 def control(known: bool) -> Drawer:
     """Draws for `control_advantage` with centred claims on every decision.
 
-    The last action of a long trace stands for all decisions but the first 63: its claim is the sum of theirs, which
-    leaves the advantage of each of the 63 what it is. It is not counted.
+    A log has 64 actions at most. In a longer trace the last of them stands for all decisions after the first 63, and
+    its claim is the sum of theirs. That changes nothing for the first 63, and the last action is not counted.
     """
 
     def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
@@ -231,8 +237,8 @@ def control(known: bool) -> Drawer:
                 [_claim(graph, fitted(amount))],
                 baseline=np.zeros(ROOM, np.float32) if known else None,
             ).credit
-            given = np.asarray(credit.advantage)[: len(count)]
-            yield _sums(given, count, count * sums.ravel(), w.group * (probes + 1))
+            advantage = np.asarray(credit.advantage)[: len(count)]
+            yield _sums(advantage, count, count * sums.ravel(), w.group * (probes + 1))
 
     return draw
 

@@ -3,11 +3,11 @@
     R = Σ_t x_t + ε,    x_t = ±s with equal chances
 
 A *full* log has every decision as an action. A *thin* log has one action for each agent, which stands for all of that
-agent's decisions: their sum is drawn at once (a binomial number has its distribution), and `count` says how many they
-are. A method that gives all actions of an agent one number says on a thin log what it says on the full one, at a cost
-that does not grow with T; a test holds this against full logs.
+agent's decisions. Their sum is one binomial draw, and `count` is their number. A method that gives all actions of an
+agent one number gives the same on a thin log as on the full one, at a cost that does not grow with T. A test compares
+the two.
 
-Every log is padded to `ROOM` events, agents and traces: methods compile once, whatever T is.
+Every log is padded to `ROOM` events, agents and traces, so a method compiles once for all T.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphs.padding import Sizes, pad, pad_array
 
 __all__ = ["ROOM", "Log", "draw_log", "fitted", "plain_graph"]
 
-ROOM = 1 << 15
+ROOM = 1 << 15  # larger logs cost more memory a draw, smaller ones more calls
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,8 +58,8 @@ def normalised(length: int, w: Setting) -> float:
 
 def parts(length: int, w: Setting, count: int) -> float:
     """The outcome of the decision's own part, one of `count`, each scored apart: as `shared` with T/count decisions."""
-    own = Setting(w.signal, w.noise / math.sqrt(count), w.group)
-    return shared(length // count, own, w.group - 1)
+    alone = Setting(w.signal, w.noise / math.sqrt(count), w.group)
+    return shared(length // count, alone, w.group - 1)
 
 
 def message_error(length: int, w: Setting, alternatives: int, replays: int) -> np.ndarray:
@@ -87,8 +87,8 @@ def critic(length: int, w: Setting, mse: float, lambda_: float) -> float:
     n = np.arange(length, 0, -1)
     powers = np.concatenate([[0.0], np.cumsum(lambda_ ** (2.0 * np.arange(length)))])  # Σ_{k<n} λ^{2k}
     later = w.signal**2 * (powers[n] - 1) + w.noise**2 * lambda_ ** (2.0 * (n - 1))
-    own = mse * (1 + (1 - lambda_) ** 2 * powers[n - 1])
-    return w.signal / math.sqrt(float(np.mean(later + own)))
+    last_step = mse * (1 + (1 - lambda_) ** 2 * powers[n - 1])
+    return w.signal / math.sqrt(float(np.mean(later + last_step)))
 
 
 def replayed_value(length: int, w: Setting, replays: int) -> float:

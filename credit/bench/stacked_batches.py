@@ -74,9 +74,9 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
 
     def evidence(name: str) -> np.ndarray:
         if name in draws.evidence:
-            given = draws.evidence[name]
-            fill = np.nan if given.dtype.kind == "f" else -1
-            packed = given if given.ndim == 2 else row(given, fill)
+            values = draws.evidence[name]
+            fill = np.nan if values.dtype.kind == "f" else -1
+            packed = values if values.ndim == 2 else row(values, fill)
             return packed if packed.dtype.kind == "f" else packed.astype(np.int32)
         if name in tables:
             table = tables[name]
@@ -110,7 +110,7 @@ def _graph(draws: Draws, members: np.ndarray) -> tuple[EventGraph, _Packer]:
     """The traces of each batch as one graph, and what packs the decisions of its traces into its events."""
     d, t = members.shape
     templates = _templates(draws.world)
-    own = {name: values[members] for name, values in templates.items()}
+    columns = {name: values[members] for name, values in templates.items()}
 
     def begins(mask: np.ndarray) -> np.ndarray:
         """How many rows stand before each trace, [D, T, 1]."""
@@ -118,8 +118,8 @@ def _graph(draws: Draws, members: np.ndarray) -> tuple[EventGraph, _Packer]:
         result: np.ndarray = (np.cumsum(count, 1) - count)[:, :, None]
         return result
 
-    events, agents = begins(own["event_mask"]), begins(own["agent_mask"])
-    turns = np.where(own["event_mask"], own["turn_ids"] + 1, 0).max(2)
+    events, agents = begins(columns["event_mask"]), begins(columns["agent_mask"])
+    turns = np.where(columns["event_mask"], columns["turn_ids"] + 1, 0).max(2)
     shift = {
         "agent_ids": agents,
         "agent_parent": agents,
@@ -130,11 +130,11 @@ def _graph(draws: Draws, members: np.ndarray) -> tuple[EventGraph, _Packer]:
         "agent_trace": np.arange(t)[None, :, None],
     }
     packers = {
-        **dict.fromkeys(EVENT_FIELDS, _Packer(own["event_mask"])),
-        **dict.fromkeys(EDGE_FIELDS, _Packer(own["edge_mask"])),
-        **dict.fromkeys(AGENT_FIELDS, _Packer(own["agent_mask"])),
+        **dict.fromkeys(EVENT_FIELDS, _Packer(columns["event_mask"])),
+        **dict.fromkeys(EDGE_FIELDS, _Packer(columns["edge_mask"])),
+        **dict.fromkeys(AGENT_FIELDS, _Packer(columns["agent_mask"])),
     }
-    fields = {name: packer(own[name] + shift.get(name, 0) if name in shift else own[name])
+    fields = {name: packer(columns[name] + shift.get(name, 0) if name in shift else columns[name])
               for name, packer in packers.items()}  # fmt: skip
     fields = {name: values.astype(templates[name].dtype) for name, values in fields.items()}
     graph = EventGraph(
@@ -237,5 +237,5 @@ def _reruns(world: Micro) -> np.ndarray:
     """Expected returns where a decision is replaced, [N + 1, M]."""
     out = np.full((len(world.ends) + 1, DECISIONS), np.nan)
     for trace, (end, _, _) in enumerate(world.ends):
-        out[trace, : len(end)] = [_expected(world.rest((*end[:at], 0))) for at in range(len(end))]
+        out[trace, : len(end)] = [_expected(world.rest((*end[:cut], 0))) for cut in range(len(end))]
     return out

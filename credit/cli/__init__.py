@@ -56,8 +56,8 @@ USAGE, NOTHING_READ = 1, 2
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 128 + signal.SIGINT, 128 + 13, 128 + signal.SIGTERM  # as shells count signals
 
 
-class Door(click.Group):
-    """The group of commands; it turns errors into lines and exit codes."""
+class CommandLine(click.Group):
+    """The group of commands `credit`; errors become lines and exit codes."""
 
     def main(
         self,
@@ -202,7 +202,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 
 @click.group(
-    cls=Door,
+    cls=CommandLine,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -38,7 +38,7 @@ from graphs.text import counted
 
 __all__ = ["read_critic", "save_critic"]
 
-FORMAT = 5
+FORMAT = 5  # raised when the fields of `critic.json` or the arrays change; other formats are refused
 MOST_BYTES = 1 << 30
 """The largest `additive.npz` that is read, unpacked."""
 

@@ -149,12 +149,12 @@ def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, re
     column = {role: i for i, role in enumerate(roles)}
     of_agent = np.full(graph.num_agents, -1)
     of_agent[: traces.agents.num_rows] = [column.get(role, -1) for role in traces.agents["role"].to_pylist()]
-    given = {name: traces.evidence[name].array for name in ("tokens", "event_reward") if name in traces.evidence}
+    logged = {name: traces.evidence[name].array for name in ("tokens", "event_reward") if name in traces.evidence}
     if dense is not None:
         dense = np.asarray(dense)
         if len(dense) == traces.sizes.events:
             dense = np.concatenate([dense, np.zeros((graph.num_events - len(dense), *dense.shape[1:]), dense.dtype)])
-    features = event_features(graph, role_columns=of_agent, num_roles=len(roles), dense=dense, **given)
+    features = event_features(graph, role_columns=of_agent, num_roles=len(roles), dense=dense, **logged)
     runs = _value_runs(traces) if replays else {}
     return Corpus.of(graph, features, traces.reward, **runs)
 

@@ -118,8 +118,8 @@ class CreditLocalBackend(LocalBackend):
 
 def _histories(trajectory: Any) -> list[Any]:
     """A trajectory's own messages and the further ones, as ART tokenizes them."""
-    own = History(messages_and_choices=trajectory.messages_and_choices, tools=trajectory.tools)
-    return [own, *trajectory.additional_histories]
+    main = History(messages_and_choices=trajectory.messages_and_choices, tools=trajectory.tools)
+    return [main, *trajectory.additional_histories]
 
 
 def _is_trained(history: Any, without_logprobs: bool) -> bool:

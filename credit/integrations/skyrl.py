@@ -118,9 +118,9 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         first = np.flatnonzero(np.concatenate([[True], last[:-1]]))
         columns: dict[str, Any] = {"turn": np.arange(len(last)) - first[trace]}
         for column in COLUMNS:
-            given = data.metadata.get(f"{PREFIX}{column}")
-            if given is not None:
-                columns[column] = list(given) + [given[0]] * (len(last) - len(given))
+            values = data.metadata.get(f"{PREFIX}{column}")
+            if values is not None:
+                columns[column] = list(values) + [values[0]] * (len(last) - len(values))
         if self._credit is None:
             algorithm = self.cfg.trainer.algorithm
             name = str(algorithm.advantage_estimator).removeprefix(PREFIX)

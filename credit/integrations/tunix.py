@@ -98,8 +98,8 @@ class CreditAgenticLearner(GRPOLearner):
         return rewards
 
     def _process_results(self, trajectories: list[Any], mode: Any = None, expected_step: int | None = None) -> Any:
-        given = {} if mode is None else {"mode": mode}
-        examples = super()._process_results(trajectories, expected_step=expected_step, **given)
+        options = {} if mode is None else {"mode": mode}
+        examples = super()._process_results(trajectories, expected_step=expected_step, **options)
         rewards = self._rewards
         assert rewards is not None
         (example,) = examples
@@ -109,7 +109,7 @@ class CreditAgenticLearner(GRPOLearner):
             group=np.zeros(len(sample), int), trace=sample, agent=names, turn=number, reward=rewards[sample]
         )
         metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
-        self.rl_cluster.buffer_metrics_async(metrics, **given, step=0 if expected_step is None else expected_step)
+        self.rl_cluster.buffer_metrics_async(metrics, **options, step=0 if expected_step is None else expected_step)
         values = np.append(np.asarray(result.advantages, np.float32), np.float32(0))
         mask = np.asarray(example.completion_mask) > 0  # all 0 where Tunix leaves out a group that teaches nothing
         return [dataclasses.replace(example, advantages=np.where(mask, values[of_token], np.float32(0)))]

@@ -145,6 +145,7 @@ def _at_last_underscore(words: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     return parts.take(pa.array(first)), parts.take(pa.array(first + 1))
 
 
+# `{uid}_{session}_{index}`: a uid may hold underscores and line breaks, the other two may not; 18 digits fit int64.
 _KEY = re.compile(r".*_[^_]*_[0-9]{1,18}", re.DOTALL)
 
 
@@ -183,8 +184,8 @@ def _own_rewards(values: Sequence[Any], without: np.ndarray) -> np.ndarray:
     """
     from credit.integrations.rows.row_columns import as_numbers
 
-    given = [0.0 if none else value for value, none in zip(values, without.tolist(), strict=True)]
-    earned = as_numbers("event_reward", given, len(given))
+    rewards = [0.0 if none else value for value, none in zip(values, without.tolist(), strict=True)]
+    earned = as_numbers("event_reward", rewards, len(rewards))
     if not np.isfinite(earned).all():
         row = int(np.argmin(np.isfinite(earned)))
         raise CreditError(

@@ -105,17 +105,17 @@ def dtypes(s: Subject) -> str:
     results = {jnp.float32: expected, jnp.bfloat16: s.eager(_cast(batch, jnp.bfloat16))}
     with _x64():
         results[jnp.float64] = s.once(_cast(batch, jnp.float64))
-        shapes = jax.eval_shape(lambda given: numbers(s.direct(given)), batch)
+        shapes = jax.eval_shape(lambda trial: numbers(s.direct(trial)), batch)
     for name in NUMBERS:
         if shapes[name].dtype != jnp.float32:
             return f"{name} is {shapes[name].dtype} for float32 where 64 bits are enabled; expected float32"
-        for given, out in results.items():
-            promised = jnp.dtype(jnp.float64 if given is jnp.float64 else jnp.float32)
+        for trial, out in results.items():
+            promised = jnp.dtype(jnp.float64 if trial is jnp.float64 else jnp.float32)
             if out[name].dtype != promised:
-                return f"{name} is {out[name].dtype} for {jnp.dtype(given).name}; expected {promised}"
-    for given, out in results.items():
+                return f"{name} is {out[name].dtype} for {jnp.dtype(trial).name}; expected {promised}"
+    for trial, out in results.items():
         if detail := differ(out, expected, batch.graph.event_mask):
-            return f"{detail} (in {jnp.dtype(given).name}, against float32)"
+            return f"{detail} (in {jnp.dtype(trial).name}, against float32)"
     return ""
 
 
@@ -146,7 +146,7 @@ def vmap(s: Subject) -> str:
     over_rewards = jax.vmap(lambda r, b: numbers(s.direct(dataclasses.replace(b, reward=r))), in_axes=(0, None))
     mapped = jax.jit(over_rewards, compiler_options=QUICK)(rewards, batch)
     for i, reward in enumerate(rewards):
-        one = s.run(dataclasses.replace(batch, reward=reward))
-        if detail := differ({k: np.asarray(v)[i] for k, v in mapped.items()}, one, batch.graph.event_mask):
+        single = s.run(dataclasses.replace(batch, reward=reward))
+        if detail := differ({k: np.asarray(v)[i] for k, v in mapped.items()}, single, batch.graph.event_mask):
             return f"{detail} (mapped)"
     return ""

@@ -87,14 +87,14 @@ def tight_scope(s: Subject) -> str:
 def response(s: Subject) -> str:
     """The numbers of a group change when its rewards do. Those of a method that uses no outcome never do."""
     batch = s.regular()
-    own = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
+    in_group = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
     first = padded(batch, SIZES)
-    before = s.run(first)["advantage"][: len(own)][own]
+    before = s.run(first)["advantage"][: len(in_group)][in_group]
     silent = s.scope == "trace" and not jax.eval_shape(s.direct, first).own_outcome
     for seed in range(4):
         rng = np.random.default_rng(s.seed + seed)
         other = dataclasses.replace(batch, reward=draw_rewards(batch.graph, rng))
-        if (s.run(padded(other, SIZES))["advantage"][: len(own)][own] != before).any():
+        if (s.run(padded(other, SIZES))["advantage"][: len(in_group)][in_group] != before).any():
             return "rewards change its advantages, though it declares that no outcome enters them" if silent else ""
     if silent:
         raise NotApplicable("it uses evidence only, no outcome")
@@ -106,8 +106,8 @@ def regular_is_valid(s: Subject) -> str:
     batch = padded(s.regular(), SIZES)
     out = s.run(batch)
     wrong = batch.graph.event_mask & batch.graph.action_mask & ~out["valid"]
-    at = int(np.argmax(wrong))
-    return f"event {at} is not valid, with reason {out['reason'][at]}" if wrong.any() else ""
+    row = int(np.argmax(wrong))
+    return f"event {row} is not valid, with reason {out['reason'][row]}" if wrong.any() else ""
 
 
 def equal_rewards(s: Subject) -> str:
@@ -128,9 +128,9 @@ def equal_rewards(s: Subject) -> str:
             flat = Batch(batch.graph, reward, np.zeros_like(batch.event_reward), evidence)
             advantage = s.run(padded(flat, SIZES))["advantage"]
             if advantage.any():
-                at = int(np.argmax(advantage != 0))
-                stated = reward[batch.graph.trace_ids[at]]
-                return f"advantage of event {at} is {advantage[at]} where every reward is {stated}"
+                row = int(np.argmax(advantage != 0))
+                stated = reward[batch.graph.trace_ids[row]]
+                return f"advantage of event {row} is {advantage[row]} where every reward is {stated}"
     return ""
 
 
@@ -147,11 +147,11 @@ def bounded(s: Subject) -> str:
             (np.zeros_like(batch.event_reward), "without"),
         ):
             advantage = s.run(dataclasses.replace(batch, reward=reward, event_reward=steps))["advantage"]
-            at = int(np.argmax(np.abs(advantage)))
-            if abs(advantage[at]) > LARGEST:
+            row = int(np.argmax(np.abs(advantage)))
+            if abs(advantage[row]) > LARGEST:
                 return (
-                    f"advantage of event {at} is {advantage[at]} where rewards of a group differ by {apart:g} at most, "
-                    f"{words} event rewards; expected at most {LARGEST:g} in size"
+                    f"advantage of event {row} is {advantage[row]} where rewards of a group differ by {apart:g} at "
+                    f"most, {words} event rewards; expected at most {LARGEST:g} in size"
                 )
     return ""
 
@@ -207,8 +207,8 @@ def unit(s: Subject) -> str:
     ids = np.asarray(level_ids(batch.graph, level))
     for name in ("credit", "baseline", "scale"):
         first: dict[int, float] = {}
-        for at in np.flatnonzero(out["valid"]):
-            value = float(out[name][at])
-            if first.setdefault(int(ids[at]), value) != value:
-                return f"{name} of event {at} is {value}; another event of its {declared} has {first[int(ids[at])]}"
+        for row in np.flatnonzero(out["valid"]):
+            value = float(out[name][row])
+            if first.setdefault(int(ids[row]), value) != value:
+                return f"{name} of event {row} is {value}; another event of its {declared} has {first[int(ids[row])]}"
     return ""

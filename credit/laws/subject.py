@@ -113,8 +113,8 @@ def differ(
         else:
             same = np.isclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True)
         if not same.all():
-            at = int(np.argmin(same))
-            return f"{name} of event {int(np.flatnonzero(where)[at])} is {a[at]}; expected {b[at]}"
+            row = int(np.argmin(same))
+            return f"{name} of event {int(np.flatnonzero(where)[row])} is {a[row]}; expected {b[row]}"
     return ""
 
 

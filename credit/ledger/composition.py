@@ -159,11 +159,11 @@ def _by_trace(graph: EventGraph, name: str, values: Array) -> jax.Array:
 
 
 def _start(
-    graph: EventGraph, reward: jax.Array, claims: Sequence[Credit], rule: Rule, given: Array | None
+    graph: EventGraph, reward: jax.Array, claims: Sequence[Credit], rule: Rule, stated: Array | None
 ) -> jax.Array:
     """What each trace was worth at its start: [T]."""
-    if given is not None:
-        return _by_trace(graph, "expected", given)
+    if stated is not None:
+        return _by_trace(graph, "expected", stated)
     if isinstance(rule, Shares) and any(claim.estimand == "share" for claim in claims):
         return jnp.zeros_like(reward)
     totals = [claim for claim in claims if claim.estimand == "total"]
@@ -187,11 +187,11 @@ def _known_before_outcome(graph: EventGraph, claims: Sequence[tuple[Credit, Cred
     last[actions[np.diff(np.asarray(graph.trace_ids)[actions], append=-1) != 0]] = True
     for offered, converted in claims:
         if converted.own_outcome and converted.source in composed.channels:
-            held = np.asarray(converted.valid) & (last if offered.estimand == "return" else True)
+            counted = np.asarray(converted.valid) & (last if offered.estimand == "return" else True)
             if converted.unit != "event":
                 ids = unit_of_event(graph, converted.unit)
-                held = np.isin(ids, ids[held])
-            free[held, composed.channels.index(converted.source)] = False
+                counted = np.isin(ids, ids[counted])
+            free[counted, composed.channels.index(converted.source)] = False
     return free
 
 

@@ -174,15 +174,15 @@ class Entries:
         if self.refused_traces:
             row, why = next(iter(self.refused_traces.items()))
             words.append(f"{counted(len(self.refused_traces), 'trace')} left out; trace {row}: {why}")
-        for (one, other), value in self.chi_squared.items():
+        for (source, other), value in self.chi_squared.items():
             if value > 2:
                 words.append(
-                    f"{one!r} and {other!r} differ more than their errors allow (χ² {value:.2f}): the stated errors "
+                    f"{source!r} and {other!r} differ more than their errors allow (χ² {value:.2f}): the stated errors "
                     "are too small, or the claims estimate different quantities"
                 )
             elif value < 0.5:
                 words.append(
-                    f"{one!r} and {other!r} agree better than independent errors allow (χ² {value:.2f}): if they "
+                    f"{source!r} and {other!r} agree better than independent errors allow (χ² {value:.2f}): if they "
                     "share rollouts, give them one source"
                 )
         return tuple(words)

@@ -32,26 +32,26 @@ def from_other_rewards(graph: EventGraph, total: np.ndarray, offered: Credit, cl
     trace, num = np.asarray(graph.trace_ids), graph.num_traces
     actions = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.trained_mask))
     first = actions[np.diff(trace[actions], prepend=-1) != 0]
-    own = np.full(num, np.nan)
+    claimed = np.full(num, np.nan)
     if offered.estimand == "total" and offered.unit == "trace":
         valid = np.flatnonzero(np.asarray(offered.valid))
-        own[trace[valid]] = np.asarray(offered.credit, np.float64)[valid]
-        size = np.abs(own)
+        claimed[trace[valid]] = np.asarray(offered.credit, np.float64)[valid]
+        size = np.abs(claimed)
     elif offered.estimand == "return" and claim is not None:
         values = None if offered.recursion is None else offered.recursion.values
         start = np.asarray(offered.baseline if values is None else values.value, np.float64)
         amount = np.where(np.asarray(claim.valid), np.asarray(claim.credit, np.float64) - np.asarray(claim.baseline), 0)
-        own[trace[first]] = start[first] + np.bincount(trace, amount, num)[trace[first]]
-        own[trace[actions[~np.asarray(claim.valid)[actions]]]] = np.nan  # a sum with gaps is no total
+        claimed[trace[first]] = start[first] + np.bincount(trace, amount, num)[trace[first]]
+        claimed[trace[actions[~np.asarray(claim.valid)[actions]]]] = np.nan  # a sum with gaps is no total
         size = np.bincount(trace, np.abs(amount), num)
     else:
         return ""
-    off = np.abs(own - total) > RELATIVE * np.maximum(np.abs(total), size)
+    off = np.abs(claimed - total) > RELATIVE * np.maximum(np.abs(total), size)
     if not off.any():
         return ""
     row = int(np.argmax(off))
     return (
-        f"{offered.source!r} adds up to {own[row]:.6g} in trace {row}, whose reward is {total[row]:.6g}: it is of "
+        f"{offered.source!r} adds up to {claimed[row]:.6g} in trace {row}, whose reward is {total[row]:.6g}: it is of "
         "other rewards (pass the ledger each outcome plus the rewards at events), of some rows' rewards only, or of "
         "what no action earned, as a reward before the first action or a bootstrap"
     )

@@ -113,12 +113,12 @@ def _name_what_is_lost(
                     f"on {counted(unknown, 'event')} it states no error, and rule 'reconcile' weighs claims by their "
                     "errors"
                 )
-    held: np.ndarray = claimed.astype(np.float64)  # events below each unit that may carry credit
+    carriers: np.ndarray = claimed.astype(np.float64)  # events below each unit that may carry credit
     for level, names, parent in zip(steps.claims[1:], steps.sources[1:], steps.parents, strict=True):
-        held = np.bincount(parent, held, minlength=level.amount.shape[1])
+        carriers = np.bincount(parent, carriers, minlength=level.amount.shape[1])
         for s, source in enumerate(names):
             speaks = np.isfinite(np.asarray(level.variance[s]))
-            empty = int(np.sum(speaks & (held == 0)))
+            empty = int(np.sum(speaks & (carriers == 0)))
             if empty:
                 refused[source] = (
                     f"of {counted(int(speaks.sum()), 'unit')} that it claims, {empty} without an event that may carry "
@@ -137,22 +137,22 @@ def _check_contradictions(
         if i:
             parent = np.asarray(steps.parents[i - 1])
             below = {int(parent[unit]): source for unit, source in settled[-1].items()}
-        own: dict[int, tuple[str, float]] = {}
+        single: dict[int, tuple[str, float]] = {}
         for s, source in enumerate(names):
             for unit in map(int, np.flatnonzero(variance[s] <= 0)):
                 stated = float(amount[s, unit])
                 where = f"{steps.names[i]} {unit}"
-                if unit in own and abs(own[unit][1] - stated) > _slack(stated, own[unit][1], left.dtype):
+                if unit in single and abs(single[unit][1] - stated) > _slack(stated, single[unit][1], left.dtype):
                     raise ContradictionError(
-                        repr(own[unit][0]), f"that of {source!r}", where, abs(own[unit][1] - stated)
+                        repr(single[unit][0]), f"that of {source!r}", where, abs(single[unit][1] - stated)
                     )
-                own.setdefault(unit, (source, stated))
+                single.setdefault(unit, (source, stated))
         gap = np.asarray(solved.conflict[i])
-        for unit, (source, stated) in own.items():
+        for unit, (source, stated) in single.items():
             if abs(gap[unit]) > _slack(stated, gap[unit] - stated, left.dtype):
                 other = f"that of {below[unit]!r}" if unit in below else "the absence of any event that could carry it"
                 raise ContradictionError(repr(source), other, f"{steps.names[i]} {unit}", abs(float(gap[unit])))
-        settled.append(below | {unit: source for unit, (source, _) in own.items()})
+        settled.append(below | {unit: source for unit, (source, _) in single.items()})
     if tau == 0 and settled[-1]:
         gap = np.asarray(left - solved.unit_amount[-1])
         fixed = (np.asarray(solved.unit_variance[-1]) <= 0) & np.asarray(scored)
@@ -182,13 +182,13 @@ def _across(graph: EventGraph, by_level: Mapping[str, Votes]) -> dict[tuple[str,
             num = int(ids.max(initial=0)) + 1
             first = np.zeros(num, np.int64)
             first[ids[actions]] = np.flatnonzero(actions)
-            held = np.bincount(ids[actions], minlength=num)
+            events = np.bincount(ids[actions], minlength=num)
             for f, fine_source in enumerate(fine.sources):
                 variance = np.asarray(fine.variance[f], np.float64)
                 use = actions & np.isfinite(variance)
                 amount = np.bincount(ids[use], np.asarray(fine.amount[f], np.float64)[use], num)
                 spread = np.bincount(ids[use], variance[use], num)
-                whole = (held > 0) & (np.bincount(ids[use], minlength=num) == held)
+                whole = (events > 0) & (np.bincount(ids[use], minlength=num) == events)
                 for s, source in enumerate(own.sources):
                     error = np.asarray(own.variance[s], np.float64)[first] + spread
                     both = whole & np.isfinite(error) & (error > 0)

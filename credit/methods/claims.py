@@ -21,7 +21,7 @@ __all__ = ["ClaimRequest", "default_methods"]
 
 USUAL = ("rloo", "turn_baseline", "gae", "critic", "c3")
 """Methods that are taken where nobody asks for others, as far as the log has their evidence."""
-MOST = 3
+MOST = 3  # each method is a column of a report
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,6 +64,7 @@ def _leaves(name: str, hint: Any, default: Any, path: tuple[str, ...]) -> dict[s
     settings = [kind for kind in kinds if dataclasses.is_dataclass(kind)]
     if not settings:
         return {name: Option(hint, default, path)} if choices or kinds & {bool, int, float, str} else {}
+    # Settings hold settings, as `Evaluation.refusals`: their fields become options under their own names.
     hints = typing.get_type_hints(settings[0])
     leaves: dict[str, Option] = {}
     for field in dataclasses.fields(settings[0]):
@@ -74,6 +75,7 @@ def _leaves(name: str, hint: Any, default: Any, path: tuple[str, ...]) -> dict[s
 def _nested(fn: Callable[..., Any], values: dict[tuple[str, ...], Any]) -> dict[str, Any]:
     """Values by path as arguments of a function, or of the class of some settings."""
     hints = typing.get_type_hints(_function(fn))
+    # The inverse of `_leaves`: values that share the first part of their path are arguments of one class of settings.
     arguments = {path[0]: value for path, value in values.items() if len(path) == 1}
     for name in dict.fromkeys(path[0] for path in values if len(path) > 1):
         inner = {path[1:]: value for path, value in values.items() if path[0] == name}

@@ -39,9 +39,9 @@ def check_form(name: str, graph: EventGraph, result: Any) -> None:
     if not isinstance(result, Credit):
         raise CreditError(f"{name} returned {excerpt(result)}; expected a Credit (end with `finish`)")
     for field, known in (("unit", LEVELS), ("estimand", get_args(Estimand))):
-        given = getattr(result, field)
-        if given not in known:
-            raise CreditError(f"{name}: {field} is {given!r}; expected one of {', '.join(known)}")
+        values = getattr(result, field)
+        if values not in known:
+            raise CreditError(f"{name}: {field} is {values!r}; expected one of {', '.join(known)}")
     for field in ("credit", "baseline", "scale", "stderr", "reason"):
         array = getattr(result, field)
         if jnp.shape(array) != (graph.num_events,):

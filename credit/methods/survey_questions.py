@@ -78,9 +78,9 @@ def _per_trace(traces: Traces, ids: np.ndarray) -> np.ndarray:
     actions = _actions(traces)
     if not len(actions):
         return np.zeros(1, np.int64)
-    own, width = ids[actions], int(ids.max()) + 1
+    units, width = ids[actions], int(ids.max()) + 1
     trace = np.asarray(traces.graph.trace_ids)[actions].astype(np.int64)  # products exceed int32
-    pairs = distinct(trace * width + own)  # one integer each: they sort faster
+    pairs = distinct(trace * width + units)  # one integer each: they sort faster
     counts = np.bincount(pairs // width)
     return counts[counts > 0]
 

@@ -118,9 +118,9 @@ def _distinguishes(findings: Findings) -> bool:
 def group_rows(traces: Traces) -> list[dict[str, Any]]:
     """One row a group: name, traces, with_outcome, mean, least and greatest return, and its training signal.
 
-    `signal` is "signal" where returns differ, "equal" where they do not, "unresolved" where they do and methods
-    see no difference, "single" for one trace, and "unscored" for fewer than two outcomes of traces that act, as
-    `survey` counts them.
+    `signal` is "signal" if returns differ, "equal" if they do not, and "unresolved" if they differ by less than methods
+    can tell apart. It is "single" for a group of one trace, and "unscored" for one with fewer than two outcomes of
+    traces that act. `survey` counts groups alike.
 
     Examples:
       >>> import credit

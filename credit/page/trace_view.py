@@ -52,14 +52,14 @@ class TraceViews:
         """
         traces, graph = self._findings.traces, self._findings.traces.graph
         first, last = (int(place) for place in self._findings.first_events[row : row + 2])
-        at = np.arange(first, last)
+        rows = np.arange(first, last)
         about = traces.traces.slice(row, 1).to_pylist()[0]
         order, labels = lanes(traces, row, self._forest)
         lane = {agent: i for i, agent in enumerate(order)}
         parents = np.asarray(graph.agent_parent)[order] if order else np.zeros(0, int)
         events = traces.events.slice(first, last - first)
         tokens = traces.evidence.get("tokens")
-        time = np.asarray(graph.time)[at]
+        time = np.asarray(graph.time)[rows]
         edges = self._edges[self._edge_trace == row]
         reward = float(np.asarray(traces.reward)[row])
         return {
@@ -76,36 +76,36 @@ class TraceViews:
                 for agent, label, p in zip(order, labels, parents, strict=True)
             ],
             "event": harmless(events["event"].to_pylist(), 80),
-            "type": _coded([TYPE_NAMES[int(kind)] for kind in np.asarray(graph.event_type)[at]]),
-            "lane": [lane[int(agent)] for agent in np.asarray(graph.agent_ids)[at]],
+            "type": _coded([TYPE_NAMES[int(kind)] for kind in np.asarray(graph.event_type)[rows]]),
+            "lane": [lane[int(agent)] for agent in np.asarray(graph.agent_ids)[rows]],
             "turn": self._turns[first:last].tolist(),
             "time": numbers(time),
             "tool": _coded(events["tool"].to_pylist()),
             "status": _coded(events["status"].to_pylist()),
             "error": self._errors[first:last].astype(int).tolist(),
-            "tokens": [None] * len(at) if tokens is None else numbers(tokens.array[at], tokens.mask[at]),
+            "tokens": [None] * len(rows) if tokens is None else numbers(tokens.array[rows], tokens.mask[rows]),
             "line": [line or 0 for line in events["line"].to_pylist()],
-            "action": np.asarray(graph.action_mask)[at].astype(int).tolist(),
-            "text": event_texts(traces, at, excerpt) if excerpt else None,
+            "action": np.asarray(graph.action_mask)[rows].astype(int).tolist(),
+            "text": event_texts(traces, rows, excerpt) if excerpt else None,
             "senders": (np.asarray(graph.senders)[edges] - first).tolist(),
             "receivers": (np.asarray(graph.receivers)[edges] - first).tolist(),
             "edge": _coded([EdgeType(int(kind)).name.lower() for kind in np.asarray(graph.edge_type)[edges]]),
             "methods": {
                 name: {
-                    "advantage": numbers(np.asarray(claim.advantage)[at], np.asarray(claim.valid)[at]),
-                    "doubt": self._doubts[name][at].tolist(),
+                    "advantage": numbers(np.asarray(claim.advantage)[rows], np.asarray(claim.valid)[rows]),
+                    "doubt": self._doubts[name][rows].tolist(),
                 }
                 for name, claim in self._findings.claims.items()
             },
-            "receipt": self._receipts(at),
+            "receipt": self._receipts(rows),
         }
 
-    def _receipts(self, at: np.ndarray) -> dict[str, Any] | None:
+    def _receipts(self, rows: np.ndarray) -> dict[str, Any] | None:
         """The receipts of events as columns; None without claims."""
         receipts = self._findings.receipts
-        if receipts is None or not len(at):
+        if receipts is None or not len(rows):
             return None
-        every = [receipts.at(int(event)) for event in at]
+        every = [receipts.at(int(event)) for event in rows]
         amounts = ("wanted", "stderr", "increment", "weight", "got")
         lines = []
         for i, name in enumerate(self._findings.claims):

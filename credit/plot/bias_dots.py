@@ -31,9 +31,9 @@ EXACT = 1e-9  # what rounding leaves of an exact zero
 def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
 
-    Bias is |E g − ∇J| / |∇J| and lies on an axis that is linear below 0.01, so that exact zeros have a place; variance
-    is E|g|² − |E g|², in units of |∇J|² and for equally many runs; order is the rank correlation of mean advantages
-    with true increments, and missing where all advantages are equal. Methods are ordered by their largest bias over
+    Bias is |E g − ∇J| / |∇J|. Its axis is linear below 0.01, so that exact zeros have a place. Variance is
+    E|g|² − |E g|², in units of |∇J|² and for equally many runs. Order is the rank correlation of mean advantages with
+    true increments; a method whose advantages are all equal has none. Methods are ordered by their largest bias over
     the worlds drawn, then by mean variance.
 
     Args:

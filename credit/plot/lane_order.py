@@ -26,8 +26,8 @@ def lanes(traces: Traces, index: int, forest: Forest | None = None) -> tuple[lis
     """
     graph = traces.graph
     forest = spawn_forest(graph) if forest is None else forest
-    own = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index)
-    stack = np.flatnonzero(forest.is_root & own)[::-1].tolist()
+    here = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index)
+    stack = np.flatnonzero(forest.is_root & here)[::-1].tolist()
     order: list[int] = []
     while stack:
         order.append(stack.pop())

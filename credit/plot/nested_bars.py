@@ -126,9 +126,9 @@ def _bars(traces: Traces, ledger: Ledger, index: int, most: int) -> list[_Bar]:
     at = expected
     ids = traces.events["event"]
     for agent in kept:
-        own = members[agent]
-        bars.append(_Bar(name[agent].strip(), at, at + sums[agent], _together(error[own]), "agent"))
-        for row in own if with_events else ():
+        events = members[agent]
+        bars.append(_Bar(name[agent].strip(), at, at + sums[agent], _together(error[events]), "agent"))
+        for row in events if with_events else ():
             kind = EventType(int(graph.event_type[row])).name.lower().replace("_", " ")
             label = f"{kind} {printable(ids[int(row)].as_py(), 18)}"
             bars.append(_Bar(label, at, at + amount[row], float(error[row]), "event"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_calibration"]
 
-Z95 = 1.959963984540054
+Z95 = 1.959963984540054  # normal quantile of 0.975
 
 
 class _Bins(NamedTuple):
@@ -37,13 +37,13 @@ def draw_calibration(
 ) -> Figure:
     """Draw mean outcomes against mean predictions, in bins of equally many predictions; below, how predictions spread.
 
-    On the diagonal predictions equal outcomes. Bars are 95 % intervals of the mean outcome: Wilson's where all
-    outcomes are 0 or 1, else the mean ± 1.96 standard errors; both take outcomes for independent, so several
-    predictions of one trace make them too short. The legend gives the expected calibration error, the mean over
-    predictions of the distance of their bin from the diagonal.
+    On the diagonal predictions equal outcomes. Bars are 95 % intervals of the mean outcome: Wilson's if all outcomes
+    are 0 or 1, otherwise the mean ± 1.96 standard errors. Both assume independent outcomes, so they are too short if
+    one trace gives several predictions. The legend states the expected calibration error: the distance of a bin from
+    the diagonal, averaged over predictions.
 
     Args:
-      series: by name, predictions and what came of them, float [N] each; pairs that are not finite are left out.
+      series: by name, predictions and outcomes, float [N] each; pairs that are not finite are left out.
       bins: at most so many; predictions that are equal share a bin, so there may be fewer.
       unit: of predictions and outcomes.
       title: above the axes; "" for none.

@@ -47,12 +47,12 @@ def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
     for axes, (field, label) in zip(panels, PANELS, strict=True):
         for number, world in enumerate(worlds):
             colour, marker = CYCLE[number % len(CYCLE)]
-            own = [row for row in rows if row.world == world and np.isfinite(getattr(row, field))]
+            of_world = [row for row in rows if row.world == world and np.isfinite(getattr(row, field))]
             shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
             axes.errorbar(
-                [getattr(row, field) for row in own],
-                [place[row.method] + shift for row in own],
-                xerr=[getattr(row, f"{field}_half") for row in own],
+                [getattr(row, field) for row in of_world],
+                [place[row.method] + shift for row in of_world],
+                xerr=[getattr(row, f"{field}_half") for row in of_world],
                 fmt=marker, color=colour, markersize=4.5, elinewidth=1.1, capsize=0, zorder=3,
             )  # fmt: skip
         plain_axes(axes, grid="both")

@@ -96,10 +96,11 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
 def tally_part(
     chunks: Chunks, number: int
 ) -> tuple[Tally | None, list[Problem], np.ndarray, list[int], tuple[str, int, str] | None]:
-    """The task of a part.
+    """Count one part, as a task of Ray.
 
-    Its counts, what was refused in it, hashes of the traces that it did not meet, where its outcomes come from, and,
-    where none of its traces has an outcome, the place of the first and what it has instead.
+    Returns:
+      The counts, or None for a part without a usable trace; what was refused; hashes of the traces that were not found;
+      how many outcomes come from where. If no trace has an outcome: the place of the first, and what it has instead.
     """
     traces, problems = chunks.part(number)
     if traces is None:

@@ -94,8 +94,8 @@ class OutputFolder:
                 raise _refusal(self._folder, f"part {number} of another run ({OTHERS})")
         mark = read_mark(self._folder)
         begun = mark == self._mark and not self._new
-        own = range(len(self._identities)) if begun else noted
-        parts = {part_file(self._folder, number) for number in own}
+        expected = range(len(self._identities)) if begun else noted
+        parts = {part_file(self._folder, number) for number in expected}
         for file in self._tables():
             if file not in parts:
                 raise _refusal(self._folder, f"{str(file.relative_to(self._folder))!r}, which is not of this run")

@@ -104,13 +104,13 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     ids = traces.events["event"].to_pylist()
     names = traces.traces["trace"].to_pylist()
     trace_of = np.asarray(traces.graph.trace_ids)[:n].tolist()
-    at = {(names[trace_of[e]], ids[e]): e for e in range(n)}
+    event_of = {(names[trace_of[e]], ids[e]): e for e in range(n)}
     value, error = (np.full(length, np.nan, np.float32) for _ in range(2))
     count = np.full(length, -1, np.int32)
     means, _, counts = results.mean_and_spread()
     errors = stated_stderr(results.outcomes(), [job.prefix.group for job in plan.jobs])
     for job, mean, stderr, runs in zip(plan.jobs, means, errors, counts, strict=True):
-        event = at.get((job.prefix.trace, job.prefix.decision or ""))
+        event = event_of.get((job.prefix.trace, job.prefix.decision or ""))
         if event is None:
             where = f"event {job.prefix.decision!r} of trace {job.prefix.trace!r}"
             raise CreditError(f"the plan names {where}, which the log does not have")

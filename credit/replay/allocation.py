@@ -67,16 +67,16 @@ def _fill(sigma: np.ndarray, n: np.ndarray, left: float, price: np.ndarray) -> n
         level = (low + high) / 2
         total = float(((_until(worth, n, level) - n) * price).sum())
         low, high = (level, high) if total > left else (low, level)
-    given = _until(worth, n, high)
-    left -= float(((given - n) * price).sum())
+    runs = _until(worth, n, high)
+    left -= float(((runs - n) * price).sum())
     while True:
-        gain = worth / (given * (given + 1.0))
+        gain = worth / (runs * (runs + 1.0))
         order = np.argsort(-gain, kind="stable")
         order = order[(gain[order] > 0) & (price[order] <= left)]
         paid = order[np.cumsum(price[order]) <= left]
         if not len(paid):
-            return given
-        given[paid] += 1
+            return runs
+        runs[paid] += 1
         left -= float(price[paid].sum())
 
 

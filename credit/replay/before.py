@@ -18,9 +18,9 @@ class TraceEvents:
 
     def extend(self, ids: Iterable[str]) -> None:
         """Add ids at the end."""
-        for one in ids:
-            self.ids.append(one)
-            self.marks.append(hash((self.marks[-1], one)))
+        for name in ids:
+            self.ids.append(name)
+            self.marks.append(hash((self.marks[-1], name)))
 
     def first(self, count: int) -> Before:
         """The first ids, without a copy."""

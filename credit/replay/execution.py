@@ -44,9 +44,9 @@ class Limits:
       concurrency: runs at a time.
       attempts: tries of a run before it counts as failed.
       pause: seconds before the second try; doubled for each further one.
-      seconds: wall-clock time of a try. A run that takes longer has failed and is not tried again in this sitting. It
+      seconds: wall-clock time of a try. A run that takes longer has failed and is not tried again by this execution. It
         cannot be ended from outside: its thread goes on in the background until the process ends.
-      tokens: no run starts once this many tokens have been spent, those of earlier sittings included.
+      tokens: no run starts once this many tokens have been spent, those of earlier executions included.
       failures: runs in a row that may fail before the execution stops.
       hanging: runs over `seconds` that may still go on in the background before the execution stops.
     """
@@ -129,29 +129,29 @@ def execute(
       CreditError: the file holds something else, see `read_results`; or too many runs fail or hang, see `Limits`.
     """
     before = read_results(plan, path)
-    sitting = _Sitting(plan, replayer, path, limits, advance, set(before.strayed), before.tokens)
+    execution = _Execution(plan, replayer, path, limits, advance, set(before.strayed), before.tokens)
     size = getattr(replayer, "at_once", AT_ONCE) if isinstance(replayer, SeededReplayer) else 1
     tasks: list[tuple[int, list[int]]] = []
     for job, planned in enumerate(plan.jobs):
         left = [] if job in before.strayed else [run for run in range(planned.runs) if run not in before.rewards[job]]
-        tasks += [(job, left[at : at + size]) for at in range(0, len(left), size)]
+        tasks += [(job, left[start : start + size]) for start in range(0, len(left), size)]
     with concurrent.futures.ThreadPoolExecutor(limits.concurrency) as pool:
-        futures = [pool.submit(sitting.make, job, runs) for job, runs in tasks]
+        futures = [pool.submit(execution.make, job, runs) for job, runs in tasks]
         try:
             for future in concurrent.futures.as_completed(futures):
                 future.result()
         except BaseException:
-            sitting.stop.set()
+            execution.stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return read_results(plan, path)
 
 
 class HangingError(CreditError):
-    """A run took longer than it may; it is not tried again in this sitting."""
+    """A run took longer than it may; this execution does not try it again."""
 
 
-class _Sitting:
+class _Execution:
     """One execution: what its threads share."""
 
     def __init__(

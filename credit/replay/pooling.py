@@ -1,4 +1,4 @@
-"""Several sittings of re-running as one: plans that add to earlier ones, and the results of all of them."""
+"""A plan of runs, later plans that add to it, and their results: put together as one plan with one result."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from graphs.errors import CreditError
 __all__ = ["pooled"]
 
 
-def pooled(sittings: Iterable[tuple[ReplayPlan, Results]]) -> tuple[ReplayPlan, Results]:
+def pooled(plans: Iterable[tuple[ReplayPlan, Results]]) -> tuple[ReplayPlan, Results]:
     """Several plans and their results as one: runs of one mean are put together.
 
-    A mean over all runs is biased, at most by the order of 1 over the runs of the first plan, where a later plan gave
-    more runs to decisions whose outcomes spread more: the number of runs then depends on the outcomes.
+    A later plan may give more runs to decisions whose outcomes spread more. The number of runs then depends on the
+    outcomes, and a mean over all runs is biased, at most by the order of 1 over the runs of the first plan.
 
     Raises:
       CreditError: no plan; plans of several purposes or games; or two with one seed, whose runs are the same.
     """
-    pairs = list(sittings)
+    pairs = list(plans)
     if not pairs:
         raise CreditError("no plan to pool; expected one or more")
     first = pairs[0][0]
@@ -51,19 +51,19 @@ def pooled(sittings: Iterable[tuple[ReplayPlan, Results]]) -> tuple[ReplayPlan, 
     failed: list[frozenset[int]] = []
     alternatives: list[dict[int, str]] = []
     strayed: dict[int, str] = {}
-    for at, pieces in enumerate(parts.values()):
-        offset = 0
-        own: dict[int, float] = {}
+    for pooled_job, pieces in enumerate(parts.values()):
+        offset = 0  # runs are numbered from 0 in every plan; those of later plans are numbered on
+        outcomes: dict[int, float] = {}
         lost: set[int] = set()
         chosen: dict[int, str] = {}
         for results, number in pieces:
-            own |= {offset + run: reward for run, reward in results.rewards[number].items()}
+            outcomes |= {offset + run: reward for run, reward in results.rewards[number].items()}
             chosen |= {offset + run: name for run, name in results.alternatives[number].items()}
             lost |= {offset + run for run in results.failed[number]}
             offset += 1 + max([*results.rewards[number], *results.failed[number]], default=-1)
             if number in results.strayed:
-                strayed.setdefault(at, results.strayed[number])
-        rewards.append(own)
+                strayed.setdefault(pooled_job, results.strayed[number])
+        rewards.append(outcomes)
         failed.append(frozenset(lost))
         alternatives.append(chosen)
     paid = tuple(sum(results.job_tokens[number] for results, number in pieces) for pieces in parts.values())

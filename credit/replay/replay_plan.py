@@ -32,7 +32,7 @@ __all__ = ["PURPOSES", "Job", "Purpose", "ReplayPlan", "read_plan", "write_plan"
 
 Purpose = Literal["value", "difference", "spawn", "c3", "shapley"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-VERSION = 3
+VERSION = 3  # of the file of a plan; other versions are refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,12 +112,12 @@ def write_plan(plan: ReplayPlan, path: Path) -> None:
 
 def _events(prefix: Prefix, listed: dict[str, Before]) -> dict[str, Any]:
     """The events before a decision, behind those that earlier jobs listed of each trace."""
-    own, known = prefix.before, listed.get(prefix.trace)
-    if known is not None and known.begins_with(own):
-        return {"before": len(own), "more": []}
-    listed[prefix.trace] = own
-    start = len(known) if known is not None and own.begins_with(known) else 0
-    return {"before": start, "more": list(own[start:])}
+    before, known = prefix.before, listed.get(prefix.trace)
+    if known is not None and known.begins_with(before):
+        return {"before": len(before), "more": []}
+    listed[prefix.trace] = before
+    start = len(known) if known is not None and before.begins_with(known) else 0
+    return {"before": start, "more": list(before[start:])}
 
 
 def read_plan(path: Path) -> ReplayPlan:

@@ -161,12 +161,12 @@ def plan_replays(
     rows = _decisions(traces, spawns_only=purpose == "spawn")
     if not len(rows):
         raise CreditError(f"the log has no {'spawn that is an action' if purpose == 'spawn' else 'action'} to re-run")
-    given = replace if purpose in ("difference", "spawn") else None
-    jobs = [Job(prefix, given, (), 1) for prefix in _prefixes(traces, rows)]
+    text = replace if purpose in ("difference", "spawn") else None
+    jobs = [Job(prefix, text, (), 1) for prefix in _prefixes(traces, rows)]
     guess = outcome_spread(traces)[np.asarray(traces.graph.trace_ids)[rows]]
     costs = run_costs(traces)
     price = costs.onwards[rows]
-    if given is not None:  # the replaced action itself is not generated again
+    if text is not None:  # the replaced action itself is not generated again
         tokens = traces.evidence.get("tokens")
         price = price - (0.0 if tokens is None else np.maximum(np.asarray(tokens.array)[rows], 0))
     return ReplayPlan(purpose, allocated(jobs, budget, unit, least, guess, price, known), seed)

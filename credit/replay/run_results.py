@@ -86,22 +86,22 @@ class Results:
           tasks: the task of each job; rewards of one task have one scale.
         """
         _, deviation, runs = self.mean_and_spread()
-        own = np.where(runs > 1, deviation**2, 0.0)
+        variance = np.where(runs > 1, deviation**2, 0.0)
         weight = np.maximum(runs - 1, 0)
         if not weight.sum():
             return np.ones(len(runs))
-        mean = float((own * weight).sum() / weight.sum())
+        mean = float((variance * weight).sum() / weight.sum())
         if mean <= 0:
             return np.zeros(len(runs))
         some = weight > 0
         task = np.unique(np.array(tasks), return_inverse=True)[1]
-        squares, runs_of = np.bincount(task, own * weight), np.bincount(task, weight)
+        squares, runs_of = np.bincount(task, variance * weight), np.bincount(task, weight)
         middle = ((squares + 2 * mean) / (runs_of + 2))[task]
         own_middle = (squares / np.maximum(runs_of, 1))[task]
         alike = some & (own_middle > 0)
         free = int(alike.sum()) - len(np.unique(task[alike]))  # one mean of each task is estimated
-        vary = float(((own[alike] / own_middle[alike] - 1) ** 2).sum()) / max(free, 1)
+        vary = float(((variance[alike] / own_middle[alike] - 1) ** 2).sum()) / max(free, 1)
         between = vary - float(np.mean(2 / weight[alike]))
         prior = max(2 / max(between, 1e-6), 2.0)
-        spread: np.ndarray = np.sqrt((own * weight + prior * middle) / (weight + prior))
+        spread: np.ndarray = np.sqrt((variance * weight + prior * middle) / (weight + prior))
         return spread

@@ -6,7 +6,7 @@ line is a coalition to evaluate:
     {"plan": "shapley", "version": 1, "units": ["planner", "coder"], "budget": 40, "noise": 0.5, "seed": 0, ...}
     {"row": 0, "team": ["coder"]}
 
-Evaluations are JSON lines `{"row": 0, "value": 1.0}`, in any order, in any number of sittings.
+Evaluations are JSON lines `{"row": 0, "value": 1.0}`, in any order; lines may be added later.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphs.text import excerpt
 
 __all__ = ["Game", "game_header", "game_of_header", "read_evaluations", "read_game", "shapley_plan", "write_game"]
 
-VERSION = 1
+VERSION = 1  # of the file of a plan; other versions are refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Game:
     def _above(self) -> np.ndarray | None:
         if not self.choice.chains:
             return None
-        at = {name: i for i, name in enumerate(self.units)}
-        roots = [i if name is None else at[name] for i, name in enumerate(self.parents)]
+        place = {name: i for i, name in enumerate(self.units)}
+        roots = [i if name is None else place[name] for i, name in enumerate(self.parents)]
         above: np.ndarray = ancestors_or_self(np.array(roots, np.int32))
         return above
 
@@ -155,11 +155,11 @@ def shapley_plan(
     if parents:
         if len(parents) != len(names):
             raise CreditError(f"{len(parents)} parents for {len(names)} units; expected one for each, None for a root")
-        at = {name: i for i, name in enumerate(names)}
+        place = {name: i for i, name in enumerate(names)}
         for name in parents:
-            if name is not None and name not in at:
+            if name is not None and name not in place:
                 raise CreditError(f"parent is {name!r}; expected one of the units, or None")
-        parent = np.array([i if name is None else at[name] for i, name in enumerate(parents)], np.int32)
+        parent = np.array([i if name is None else place[name] for i, name in enumerate(parents)], np.int32)
     try:
         plan, choice = make_plan(jax.random.key(seed), len(names), budget, noise=noise, parent=parent)
     except ValueError as error:

@@ -49,8 +49,8 @@ def lines_with_siblings(traces: Traces, plan: ReplayPlan, results: Results) -> I
         for number in by_trace.get(document["trace_id"], ()):
             siblings += list(_fan(document, number, plan, results))
         yield json.dumps(document, ensure_ascii=False)
-        for cut, at, node, reward, alternative in siblings:
-            yield json.dumps(_sibling(document, cut, at, node, reward, alternative), ensure_ascii=False)
+        for cut, place, node, reward, alternative in siblings:
+            yield json.dumps(_sibling(document, cut, place, node, reward, alternative), ensure_ascii=False)
 
 
 def _fan(
@@ -76,10 +76,11 @@ def _fan(
 
 
 def _sibling(
-    document: dict[str, Any], name: str, at: int, node: str, reward: float, alternative: str
+    document: dict[str, Any], name: str, place: int, node: str, reward: float, alternative: str
 ) -> dict[str, Any]:
     events = [
-        {key: value for key, value in event.items() if key != "event_reward"} for event in document["events"][: at + 1]
+        {key: value for key, value in event.items() if key != "event_reward"}
+        for event in document["events"][: place + 1]
     ]
     decision = events[-1]
     for key in [key for key in decision if key in EVENT_EVIDENCE and key not in _KEPT]:

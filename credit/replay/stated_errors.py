@@ -54,20 +54,20 @@ def stated_stderr(outcomes: Sequence[np.ndarray], tasks: Sequence[str]) -> np.nd
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # comes with JAX; slow to import
 
     by_task: dict[str, list[np.ndarray]] = {}
-    for own, task in zip(outcomes, tasks, strict=True):
-        by_task.setdefault(task, []).append(own)
+    for outcome, task in zip(outcomes, tasks, strict=True):
+        by_task.setdefault(task, []).append(outcome)
     pools = {task: np.concatenate(parts) for task, parts in by_task.items()}
     values = {task: np.unique(pool) for task, pool in pools.items()}
     discrete = {task: 2 * len(values[task]) <= len(pool) for task, pool in pools.items()}
     errors = np.full(len(outcomes), math.inf)
-    for job, (own, task) in enumerate(zip(outcomes, tasks, strict=True)):
-        n, pool = len(own), pools[task]
+    for job, (outcome, task) in enumerate(zip(outcomes, tasks, strict=True)):
+        n, pool = len(outcome), pools[task]
         if n < 2:
             continue
-        squares, weight = float(((own - own.mean()) ** 2).sum()), n - 1.0
+        squares, weight = float(((outcome - outcome.mean()) ** 2).sum()), n - 1.0
         if discrete[task]:
             pseudo = values[task] if len(values[task]) == 2 else pool
-            squares += PSEUDO_RUNS * float(((pseudo - own.mean()) ** 2).mean())
+            squares += PSEUDO_RUNS * float(((pseudo - outcome.mean()) ** 2).mean())
             weight += PSEUDO_RUNS
             squares *= float(stdtrit(weight, 0.975) / 1.96) ** 2
         errors[job] = math.sqrt(squares / weight / n)

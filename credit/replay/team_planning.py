@@ -71,9 +71,9 @@ def plan_coalitions(
         game = _game(players, budget, unit, least, seed, spread, price)
     weight = np.sqrt((game.weights() ** 2).sum(axis=1)) / len(first)
     jobs = [
-        Job(Prefix(ids[at], groups[at]), None, tuple(u for u in players if u not in game.team(row)), 1, row=row)
+        Job(Prefix(ids[place], groups[place]), None, tuple(u for u in players if u not in game.team(row)), 1, row=row)
         for row in range(game.plan.evaluations)
-        for at in first
+        for place in first
     ]
     steering = np.repeat(weight, len(first))
     repeat = game.plan.evaluations

@@ -1,12 +1,12 @@
 """Credit against human blame: does a method give its lowest number to the step and the agent that people blame?
 
-In each labelled trace the candidates are the actions, and the instances that act; the lower the advantage, the more to
-blame, and an agent's number is the sum over its actions. A hit is the chance that the blamed one is named first when
-ties are broken at random, so that a method without information scores like chance. A rank is from 0 (named first) to 1
-(named last), ties in the middle.
+In each labelled trace the candidates are its actions, and the instances that act. The lower its advantage, the more an
+action is to blame; an agent's number is the sum over its actions. A hit is the chance that the blamed candidate is named
+first if ties are broken at random, so a method without information scores like chance. A rank runs from 0 (named first)
+to 1 (named last); ties share their middle.
 
-The yardsticks know nothing of any reward: chance; the agent with most actions; "always action k" and "the agent of
-action k", with the k that does best on these very runs: a yardstick that is flattered, not one that flatters methods.
+The yardsticks see no reward: chance, the agent with most actions, "always action k", and "the agent of action k". The
+last two use the k that does best on these very runs, so they are better than they would be on new runs.
 
 Intervals are normal, 95 %, with the variance of a mean of clusters: traces of one group are not independent.
 """

@@ -223,13 +223,13 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the counts of another batch, whose groups are not among these."""
-        for own, others in (
+        for listed, others in (
             (self.counts, other.counts),
             (self.formats, other.formats),
             (self.channels, other.channels),
             (self.evidence, other.evidence),
         ):
-            own.update(others)
+            listed.update(others)
         for name, counts in other.spreads.items():
             self.spreads[name].update(counts)
         self.groups.extend(other.groups)

@@ -106,14 +106,14 @@ class _Verdicts:
     def add(self, line: int, row: dict[str, Any]) -> None:
         """Take one row, or note what is wrong with it."""
         judge = id_text(row["judge"]) if row.get("judge") not in (None, "") else JUDGE
-        given = [unit for unit in UNITS[:3] if row.get(unit) not in (None, "")]
-        if len(given) > 1:
+        named = [unit for unit in UNITS[:3] if row.get(unit) not in (None, "")]
+        if len(named) > 1:
             return self._problem("bad-row", line, "event, agent, role", row, "one of them, or none for the whole trace")
-        unit: Unit = given[0] if given else "trace"
+        unit: Unit = named[0] if named else "trace"
         name = id_text(row.get("trace"))
         if name not in self.rows:
             return self._problem("unmatched-row", line, "trace", row.get("trace"), "the id of a trace that was read")
-        key = (self.rows[name], id_text(row[unit]) if given else "")
+        key = (self.rows[name], id_text(row[unit]) if named else "")
         events = self.events(unit, *key)
         if not events:
             return self._problem("unmatched-row", line, unit, row[unit], f"one of that trace's {unit}s", name)

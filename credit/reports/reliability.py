@@ -142,8 +142,8 @@ class _Cells:
     @classmethod
     def of(cls, traces: Traces, group: np.ndarray, by: By) -> _Cells:
         kind, kinds = _kinds(traces, by)
-        own = group[np.asarray(traces.graph.trace_ids)[: traces.sizes.events]].astype(np.int64)
-        pairs, of_event = np.unique(own * kinds + kind, return_inverse=True)
+        task = group[np.asarray(traces.graph.trace_ids)[: traces.sizes.events]].astype(np.int64)
+        pairs, of_event = np.unique(task * kinds + kind, return_inverse=True)
         return cls(of_event, pairs // kinds, pairs % kinds, kinds)
 
 
@@ -171,8 +171,8 @@ def _second_half(rng: np.random.Generator, group: np.ndarray, halves: Halves) ->
         half: np.ndarray = (np.argsort(order) % 2)[group]
         return half
     side = np.zeros(len(group), int)
-    for own in rows_of_each(group):
-        members = rng.permutation(own)
+    for rows in rows_of_each(group):
+        members = rng.permutation(rows)
         side[members] = (np.arange(len(members)) + rng.integers(2)) % 2
     return side
 
@@ -223,14 +223,14 @@ def _correlations(
 
 
 def _weighted_correlations(
-    one: np.ndarray, other: np.ndarray, n: np.ndarray, m: np.ndarray, weight: np.ndarray
+    first: np.ndarray, other: np.ndarray, n: np.ndarray, m: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Correlations of the means of two halves, from their sums and counts [B or 1, K], and the units of the first."""
     both = (n > 0) & (m > 0)
     w = np.where(both, n * m / np.where(both, n + m, 1), 0) * weight
     scale = w.sum(1, keepdims=True)
     w = w / np.where(scale > 0, scale, 1)
-    means = (sums / np.where(counts > 0, counts, 1) for sums, counts in ((one, n), (other, m)))
+    means = (sums / np.where(counts > 0, counts, 1) for sums, counts in ((first, n), (other, m)))
     a, b = (mean - (w * mean).sum(1, keepdims=True) for mean in means)
     norm = np.sqrt((w * a * a).sum(1) * (w * b * b).sum(1))
     known = (norm > 0) & ((w > 0).sum(1) >= _FEWEST)

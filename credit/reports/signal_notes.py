@@ -100,9 +100,10 @@ class LargeAdvantages(NamedTuple):
 def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
     """Advantages that are larger than `MULTIPLE` times the spread of the rewards of their group.
 
-    The advantages of a method that divides (its `scale`, or estimand "score") are in spreads already. Those of another
-    method are divided by the greatest difference between outcomes of the group plus the largest sum of sizes of event
-    rewards of a trace of it; where that is 0, by its mean over the other groups. Without any they are not counted.
+    The advantages of a method that divides (its `scale`, or estimand "score") are in spreads already. Those of other
+    methods are divided by a spread of the group: the greatest difference between its outcomes, plus the largest sum of
+    |event rewards| of one of its traces. A group whose spread is 0 takes the mean spread of the other groups. If all
+    spreads are 0, no advantage is counted.
 
     Examples:
       >>> import credit
@@ -122,9 +123,9 @@ def large_advantages(traces: Traces, credit: Credit) -> LargeAdvantages:
         size = np.divide(size, spread, out=np.zeros_like(size), where=spread > 0)
     if not (size > MULTIPLE).any():
         return LargeAdvantages(0, 0.0, "")
-    at = int(np.argmax(size))
-    name = traces.traces["trace"][int(trace[at])].as_py()
-    return LargeAdvantages(int((size > MULTIPLE).sum()), float(size[at]), str(name))
+    row = int(np.argmax(size))
+    name = traces.traces["trace"][int(trace[row])].as_py()
+    return LargeAdvantages(int((size > MULTIPLE).sum()), float(size[row]), str(name))
 
 
 def _spreads(traces: Traces) -> np.ndarray:

@@ -176,8 +176,8 @@ class _Record:
         """What the record says of an event; "" where it says nothing of its own."""
         name = event.removesuffix(".result")
         if self._events:
-            own = self._events.get(event, {})
-            text = " ".join(_strings(_by_id(own).get(name, own), 0))
+            fields = self._events.get(event, {})
+            text = " ".join(_strings(_by_id(fields).get(name, fields), 0))
         else:
             text = " ".join(_strings(self._parts[name], 0)) if name in self._parts else self._text
         return printable(text, limit).strip()
@@ -219,7 +219,7 @@ def _events(record: Any) -> dict[str, Any]:
 
 def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
     """The objects within a record, itself aside, in the order of the log."""
-    if depth > DEPTH:
+    if depth > DEPTH:  # a hostile record may be nested without end
         return
     if isinstance(value, dict):
         if depth:

@@ -39,7 +39,7 @@ MOST_STEPS = 12  # events of the critical path that are written out
 
 
 @dataclasses.dataclass(frozen=True)
-class _One:
+class _View:
     """A trace on its own: its packed graph, and the rows of the batch's tables that it owns."""
 
     graph: EventGraph
@@ -81,18 +81,18 @@ def render(
     graph = traces.graph
     rows = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == index))
     agents = np.flatnonzero(np.asarray(graph.agent_mask) & (np.asarray(graph.agent_trace) == index))
-    one = _One(
+    view = _View(
         graph=unpad(pack(select_trace(graph, index))),
         ids=traces.events["event"].take(rows).to_pylist(),
         agents=traces.agents.take(agents).to_pylist(),
         row=traces.traces.slice(index, 1).to_pylist()[0],
         rows=rows,
     )
-    parts = [_header(traces, one, index), _agents(traces, one, most)]
-    if len(one.agents) > 1:
-        parts.append(_forest(one, most))
+    parts = [_header(traces, view, index), _agents(traces, view, most)]
+    if len(view.agents) > 1:
+        parts.append(_forest(view, most))
     return Group(
-        *_spaced([*parts, _types(one), _events(traces, one, index, first, last, limit), _structure(traces, one)])
+        *_spaced([*parts, _types(view), _events(traces, view, index, first, last, limit), _structure(traces, view)])
     )
 
 
@@ -161,11 +161,11 @@ def _pairs(*pairs: tuple[str, Text]) -> Table:
     return table
 
 
-def _header(traces: Traces, one: _One, index: int) -> RenderableType:
-    row, reward = one.row, float(traces.reward[index])
+def _header(traces: Traces, view: _View, index: int) -> RenderableType:
+    row, reward = view.row, float(traces.reward[index])
     place = f"{row['file']}:{row['line']}" if row["line"] else row["file"]
-    roles = [agent["role"] for agent in one.agents]
-    kind_of_team = TOPOLOGIES[int(topology(one.graph, roles)[0])]
+    roles = [agent["role"] for agent in view.agents]
+    kind_of_team = TOPOLOGIES[int(topology(view.graph, roles)[0])]
     declared = f" (declared: {printable(row['topology'], 40)})" if row["topology"] else ""
     channels = [
         f"{printable(name.removeprefix('rewards.'), 40)} {amount:z.6g}"
@@ -185,36 +185,36 @@ def _header(traces: Traces, one: _One, index: int) -> RenderableType:
     return _pairs(*pairs)
 
 
-def _agents(traces: Traces, one: _One, most: int) -> RenderableType:
-    graph, num = one.graph, len(one.agents)
+def _agents(traces: Traces, view: _View, most: int) -> RenderableType:
+    graph, num = view.graph, len(view.agents)
     events = np.bincount(graph.agent_ids, minlength=num)
     actions = np.bincount(graph.agent_ids[graph.action_mask], minlength=num)
-    tokens = {name: _sums(traces, one, name) for name in ("input_tokens", "tokens")}
+    tokens = {name: _sums(traces, view, name) for name in ("input_tokens", "tokens")}
     table = _table(f"agents ({num})", "agent", "name", "role", "parent", "#events", "#actions", "#tokens in", "#out")
-    for i, agent in enumerate(one.agents[:most]):
+    for i, agent in enumerate(view.agents[:most]):
         parent = int(graph.agent_parent[i])
         table.add_row(
             _text(agent["agent"], 40),
             _text(agent["name"], 40),
             _text(agent["role"], 40),
-            _text("" if parent == i else one.agents[parent]["agent"], 40),
+            _text("" if parent == i else view.agents[parent]["agent"], 40),
             str(events[i]),
             str(actions[i]),
             *(f"{amounts[i]:.0f}" if known[i] else "–" for amounts, known in tokens.values()),
         )
-    known, every = int(np.sum(counted_tokens(traces)[one.rows] & graph.action_mask)), int(actions.sum())
+    known, every = int(np.sum(counted_tokens(traces)[view.rows] & graph.action_mask)), int(actions.sum())
     if not 0 < known < every:
         return _cut(table, num, most)
     return Group(_cut(table, num, most), Text(f"tokens out: sums over {known} of {every} actions", style="dim"))
 
 
-def _sums(traces: Traces, one: _One, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _sums(traces: Traces, view: _View, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Sum of an evidence key over each agent's events, and whether the log has any."""
-    num = len(one.agents)
+    num = len(view.agents)
     if name not in traces.evidence:
         return np.zeros(num), np.zeros(num, bool)
-    values, stated = traces.evidence[name].array[one.rows], traces.evidence[name].mask[one.rows]
-    agents = one.graph.agent_ids[stated]
+    values, stated = traces.evidence[name].array[view.rows], traces.evidence[name].mask[view.rows]
+    agents = view.graph.agent_ids[stated]
     return np.bincount(agents, values[stated], minlength=num), np.bincount(agents, minlength=num) > 0
 
 
@@ -224,16 +224,16 @@ def _cut(table: Table, num: int, most: int) -> RenderableType:
     return Group(table, Text(f"… and {num - most} more", style="dim"))
 
 
-def _forest(one: _One, most: int) -> RenderableType:
+def _forest(view: _View, most: int) -> RenderableType:
     """The spawn forest, drawn down to as many agents as fit; what is left out is counted where it belongs."""
-    forest = spawn_forest(one.graph)
+    forest = spawn_forest(view.graph)
     top = Tree(Text("spawn forest", style="bold"), guide_style="dim")
     waiting: list[tuple[Tree, list[int]]] = [(top, np.flatnonzero(forest.is_root).tolist())]
     room = most
     while waiting:
         branch, members = waiting.pop(0)
         for agent in members[:room]:
-            row = one.agents[agent]
+            row = view.agents[agent]
             label = _text(row["agent"], 40)
             if row["role"] != row["agent"]:
                 label.append_text(_text(f" {printable(row['role'], 40)}", style="dim"))
@@ -244,17 +244,17 @@ def _forest(one: _One, most: int) -> RenderableType:
     return top
 
 
-def _types(one: _One) -> RenderableType:
-    table = _table(f"events ({len(one.ids)})", "type", "#events", "#actions")
+def _types(view: _View) -> RenderableType:
+    table = _table(f"events ({len(view.ids)})", "type", "#events", "#actions")
     for kind in EventType:
-        of_kind = one.graph.event_type == kind
+        of_kind = view.graph.event_type == kind
         if of_kind.any():
-            table.add_row(kind.name.lower(), str(of_kind.sum()), str((of_kind & one.graph.action_mask).sum()))
+            table.add_row(kind.name.lower(), str(of_kind.sum()), str((of_kind & view.graph.action_mask).sum()))
     return table
 
 
-def _events(traces: Traces, one: _One, index: int, first: int, last: int, limit: int) -> RenderableType:
-    num = len(one.ids)
+def _events(traces: Traces, view: _View, index: int, first: int, last: int, limit: int) -> RenderableType:
+    num = len(view.ids)
     everything = num <= first + last
     shown = range(num) if everything else [*range(first), *range(num - last, num)]
     rows = event_rows(traces, index, shown, limit=limit)
@@ -290,13 +290,13 @@ def _causes(row: EventRow, most: int) -> str:
     return ", ".join(causes) + (f" +{len(row.causes) - most}" if len(row.causes) > most else "")
 
 
-def _structure(traces: Traces, one: _One) -> RenderableType:
-    graph = one.graph
+def _structure(traces: Traces, view: _View) -> RenderableType:
+    graph = view.graph
     path, parallel = critical_path(graph), parallelism(graph)
     stage = traces.evidence.get("stage")
-    stated = stage is not None and bool(stage.mask[one.rows].any())
-    steps = critical_steps(graph, stage.array[one.rows]) if stage is not None and stated else critical_steps(graph)
-    ids = [printable(one.ids[i], 24) for i in np.flatnonzero(path.on_path)]
+    stated = stage is not None and bool(stage.mask[view.rows].any())
+    steps = critical_steps(graph, stage.array[view.rows]) if stage is not None and stated else critical_steps(graph)
+    ids = [printable(view.ids[i], 24) for i in np.flatnonzero(path.on_path)]
     if len(ids) > MOST_STEPS:
         ids[MOST_STEPS // 2 : -MOST_STEPS // 2] = ["…"]
     origin = "stated" if stated else "derived"

@@ -48,9 +48,9 @@ def to_torch(array: Array, *, copy: bool = True) -> Any:
     if isinstance(array, jax.Array):
         shared = torch.from_dlpack(array)
     else:
-        given, array = array, np.asarray(array)
+        original, array = array, np.asarray(array)
         if array.dtype.kind not in "biufc":
-            raise CreditError(f"array is {excerpt(given)}, of dtype {array.dtype}; expected numbers or booleans")
+            raise CreditError(f"array is {excerpt(original)}, of dtype {array.dtype}; expected numbers or booleans")
         if copy or not array.flags.writeable or any(stride < 0 for stride in array.strides):
             return torch.from_numpy(array.copy())  # PyTorch has no read-only tensors and no negative strides
         return torch.from_numpy(array)

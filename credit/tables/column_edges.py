@@ -35,8 +35,8 @@ def codes_of_types(column: str, values: Any, kinds: type[enum.IntEnum], n: int |
         odd = codes < 0
         words = words.take(pa.array(ids))
     if odd.any():
-        at = int(np.argmax(odd))
-        problem = f"{excerpt(words[at].as_py())} is no type; expected one of {', '.join(known)}"
+        row = int(np.argmax(odd))
+        problem = f"{excerpt(words[row].as_py())} is no type; expected one of {', '.join(known)}"
         raise ColumnError(column, np.flatnonzero(odd), problem)
     return codes.astype(np.int32)
 

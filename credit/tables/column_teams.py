@@ -89,14 +89,14 @@ def _parents(
     spawner_row = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
     stranger = (spawner != -1) & ((spawner < 0) | (keys[spawner_row] != wanted))
     if stranger.any():
-        at = int(by_agent.order[first[np.argmax(stranger)]])
-        raise ColumnError("parent", [at], f"{excerpt(array[at].as_py())} is no agent of the row's trace")
+        row = int(by_agent.order[first[np.argmax(stranger)]])
+        raise ColumnError("parent", [row], f"{excerpt(array[row].as_py())} is no agent of the row's trace")
     parents = np.where(spawner == -1, np.arange(len(first)), spawner_row)
     above = parents
     for _ in range(len(first).bit_length()):  # twice as far each time: from every agent that has one, a root is reached
         above = above[above]
     circular = parents[above] != above
     if circular.any():
-        at = by_agent.order[first[circular]]
-        raise ColumnError("parent", at, "agents spawned each other in a circle; a main agent has no parent")
+        row = by_agent.order[first[circular]]
+        raise ColumnError("parent", row, "agents spawned each other in a circle; a main agent has no parent")
     return parents

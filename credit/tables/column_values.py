@@ -63,10 +63,10 @@ def factorise(column: str, values: Any, n: int | None = None) -> tuple[np.ndarra
         if len(words.dictionary) < len(names):  # equal words become one, nulls among words show
             names, codes = words.dictionary, words.indices.take(codes)
             _no_nulls(column, codes)
-    given = codes.to_numpy(zero_copy_only=False).astype(np.int64)
-    ids, first = by_appearance(given, len(names))
-    as_given = ids is given and len(first) == len(names)
-    return ids, names if as_given else names.take(pa.array(given[first]))
+    numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    ids, first = by_appearance(numbers, len(names))
+    as_given = ids is numbers and len(first) == len(names)
+    return ids, names if as_given else names.take(pa.array(numbers[first]))
 
 
 def _few_integers(values: Any, n: int | None) -> bool:
@@ -210,11 +210,13 @@ def truths(column: str, values: Any, n: int) -> np.ndarray:
     chosen = numbers(column, array, n)
     odd = (chosen != 0) & (chosen != 1)
     if odd.any():
-        at = int(np.argmax(odd))
-        problem = f"values are not all True or False, {excerpt(array[at].as_py())} in row {at}; expected True or False"
+        row = int(np.argmax(odd))
+        problem = (
+            f"values are not all True or False, {excerpt(array[row].as_py())} in row {row}; expected True or False"
+        )
         raise ColumnError(column, np.flatnonzero(odd), problem)
-    given: np.ndarray = chosen == 1
-    return given
+    truth: np.ndarray = chosen == 1
+    return truth
 
 
 def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:

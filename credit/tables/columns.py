@@ -197,13 +197,13 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
     """The outcome of each trace, NaN where it has none, 0 where rows have rewards of their own: [count]."""
     if reward is None:
         return np.zeros(by_trace.count)
-    given = numbers("reward", reward, len(by_trace.ids))
-    per_row = given[by_trace.order]
+    outcome = numbers("reward", reward, len(by_trace.ids))
+    per_row = outcome[by_trace.order]
     stated = np.bincount(by_trace.ids, ~np.isnan(per_row), by_trace.count) > 0
-    none = np.zeros(len(given), bool)
+    none = np.zeros(len(outcome), bool)
     none[by_trace.order] = ~stated[by_trace.ids] & stated.any()  # a column without any reward is no reward
     finite(
-        "reward", np.where(none, 0, given), "a trace without a reward has none in all its rows; another must have one"
+        "reward", np.where(none, 0, outcome), "a trace without a reward has none in all its rows; another must have one"
     )
     advice = "the outcome is one number for each trace; for numbers that differ between rows pass event_reward= "
     return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")

@@ -49,10 +49,10 @@ class Segments:
             expected = whole[self.ids]
             different &= ~((values != values) & (expected != expected))  # NaN agrees with NaN
         if different.any():
-            at = int(np.argmax(different))
-            segment = int(self.ids[at])
+            row = int(np.argmax(different))
+            segment = int(self.ids[row])
             name = self.name(segment)
-            rows = sorted((int(self.order[self.first[segment]]), int(self.order[at])))
+            rows = sorted((int(self.order[self.first[segment]]), int(self.order[row])))
             which = "" if name is None else f" {excerpt(name.as_py())}"
             raise ColumnError(column, rows, f"{self.kind}{which} has different values; {advice}")
         return whole

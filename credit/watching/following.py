@@ -99,4 +99,5 @@ def _state(path: Path) -> tuple[Any, ...]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts runs of digits as numbers: "step_9" before "step_10"; text sorts before numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]

@@ -53,12 +53,12 @@ def log_numbers(
       >>> numbers["credit/groups_that_teach"], numbers["credit/alignment/dr_grpo"]
       (1.0, 1.0)
     """
-    own = run(traces, method, evidence=evidence, **(options or {}))
+    result = run(traces, method, evidence=evidence, **(options or {}))
     others = {name: run(traces, name) for name in compare}
     corpus, n = survey(traces), traces.sizes.events
     action = np.asarray(traces.graph.action_mask)[:n]
-    answered = np.asarray(own.valid)[:n] & action
-    advantage = np.asarray(own.advantage, np.float64)[:n][answered]
+    answered = np.asarray(result.valid)[:n] & action
+    advantage = np.asarray(result.advantage, np.float64)[:n][answered]
     numbers = {
         "credit/traces": float(corpus.traces),
         "credit/groups": float(corpus.groups),
@@ -68,9 +68,9 @@ def log_numbers(
         "credit/advantage_mean": float(advantage.mean()) if len(advantage) else 0.0,
         "credit/advantage_std": float(advantage.std()) if len(advantage) else 0.0,
     }
-    numbers |= noise_number(own) | alignments(own, others)
+    numbers |= noise_number(result) | alignments(result, others)
     if ledger:
         names = traces.agents["role"].to_pylist()
         roles = [str(names[agent]) for agent in np.asarray(traces.graph.agent_ids)[:n]]
-        numbers |= ledger_numbers(compose_claims(traces, {method: own, **others}), roles, np.arange(n))
+        numbers |= ledger_numbers(compose_claims(traces, {method: result, **others}), roles, np.arange(n))
     return numbers

@@ -45,31 +45,31 @@ class OutcomeFiles:
 
     def waits(self, step: Path) -> Problem | None:
         """The problem of a first file that states outcomes alone: what arrives next tells whether it is a step."""
-        own = self._outcomes(step)
-        if own is None:
+        file = self._outcomes(step)
+        if file is None:
             return None
         expected = "a log beside it, or another such table, which makes each a step: it is not read before one arrives"
-        return Problem("outcomes-alone", own.name, 0, "content", "a table of outcomes", expected)
+        return Problem("outcomes-alone", file.name, 0, "content", "a table of outcomes", expected)
 
     def _outcomes(self, step: Path) -> Source | None:
         """The file of a step, where its columns are those of outcomes alone; None for another step."""
         if step.is_dir() or not self._detects:
             return None
-        own = next(iter(find_sources([step], self._limits)[0]), None)
-        return own if own is not None and states_outcomes(own) else None
+        source = next(iter(find_sources([step], self._limits)[0]), None)
+        return source if source is not None and states_outcomes(source) else None
 
     def problem(self, step: Path) -> Problem | None:
         """The problem of a file that states the outcomes of logs beside it; None for a step."""
-        own = self._outcomes(step)
-        if own is None:
+        file = self._outcomes(step)
+        if file is None:
             return None
         sources, _ = without_tables(find_sources(self._entries(), self._limits)[0], self._tables)
         for source in sources:
             state = _state(source)
-            if source.name == own.name or state in self._no_logs:
+            if source.name == file.name or state in self._no_logs:
                 continue
-            problems = sort_sources([dataclasses.replace(own, is_named=False), source])[1]
-            found = next((p for p in problems if p.kind == "outcomes-among-logs" and p.file == own.name), None)
+            problems = sort_sources([dataclasses.replace(file, is_named=False), source])[1]
+            found = next((p for p in problems if p.kind == "outcomes-among-logs" and p.file == file.name), None)
             if found is not None:
                 return found
             self._no_logs.add(state)

@@ -48,14 +48,14 @@ def signal_to_noise(result: Credit) -> float | None:
     return float(np.sqrt(max(float(np.var(amount)) - noise, 0.0) / noise))
 
 
-def alignment(one: np.ndarray, other: np.ndarray) -> float:
+def alignment(first: np.ndarray, other: np.ndarray) -> float:
     """Cosine of two methods' advantages over the rows; 0 where one is 0 throughout.
 
     It is the cosine of the two policy gradients where the gradients of the rows' log-probabilities are orthogonal and
     of equal length.
     """
-    product = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
-    return float(np.dot(one, other)) / product if product > 0 else 0.0
+    product = float(np.linalg.norm(first)) * float(np.linalg.norm(other))
+    return float(np.dot(first, other)) / product if product > 0 else 0.0
 
 
 def ledger_numbers(ledger: Ledger, roles: Sequence[str] | None, events: np.ndarray) -> dict[str, float]:
@@ -85,7 +85,7 @@ def ledger_numbers(ledger: Ledger, roles: Sequence[str] | None, events: np.ndarr
             numbers[f"role/{role}"] = float(increments[labels == role].sum()) / int(scored.sum())
     holds = [condition.holds for condition in ledger.advantage("control", limit=math.inf).conditions]
     for name, state in (("hold", True), ("broken", False), ("unchecked", None)):
-        numbers[f"conditions_{name}"] = float(sum(one is state for one in holds))
+        numbers[f"conditions_{name}"] = float(sum(held is state for held in holds))
     return {f"credit/ledger/{name}": value for name, value in numbers.items() if np.isfinite(value)}
 
 

@@ -82,9 +82,9 @@ def learn_coefficients(sums: CoefficientSums, rollout: Decided, composed: Contro
     """
     baseline = rollout.of_decisions(jnp.where(composed.credit.valid, composed.credit.baseline, jnp.nan))[:, :1]
     left = jnp.where(jnp.isfinite(baseline), rollout.reward[:, None] - baseline, 0)
-    table = jnp.stack([rollout.of_decisions(own) for own in composed.others])
+    table = jnp.stack([rollout.of_decisions(amount) for amount in composed.others])
     # XLA multiplies long thin matrices slowly on a CPU, and sums over two axes, too.
-    gram = jnp.stack([jnp.stack([jnp.vdot(one, other) for other in table]) for one in table])
+    gram = jnp.stack([jnp.stack([jnp.vdot(row, other) for other in table]) for row in table])
     return CoefficientSums(
         MEMORY * sums.gram + gram, MEMORY * sums.moment + jnp.sum(table.sum(axis=2) * left.T, axis=1)
     )

@@ -111,10 +111,10 @@ def critic_evidence(critic: CriticSums, rollout: Rollout, ridge: float = RIDGE) 
     policy = jax.nn.softmax(rollout.logits)
     mean = jnp.sum(policy * table, axis=2)  # [K, D]
     of_kind = (table - mean[..., None])[rollout.kind]
-    own = of_kind[..., 0]
+    of_choice = of_kind[..., 0]
     for c in range(1, task.choices):  # XLA reduces and gathers short last axes slowly on a CPU
-        own = jnp.where(rollout.choice == c, of_kind[..., c], own)
-    surprise = jnp.where(rollout.taken, own, 0)
+        of_choice = jnp.where(rollout.choice == c, of_kind[..., c], of_choice)
+    surprise = jnp.where(rollout.taken, of_choice, 0)
     start = (weights[:, 0] + mean.sum(axis=1))[rollout.kind]
     earlier = np.triu(np.ones((task.decisions, task.decisions), np.float32), 1)
     # A product, since XLA computes running sums slowly on a CPU, and anew wherever they are used.

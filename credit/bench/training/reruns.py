@@ -81,8 +81,8 @@ def rerun_decisions(rollout: Rollout, key: jax.Array, where: np.ndarray | None =
       where: bool [D], decisions that may be re-run; default all.
     """
     subset, runs = jax.random.split(key)
-    at, rerun_mask = _some(rollout, subset, where)
-    return Reruns(at, rerun_mask, *_continued(rollout, runs, at, rerun_mask, None))
+    decision, rerun_mask = _some(rollout, subset, where)
+    return Reruns(decision, rerun_mask, *_continued(rollout, runs, decision, rerun_mask, None))
 
 
 def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) -> Siblings:
@@ -93,17 +93,17 @@ def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) 
       key: of choices and luck.
       where: bool [D], decisions that may be re-run; default all.
     """
-    at, rerun_mask, reward, choice, cost = rerun_decisions(rollout, key, where)
-    outcome = jnp.stack([jnp.broadcast_to(rollout.reward[:, None], at.shape), reward], axis=2)
+    decision, rerun_mask, reward, choice, cost = rerun_decisions(rollout, key, where)
+    outcome = jnp.stack([jnp.broadcast_to(rollout.reward[:, None], decision.shape), reward], axis=2)
     result = sibling_c3(rollout.kind, jnp.where(rerun_mask[:, :, None], outcome, jnp.nan))
-    advantage = jnp.where(result.valid, result.advantage, 0).reshape(*at.shape, 2)
-    trace = jnp.arange(len(at))[:, None]
+    advantage = jnp.where(result.valid, result.advantage, 0).reshape(*decision.shape, 2)
+    trace = jnp.arange(len(decision))[:, None]
     nothing = jnp.zeros(rollout.taken.shape, advantage.dtype)
     return Siblings(
-        nothing.at[trace, at].set(advantage[..., 0]),
-        nothing.at[trace, at].set(advantage[..., 1]),
-        rollout.choice.at[trace, at].set(choice),
-        jnp.zeros_like(rollout.taken).at[trace, at].set(rerun_mask),
+        nothing.at[trace, decision].set(advantage[..., 0]),
+        nothing.at[trace, decision].set(advantage[..., 1]),
+        rollout.choice.at[trace, decision].set(choice),
+        jnp.zeros_like(rollout.taken).at[trace, decision].set(rerun_mask),
         cost,
     )
 
@@ -118,10 +118,10 @@ def replaced_rewards(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.A
       key: of choices and luck.
     """
     subset, runs = jax.random.split(key)
-    at, rerun_mask = _some(rollout, subset, None)
-    reward, _, cost = _continued(rollout, runs, at, rerun_mask, 0)
+    decision, rerun_mask = _some(rollout, subset, None)
+    reward, _, cost = _continued(rollout, runs, decision, rerun_mask, 0)
     unknown = jnp.full(rollout.taken.shape, jnp.nan, reward.dtype)
-    return unknown.at[jnp.arange(len(at))[:, None], at].set(jnp.where(rerun_mask, reward, jnp.nan)), cost
+    return unknown.at[jnp.arange(len(decision))[:, None], decision].set(jnp.where(rerun_mask, reward, jnp.nan)), cost
 
 
 def greedy_rewards(rollout: Rollout, groups: int, key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -166,15 +166,15 @@ def _some(rollout: Rollout, key: jax.Array, where: np.ndarray | None) -> tuple[j
     n, size = rollout.taken.shape
     among = np.ones(size, bool) if where is None else where
     if among.sum() <= AT_MOST:
-        at = jnp.broadcast_to(jnp.asarray(np.flatnonzero(among))[None], (n, int(among.sum())))
+        decision = jnp.broadcast_to(jnp.asarray(np.flatnonzero(among))[None], (n, int(among.sum())))
     else:
         rank = jnp.where(jnp.asarray(among)[None], jax.random.uniform(key, (n, size)), 2.0)
-        at = jax.lax.top_k(-rank, AT_MOST)[1]
-    return at, jnp.take_along_axis(rollout.taken, at, axis=1)
+        decision = jax.lax.top_k(-rank, AT_MOST)[1]
+    return decision, jnp.take_along_axis(rollout.taken, decision, axis=1)
 
 
 def _continued(
-    rollout: Rollout, key: jax.Array, at: jax.Array, rerun_mask: jax.Array, replacement: int | None
+    rollout: Rollout, key: jax.Array, decision: jax.Array, rerun_mask: jax.Array, replacement: int | None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Runs that share a trace's choices before decision `at`: reward [n, M], the choice there [n, M], events [].
 
@@ -183,18 +183,18 @@ def _continued(
     """
     task, (n, size) = rollout.task, rollout.taken.shape
     draw, luck = jax.random.split(key)
-    decisive = jnp.broadcast_to(jnp.asarray(task.decisive)[None, None], (*at.shape, len(task.decisive)))
-    columns = jnp.concatenate([decisive, at[..., None]], axis=2)  # [n, M, R + 1]
-    places = (jnp.arange(n)[:, None, None] * size + at[..., None]) * size + columns
+    decisive = jnp.broadcast_to(jnp.asarray(task.decisive)[None, None], (*decision.shape, len(task.decisive)))
+    columns = jnp.concatenate([decisive, decision[..., None]], axis=2)  # [n, M, R + 1]
+    places = (jnp.arange(n)[:, None, None] * size + decision[..., None]) * size + columns
     fresh = categorical_at(draw, rollout.logits[rollout.kind[:, None, None], columns], places, n * size * size)
-    here = fresh[..., -1] if replacement is None else jnp.full(at.shape, replacement, fresh.dtype)
+    here = fresh[..., -1] if replacement is None else jnp.full(decision.shape, replacement, fresh.dtype)
     earlier = jnp.broadcast_to(rollout.choice[:, None, np.asarray(task.decisive)], decisive.shape)
-    later = jnp.where(decisive == at[..., None], here[..., None], fresh[..., :-1])
-    choice = jnp.where(decisive < at[..., None], earlier, later)
-    kind = jnp.broadcast_to(rollout.kind[:, None], at.shape)
-    own_luck = Luck(*(jnp.take_along_axis(table, at, axis=1) for table in draw_luck(luck, (n, size))))
+    later = jnp.where(decisive == decision[..., None], here[..., None], fresh[..., :-1])
+    choice = jnp.where(decisive < decision[..., None], earlier, later)
+    kind = jnp.broadcast_to(rollout.kind[:, None], decision.shape)
+    own_luck = Luck(*(jnp.take_along_axis(table, decision, axis=1) for table in draw_luck(luck, (n, size))))
     reward, taken = drawn_outcome(task, kind, tuple(jnp.moveaxis(choice, 2, 0)), own_luck)
-    events = jnp.sum(rerun_mask[..., None] & taken & (jnp.arange(size)[None, None] >= at[..., None]))
+    events = jnp.sum(rerun_mask[..., None] & taken & (jnp.arange(size)[None, None] >= decision[..., None]))
     return reward, here, events.astype(jnp.float32)
 
 

@@ -99,9 +99,9 @@ def prefix_values(task: LearningTask, logits: jax.Array) -> list[jax.Array]:
     policy = jax.nn.softmax(logits)
     values = [jnp.asarray(task.reward, jnp.float32)]
     for r in reversed(range(len(task.decisive))):
-        own = policy[:, task.decisive[r]]
-        own = own.reshape(task.kinds, *(1,) * r, task.choices)
-        values.append(jnp.sum(values[-1] * own, axis=-1))
+        chances = policy[:, task.decisive[r]]
+        chances = chances.reshape(task.kinds, *(1,) * r, task.choices)
+        values.append(jnp.sum(values[-1] * chances, axis=-1))
     return values[::-1]
 
 

@@ -54,10 +54,10 @@ def first_parameters(task: LearningTask, options: PolicyOptions, key: jax.Array)
         parameters = _transformer(*_sizes(task), options.hidden)[1](key)
         parameters["out"]["kernel"] = 0.01 * parameters["out"]["kernel"]
         return parameters
-    one, two = jax.random.split(key)
+    first, two = jax.random.split(key)
     inputs = _inputs(task).shape[-1]
     return {
-        "into": jax.random.normal(one, (inputs, options.hidden)) / jnp.sqrt(3.0),
+        "into": jax.random.normal(first, (inputs, options.hidden)) / jnp.sqrt(3.0),
         "bias": jnp.zeros(options.hidden),
         "out": 0.01 * jax.random.normal(two, (options.hidden, task.choices)),
     }

@@ -118,9 +118,9 @@ def mean_ranks(table: Iterable[Cell]) -> dict[str, float]:
     listed = list(table)
     ranks: dict[str, list[float]] = {}
     for task in dict.fromkeys(cell.task for cell in listed):
-        own = [cell for cell in listed if cell.task == task]
-        area = np.array([round(cell.area, 9) for cell in own])
-        for cell, value in zip(own, area, strict=True):
+        of_task = [cell for cell in listed if cell.task == task]
+        area = np.array([round(cell.area, 9) for cell in of_task])
+        for cell, value in zip(of_task, area, strict=True):
             ranks.setdefault(cell.signal, []).append(1 + float(np.sum(area > value) + (np.sum(area == value) - 1) / 2))
     return {signal: float(np.mean(values)) for signal, values in ranks.items()}
 
@@ -129,12 +129,12 @@ def _share(row: dict[str, Any], field: str) -> float:
     return float((row[field] - row["start"]) / (row["optimum"] - row["start"]))
 
 
-def _paired(own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> tuple[float, float, float]:
+def _paired(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> tuple[float, float, float]:
     """Mean difference of areas, half the width of its 95 % interval, and the p value."""
     from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
-    seeds = sorted(own.keys() & other.keys())
-    gap = np.array([_share(own[s], "area") - _share(other[s], "area") for s in seeds])
+    seeds = sorted(first.keys() & other.keys())
+    gap = np.array([_share(first[s], "area") - _share(other[s], "area") for s in seeds])
     if len(gap) < 2:
         return float(gap.mean()) if len(gap) else 0.0, float("inf"), 1.0
     error = float(gap.std(ddof=1)) / len(gap) ** 0.5
@@ -145,12 +145,14 @@ def _paired(own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) ->
     return float(gap.mean()), float(stdtrit(freedom, 0.975)) * error, p
 
 
-def _sooner(own: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> float:
+def _sooner(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> float:
     """The p value of the signed-rank test of events to 90 %."""
     from scipy.stats import wilcoxon  # type: ignore[import-untyped]
 
     never = 1e300  # later than every number of events
-    pairs = [(own[s]["events_to_90"] or never, other[s]["events_to_90"] or never) for s in own.keys() & other.keys()]
+    pairs = [
+        (first[s]["events_to_90"] or never, other[s]["events_to_90"] or never) for s in first.keys() & other.keys()
+    ]
     ratio = np.log([a / b for a, b in pairs])
     return float(wilcoxon(ratio).pvalue) if np.any(np.abs(ratio) > 0) else 1.0
 

@@ -20,7 +20,7 @@ POINTS = 31
 """Points of a curve that are kept, at even shares of the budget."""
 
 _KEY = ("task", "signal", "seed", "learning_rate", "sweep")
-_LARGEST = 1.7976931348623157e308
+_LARGEST = 1.7976931348623157e308  # of float64: excludes infinity and, since no comparison with it holds, NaN
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Finite = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=_LARGEST)]
@@ -84,12 +84,12 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     if stated != wanted:
         raise CreditError(f"{path} holds rows of settings {stated}; expected {wanted}: choose another file")
     first: dict[tuple[Any, ...], int] = {}
-    for at, row in enumerate(rows, start=1):
-        _check_row(f"{path}: row {at}", row)
-        before = first.setdefault(row_key(row), at)
-        if before != at:
+    for number, row in enumerate(rows, start=1):
+        _check_row(f"{path}: row {number}", row)
+        before = first.setdefault(row_key(row), number)
+        if before != number:
             key = ", ".join(f"{name} {value!r}" for name, value in zip(_KEY, row_key(row), strict=True))
-            raise CreditError(f"{path}: row {at} has {key} as row {before}; expected each row once")
+            raise CreditError(f"{path}: row {number} has {key} as row {before}; expected each row once")
     return rows
 
 

@@ -246,17 +246,17 @@ def _spread(rollout: Rollout, mesh: Mesh | None) -> Rollout:
         spread: jax.Array = jax.device_put(array, by_group) if array.size else array
         return spread
 
-    own = {name: part for name, part in rollout._asdict().items() if name not in ("task", "logits")}
-    return rollout._replace(**jax.tree.map(over, own))
+    parts = {name: part for name, part in rollout._asdict().items() if name not in ("task", "logits")}
+    return rollout._replace(**jax.tree.map(over, parts))
 
 
 def _entropy(logits: jax.Array) -> jax.Array:
     return -jnp.mean(jnp.sum(jax.nn.softmax(logits) * jax.nn.log_softmax(logits), axis=2))
 
 
-def _cosine(one: Any, other: Any) -> jax.Array:
+def _cosine(first: Any, other: Any) -> jax.Array:
     """Cosine of two trees; 0 where one of them is 0."""
-    pairs = list(zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
+    pairs = list(zip(jax.tree.leaves(first), jax.tree.leaves(other), strict=True))
     product = jnp.stack([jnp.vdot(a, b) for a, b in pairs]).sum()
     squares = jnp.stack([jnp.stack([jnp.vdot(a, a), jnp.vdot(b, b)]) for a, b in pairs]).sum(axis=0)
     size = jnp.sqrt(jnp.maximum(squares[0] * squares[1], 1e-30))

@@ -24,7 +24,7 @@ LEARNING_RATES = {"adam": (0.1, 0.2, 0.4, 0.8), "sgd": (2.5, 5.0, 10.0, 20.0, 40
 TUNING_SEEDS = 3
 """Seeds of each learning rate, by default; they start at `FIRST_TUNING_SEED` and are in no result."""
 
-FIRST_TUNING_SEED = 1_000_000
+FIRST_TUNING_SEED = 1_000_000  # far above the seeds of results, which start at 0
 
 
 def run_training(
@@ -126,7 +126,7 @@ def _row(
         raise CreditError(f"training with {signal!r} on {task.name!r}: {error}") from error
     expected, spent, budget = curves.expected, curves.spent, settings.budget(task)
     reached = np.flatnonzero(expected >= expected[0] + 0.9 * (task.optimum - expected[0]))
-    at = np.searchsorted(spent, np.linspace(0, budget, POINTS), side="right") - 1
+    update = np.searchsorted(spent, np.linspace(0, budget, POINTS), side="right") - 1
     return {
         "task": task.name,
         "signal": signal,
@@ -142,5 +142,5 @@ def _row(
         "entropy": float(curves.entropy[-1]),
         "teaching": float(curves.teaching[:-1].mean()),
         "updates": len(spent) - 1,
-        "curve": [] if sweep else np.round(expected[at], 5).tolist(),
+        "curve": [] if sweep else np.round(expected[update], 5).tolist(),
     }

@@ -123,8 +123,8 @@ def _from_critic(method: Method) -> Signal:
     def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
         del key
         critic = critic_evidence(state, rollout)
-        own = jnp.take_along_axis(critic.q, critic.chosen[:, None], axis=1)[:, 0]
-        evidence = {"value": critic.value, "q_value": own, "target_value": critic.value}
+        of_choice = jnp.take_along_axis(critic.q, critic.chosen[:, None], axis=1)[:, 0]
+        evidence = {"value": critic.value, "q_value": of_choice, "target_value": critic.value}
         result = method(rollout.graph, rollout.reward, **{need: evidence[need] for need in method.needs})
         return _answer(rollout, result, 0.0, learn(state, rollout))
 
@@ -139,8 +139,8 @@ def _remax(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
 
 def _difference(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
     without, cost = replaced_rewards(rollout, key)
-    given = {"counterfactual_reward": rollout.of_events(without)}
-    return _answer(rollout, METHODS["difference_reward"](rollout.graph, rollout.reward, **given), cost, state)
+    evidence = {"counterfactual_reward": rollout.of_events(without)}
+    return _answer(rollout, METHODS["difference_reward"](rollout.graph, rollout.reward, **evidence), cost, state)
 
 
 def _shapley(rollout: Rollout, state: Any, key: jax.Array) -> Answer:

@@ -201,8 +201,8 @@ def _check_copies(ctx: click.Context, to: str, output: str, chunk_events: int | 
         raise click.BadParameter(f"{output!r}; expected a name ending in .jsonl with --to verifiers", ctx=ctx)
     if to == "inspect" and (output == "-" or Path(output).exists()):
         raise click.BadParameter(f"{output!r}; expected the name of a new folder with --to inspect", ctx=ctx)
-    for option, given in (("--chunk-events", chunk_events is not None), ("--actions-only", actions_only)):
-        if given:
+    for option, is_set in (("--chunk-events", chunk_events is not None), ("--actions-only", actions_only)):
+        if is_set:
             raise click.UsageError(f"{option} concerns tables; expected it without --to {to}")
     stay_outside(ctx, Path(output))
 
@@ -237,8 +237,8 @@ def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> d
     from credit.methods.running import Request
     from graphs.errors import CreditError
 
-    own = None if dense is None else read_dense(dense, traces.sizes.events)
-    evidence = load_critic(folder).evidence(traces, dense=own)
+    features = None if dense is None else read_dense(dense, traces.sizes.events)
+    evidence = load_critic(folder).evidence(traces, dense=features)
     taken = {name: values for name, values in evidence.items() if name in Request.of(method).takes}
     if not taken:
         raise CreditError(f"method {method!r} takes no evidence of a critic, which gives {', '.join(evidence)}")

@@ -95,7 +95,7 @@ def critic(
         head=head, members=members, model=model, epochs=epochs, patience=patience, lambda_=lambda_, seed=seed
     )  # fmt: skip
     traces = read_traces(paths, **reading)
-    own = None if dense is None else read_dense(dense, traces.sizes.events)
+    features = None if dense is None else read_dense(dense, traces.sizes.events)
     console = stderr()
     with progress_bar(console) as bar:
         task = bar.add_task("fitting", total=epochs)
@@ -103,7 +103,9 @@ def critic(
         def after(epoch: Epoch) -> None:
             bar.update(task, completed=epoch.number, description=f"held-out loss {epoch.validation:.4f}")
 
-        fitted = fit_critic(traces, dense=own, settings=settings, replays=replays, directory=output, after_epoch=after)
+        fitted = fit_critic(
+            traces, dense=features, settings=settings, replays=replays, directory=output, after_epoch=after
+        )
     if as_json:
         print_json(_plain(fitted, output))
     else:
@@ -181,10 +183,10 @@ def _summary(fitted: Critic, output: str) -> list[str]:
         lines.append(
             "these tasks do not show that the critic knows more than the best constant: do not rely on its credit"
         )
-    held = _signs_held_for(fitted)
+    signs = _signs_held_for(fitted)
     lines.append(
-        f"signs held on held-out tasks for events of type {'; '.join(held)}. Others are reported as undecided"
-        if held
+        f"signs held on held-out tasks for events of type {'; '.join(signs)}. Others are reported as undecided"
+        if signs
         else "no type of event had signs that held on held-out tasks: every sign is reported as undecided"
     )
     lines.append(fitted.intervals_withheld)
@@ -196,9 +198,9 @@ def _signs_held_for(fitted: Critic) -> list[str]:
     """Types of events, circumstances where these matter, and at how many places: whose signs held on held-out tasks."""
     lines = []
     for test in fitted.tests:
-        held = sum(place.validated for place in test.places)
-        if test.validated and held:
+        validated = sum(place.validated for place in test.places)
+        if test.validated and validated:
             name, words = EventType(test.region.kind).name.lower(), test.region.words()
-            where = f"at {held} of {counted(len(test.places), 'place')}"
+            where = f"at {validated} of {counted(len(test.places), 'place')}"
             lines.append(f"{name} ({words}; {where})" if words else f"{name} ({where})")
     return lines

@@ -220,6 +220,7 @@ def parse_channels(texts: Iterable[str], step: int) -> dict[str, float]:
     weights: dict[str, float] = {}
     for text in texts:
         name, sign, amount = text.rpartition("=")
+        # One number, or two with ".." between them and the number of steps behind a slash.
         match = re.fullmatch(rf"({NUMBER})(?:\.\.({NUMBER})/(\d+))?", amount)
         if not sign or not name or match is None:
             raise CreditError(f"--channel {text!r}; expected NAME=WEIGHT or NAME=START..END/STEPS")

@@ -73,16 +73,16 @@ def report(
     with working(stderr(), "composing"):
         findings = Findings.of(traces, claims, **making)
     with progress_bar(stderr()) as bar:
-        held = write_page(
+        counts = write_page(
             findings, output, title=title, text=not no_text, watch=lambda rows: bar.track(rows, description="packing")
         )
     number = traces.sizes.traces
     if as_json:
-        print_json({"output": str(output), "methods": list(claims), "traces": number, "in_explorer": len(held)})
+        print_json({"output": str(output), "methods": list(claims), "traces": number, "in_explorer": len(counts)})
     else:
         stderr().print(words(f"wrote {output}, {output.stat().st_size:,} bytes"), soft_wrap=True)
-        if len(held) < number:
-            note = f"the explorer holds the first {len(held)} of {number} traces; the tables hold all"
+        if len(counts) < number:
+            note = f"the explorer holds the first {len(counts)} of {number} traces; the tables hold all"
             stderr().print(words(note), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 

@@ -166,8 +166,8 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) 
     if result.suspects:
         console.print()
         console.print(words("Look at these first", "bold"))
-        one = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
-        columns = (("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0))[one:]
+        single = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
+        columns = (("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0))[single:]
         table = plain_table(*(name for name, _ in columns))
         for column, (_, width) in zip(table.columns, columns, strict=True):
             column.no_wrap, column.overflow = True, "ellipsis"
@@ -176,7 +176,7 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) 
         table.columns[-1].ratio, table.expand = 1, True  # text takes the width that is left
         for suspect in result.suspects:
             cells = (suspect.trace, str(suspect.position), suspect.agent, suspect.why, suspect.text)
-            table.add_row(*map(words, cells[one:]))
+            table.add_row(*map(words, cells[single:]))
         console.print(table)
         first = result.suspects[0]
         console.print(
@@ -185,7 +185,7 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) 
         command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
         console.print(words(f"run: {command}"), soft_wrap=True)
         if len(result.suspects) > 1:
-            its = "a row's number" if one else "a row's trace, whole or as cut by …, and its number"
+            its = "a row's number" if single else "a row's trace, whole or as cut by …, and its number"
             console.print(f"The same command with {its} shows that row.", soft_wrap=True)
         console.print()
     console.print(TRIAGE, soft_wrap=True)

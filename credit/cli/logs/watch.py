@@ -177,16 +177,16 @@ def _of_logs(
         limits=Limits.parse(reading["limits"]),
     )
     passed: set[str] = set()
-    held: list[Path] = []
+    waiting: list[Path] = []
     while True:
-        ready = [*held, *growing.new_steps(final=once)]
+        ready = [*waiting, *growing.new_steps(final=once)]
         alone = [step for step in ready if not tables.is_given(step)] if number == 0 and not once else []
         waits = tables.waits(alone[0]) if len(alone) == 1 else None
         if waits is not None:  # its log may be about to arrive, and a number that is printed stays
-            if not held:
+            if not waiting:
                 list_problems((waits,), stderr(), all_=False)
             ready.remove(alone[0])
-        held = [] if waits is None else alone
+        waiting = [] if waits is None else alone
         for step in ready:
             is_given = tables.is_given(step)
             problem = None if is_given else tables.problem(step)
@@ -201,7 +201,7 @@ def _of_logs(
                 yield {"step": number, "logs": step.name, **row}
             number += 1
         for name in growing.changed_steps():
-            if name in passed or name in [step.name for step in held]:
+            if name in passed or name in [step.name for step in waiting]:
                 continue
             failures.append(name)
             stderr().print(words(f"{name} changed after it was read; its numbers are of the earlier content"))

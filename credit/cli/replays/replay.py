@@ -127,8 +127,11 @@ def replay(
         from graphs.logs import read
 
         earlier = [read_plan(earlier_plan) for earlier_plan, _ in after]
-        sittings = [(one, read_results(one, file)) for one, (_, file) in zip(earlier, after, strict=True)]
-        together, all_outcomes = pooled([*sittings, (planned, outcomes)])
+        before = [
+            (earlier_plan, read_results(earlier_plan, file))
+            for earlier_plan, (_, file) in zip(earlier, after, strict=True)
+        ]
+        together, all_outcomes = pooled([*before, (planned, outcomes)])
         if score_failed is not None:
             all_outcomes = all_outcomes.scored(score_failed)
         write_evidence(read(log), together, all_outcomes, output)

@@ -84,7 +84,7 @@ def siblings(
     native.write(with_siblings(traces, shared), output)
     choices = list(choice_contrasts(traces, shared))
     if contrasts is not None:
-        write_lines(contrasts, (one.row() for one in choices))
+        write_lines(contrasts, (choice.row() for choice in choices))
     actions = int(traces.graph.action_mask.sum())
     console = stderr()
     text = f"{shared.actions} of {counted(actions, 'action')} have siblings, in {counted(shared.contexts, 'context')}"
@@ -92,7 +92,7 @@ def siblings(
     if shared.unknown:
         text = f"{counted(shared.unknown, 'event')} without content end the prefixes that can be compared"
         console.print(words(text), soft_wrap=True)
-    numbers = {question: sum(one.question == question for one in choices) for question in ("spawn", "whom")}
+    numbers = {question: sum(choice.question == question for choice in choices) for question in ("spawn", "whom")}
     text = f"contexts with spawn and no spawn: {numbers['spawn']}; with different agents asked: {numbers['whom']}"
     console.print(words(text), soft_wrap=True)
     console.print(words(f"wrote {output}"), soft_wrap=True)

@@ -115,20 +115,20 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _tau(context: click.Context, parameter: click.Parameter, given: str) -> float | str:
+def _tau(context: click.Context, parameter: click.Parameter, text: str) -> float | str:
     try:
-        tau = float(given)
+        tau = float(text)
     except ValueError:
         tau = -1.0
-    if given != "fit" and not tau >= 0:
-        raise click.BadParameter(f"{given!r}; expected inf, fit, or a number, 0 or more")
-    return "fit" if given == "fit" else tau
+    if text != "fit" and not tau >= 0:
+        raise click.BadParameter(f"{text!r}; expected inf, fit, or a number, 0 or more")
+    return "fit" if text == "fit" else tau
 
 
-def _split(context: click.Context, parameter: click.Parameter, given: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in given.split(",")) if given else ()
+def _split(context: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
-        raise click.BadParameter(f"{given!r}; expected names of methods, separated by commas")
+        raise click.BadParameter(f"{text!r}; expected names of methods, separated by commas")
     return names
 
 

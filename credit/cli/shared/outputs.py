@@ -80,16 +80,16 @@ def look_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _size(given: str | None) -> tuple[float, float] | None:
-    if given is None:
+def _size(text: str | None) -> tuple[float, float] | None:
+    if text is None:
         return None
-    width, sign, height = given.partition("x")
+    width, sign, height = text.partition("x")
     try:
         size = float(width), float(height)
     except ValueError:
         sign, size = "", (0.0, 0.0)
     if not sign or not all(0 < length < 200 for length in size):
-        raise click.BadParameter(f"{given!r}; expected WIDTHxHEIGHT in inches, as 3.4x2.5")
+        raise click.BadParameter(f"{text!r}; expected WIDTHxHEIGHT in inches, as 3.4x2.5")
     return size
 
 

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SHOWN = 20  # problems and names listed before "…"
-REFUSED = 3
+REFUSED = 3  # the exit code where some traces were refused
 CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.logs.read_logs`
 WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 
@@ -116,8 +116,8 @@ def given_inputs(context: click.Context) -> list[str]:
                 value = ",".join(f"{name}={column}" for name, column in value.items())
             if option.name == "group_by":
                 value = ",".join(value)
-            for one in value if isinstance(value, tuple) else (value,):
-                texts += [option.opts[0], str(one)]
+            for part in value if isinstance(value, tuple) else (value,):
+                texts += [option.opts[0], str(part)]
     return texts
 
 
@@ -126,8 +126,8 @@ def _keep_inputs(context: click.Context) -> None:
     files: dict[Path, str] = {}
     options = [p for p in context.command.params if isinstance(p, click.Option) and isinstance(p.type, click.Path)]
     for option in sorted(options, key=lambda p: not getattr(p.type, "exists", False)):
-        given = context.params.get(option.name or "")
-        for path in given if isinstance(given, tuple) else (given,):
+        value = context.params.get(option.name or "")
+        for path in value if isinstance(value, tuple) else (value,):
             if path is None or str(path) == "-":
                 continue
             place, reads = Path(path).resolve(), getattr(option.type, "exists", False)
@@ -178,26 +178,26 @@ def _formats(context: click.Context, parameter: click.Parameter, incomplete: str
     return [CompletionItem(name, help=row.about) for name, row in FORMATS.items() if name.startswith(incomplete)]
 
 
-def _columns(context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, str] | None:
+def _columns(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, str] | None:
     """ "trace=traj_uid,group=uid" as a mapping."""
-    if given is None:
+    if text is None:
         return None
     columns: dict[str, str] = {}
-    for pair in given.split(","):
+    for pair in text.split(","):
         name, sign, column = pair.partition("=")
         if not (name and sign and column) or name in columns:
-            raise click.BadParameter(f"{pair!r} in {given!r}; expected each NAME=COLUMN once, separated by commas")
+            raise click.BadParameter(f"{pair!r} in {text!r}; expected each NAME=COLUMN once, separated by commas")
         columns[name] = column
     return columns
 
 
-def _keys(context: click.Context, parameter: click.Parameter, given: str | None) -> tuple[str, ...] | None:
+def _keys(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...] | None:
     """ "task,model" as names, checked before anything is read."""
-    if given is None:
+    if text is None:
         return None
     from graphs.traces.grouping import check_group_by
 
-    return check_group_by(tuple(key.strip() for key in given.split(",")))
+    return check_group_by(tuple(key.strip() for key in text.split(",")))
 
 
 def stdout() -> Console:
@@ -215,7 +215,7 @@ def _console(*, stderr: bool) -> Console:
 
     class Plain(Console):
         def on_broken_pipe(self) -> None:
-            """Let the door see it: Rich would leave by 1 at once."""
+            """Raise, so that `credit.cli` chooses the exit code: Rich would exit with 1 at once."""
             raise BrokenPipeError
 
     console = Plain(stderr=stderr, highlight=False, emoji=False, markup=False)

@@ -286,13 +286,13 @@ class RowAdvantages:
         return self._program
 
     def _check_evidence(self, evidence: Mapping[str, Any], event_reward: bool) -> None:
-        given = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}
-        lacking = [name for name in self.needs if name not in given]
+        passed = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}
+        lacking = [name for name in self.needs if name not in passed]
         if lacking:
             raise CreditError(
                 f"method {self.name!r} needs {', '.join(lacking)}; pass a column each in evidence=, by that name"
             )
-        if self._accepts is not None and (foreign := sorted(given - self._accepts - STRUCTURE)):
+        if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE)):
             raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out")
 
 

@@ -146,26 +146,26 @@ class Receipts:
             self._sums[row] = float(self._increments[first:last].sum())
         return self._sums[row]
 
-    def _lines(self, at: int) -> tuple[Line, ...]:
-        here = [claim.form for claim in self._claims if claim.form is not None and claim.form.reason[at] == 0]
+    def _lines(self, event: int) -> tuple[Line, ...]:
+        here = [claim.form for claim in self._claims if claim.form is not None and claim.form.reason[event] == 0]
         sources = [form.source for form in here]
-        claimed = bool(self._claimed[at])
+        claimed = bool(self._claimed[event])
         rows = []
         for claim in self._claims:
             offered = claim.offered
-            wanted = offered.at(at)
-            form = claim.form if claim.form is not None and claim.form.reason[at] == 0 else None
+            wanted = offered.at(event)
+            form = claim.form if claim.form is not None and claim.form.reason[event] == 0 else None
             votes = sources.count(offered.source)
             brought, weight = None, None
             if form is not None:
                 if form.source in self._weights:
-                    weight = float(self._weights[form.source][at])
+                    weight = float(self._weights[form.source][event])
                 if claimed:
-                    brought = float(self._cells[at, self._ledger.channels.index(form.source)]) / votes
-                    number = form.at(at)
+                    brought = float(self._cells[event, self._ledger.channels.index(form.source)]) / votes
+                    number = form.at(event)
                     if votes > 1 and weight is not None and number is not None:
                         brought = weight * number / votes  # its own part of the vote, not an equal one
-            stderr = float(offered.stderr[at])
+            stderr = float(offered.stderr[event])
             rows.append(
                 Line(
                     claim=claim.name,
@@ -174,10 +174,10 @@ class Receipts:
                     unit=offered.unit,
                     wanted=wanted,
                     stderr=stderr if wanted is not None and np.isfinite(stderr) else None,
-                    increment=form.at(at) if form is not None and form.estimand == "increment" else None,
+                    increment=form.at(event) if form is not None and form.estimand == "increment" else None,
                     weight=weight,
                     got=brought,
-                    why=why(self._ledger.rule, claimed, claim, votes, len(set(sources)), at),
+                    why=why(self._ledger.rule, claimed, claim, votes, len(set(sources)), event),
                 )
             )
         return tuple(rows)
@@ -209,7 +209,7 @@ def _calls(graph: EventGraph) -> dict[int, int]:
     edges = np.asarray(graph.edge_mask)
     senders, receivers = np.asarray(graph.senders)[edges], np.asarray(graph.receivers)[edges]
     action, agent = np.asarray(graph.action_mask), np.asarray(graph.agent_ids)
-    own = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
+    consecutive = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
     calls = np.full(graph.num_events, -1)
-    np.maximum.at(calls, receivers[own], senders[own])
-    return {int(at): int(calls[at]) for at in np.flatnonzero(calls >= 0)}
+    np.maximum.at(calls, receivers[consecutive], senders[consecutive])
+    return {int(event): int(calls[event]) for event in np.flatnonzero(calls >= 0)}

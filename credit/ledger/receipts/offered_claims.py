@@ -69,7 +69,7 @@ def offered_claims(ledger: Ledger, claims: Mapping[str, Credit]) -> list[Offered
     return offered
 
 
-def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int, at: int) -> str:
+def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int, event: int) -> str:
     """Why a claim on an event was taken, reduced or refused, in words.
 
     Args:
@@ -78,19 +78,19 @@ def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int,
       claim: as offered.
       votes: claims on this event of the claim's source.
       sources: sources of claims on this event.
-      at: the row of the event.
+      event: the row of the event.
     """
     offered, form = claim.offered, claim.form
-    if offered.reason[at] != 0:
-        return f"no number here: {REASONS[int(offered.reason[at])]}"
+    if offered.reason[event] != 0:
+        return f"no number here: {REASONS[int(offered.reason[event])]}"
     if form is None:
         if offered.estimand == "total":
             return f"{claim.refusal}; its baseline may be the expected reward at the start"
         return claim.refusal or "it took no part"
-    if form.reason[at] != 0:
-        if form.reason[at] == Reason.NO_EVIDENCE:
+    if form.reason[event] != 0:
+        if form.reason[event] == Reason.NO_EVIDENCE:
             return "no increment follows from its number: a value before or after this event is not known"
-        return f"no increment follows from its number: {REASONS[int(form.reason[at])]}"
+        return f"no increment follows from its number: {REASONS[int(form.reason[event])]}"
     if not claimed:
         return "the trace has no reward to divide"
     words = []

@@ -132,7 +132,9 @@ class InspectReplayer:
         limits = {name: getattr(header.eval.config, name) for name in _LIMITS}
         limits |= {"time_limit": self.seconds} if self.seconds is not None else {}
         settings = header.plan.config.model_dump(exclude_none=True, exclude={"seed"})
-        given = {name: value for name, value in limits.items() if value is not None} | settings | dict(self.options)
+        settings_of_run = (
+            {name: value for name, value in limits.items() if value is not None} | settings | dict(self.options)
+        )
         with _ONE_AT_A_TIME:
             [log] = package.eval(
                 package.task_with(task, setup=[solvers.solver(begin)(), *setup]),
@@ -144,7 +146,7 @@ class InspectReplayer:
                 log_format="json",
                 display="none",
                 fail_on_error=False,
-                **given,
+                **settings_of_run,
             )
         if log.status != "success":
             raise CreditError(f"Inspect ended with {log.status!r}: {log.error.message if log.error else ''}")

@@ -128,13 +128,13 @@ def asked(messages: Iterable[Any]) -> list[dict[str, Any]]:
         content = message.content
         if not isinstance(content, str):
             content = [part.model_dump(mode="json", exclude_none=True, exclude={"internal"}) for part in content]
-        one: dict[str, Any] = {"role": message.role, "content": content}
+        plain: dict[str, Any] = {"role": message.role, "content": content}
         if getattr(message, "tool_calls", None):
-            one["tool_calls"] = [[call.function, call.arguments] for call in message.tool_calls]
+            plain["tool_calls"] = [[call.function, call.arguments] for call in message.tool_calls]
         if message.role == "tool":
-            one["function"] = message.function
-            one["error"] = message.error.message if message.error else None
-        out.append(one)
+            plain["function"] = message.function
+            plain["error"] = message.error.message if message.error else None
+        out.append(plain)
     return json.loads(json.dumps(out, default=str))  # type: ignore[no-any-return]
 
 

@@ -49,18 +49,20 @@ def decision(
         from langchain_core.runnables import RunnableConfig
     except ModuleNotFoundError as error:
         raise MissingExtraError("langgraph", "langgraph") from error
-    own = name or node.__name__
+    label = name or node.__name__
     with_config = len(inspect.signature(node).parameters) > 1
 
     @functools.wraps(node)
     def wrapped(state: Any, config: Any) -> Update:
         options = config.get("configurable", {})
-        if own in options.get("credit_forbid", ()):
+        if label in options.get("credit_forbid", ()):
             if idle is None:
-                raise CreditError(f"agent {own!r} is forbidden, and it has no idle answer; expected decision(idle=...)")
+                raise CreditError(
+                    f"agent {label!r} is forbidden, and it has no idle answer; expected decision(idle=...)"
+                )
             return idle(state)
         replacement = options.get("credit_replacement")
-        if replacement is not None and replacement.node == own:
+        if replacement is not None and replacement.node == label:
             update: Update | None = replacement.take()
             if update is not None:
                 return update
@@ -181,11 +183,11 @@ def _history(graph: Any, thread: str) -> list[Any]:
     ends = [snapshot for snapshot in every if not snapshot.next]
     if not ends:
         return []
-    chain, at = [], min(ends, key=lambda snapshot: snapshot.created_at or "")
-    while at is not None:
-        chain.append(at)
-        parent = at.parent_config
-        at = by_id.get(parent["configurable"]["checkpoint_id"]) if parent else None
+    chain, snapshot_at = [], min(ends, key=lambda snapshot: snapshot.created_at or "")
+    while snapshot_at is not None:
+        chain.append(snapshot_at)
+        parent = snapshot_at.parent_config
+        snapshot_at = by_id.get(parent["configurable"]["checkpoint_id"]) if parent else None
     return chain[::-1]
 
 

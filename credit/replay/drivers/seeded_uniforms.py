@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["seeded_uniforms"]
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: states of one seed do not repeat
 
 
 def seeded_uniforms(seeds: Sequence[int], count: int) -> np.ndarray:
@@ -27,10 +27,11 @@ def seeded_uniforms(seeds: Sequence[int], count: int) -> np.ndarray:
     start = _mixed(np.array(seeds, np.uint64))  # neighbouring seeds start far apart
     with np.errstate(over="ignore"):
         state = start[:, None] + _STEP * np.arange(1, count + 1, dtype=np.uint64)
-    return np.asarray(_mixed(state) >> np.uint64(11), np.float64) * 2.0**-53
+    return np.asarray(_mixed(state) >> np.uint64(11), np.float64) * 2.0**-53  # the upper 53 bits, as a double holds
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:
+    """SplitMix64's finaliser: a bijection of 64 bits in which each bit depends on all others; it wraps on purpose."""
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -57,8 +57,8 @@ class ChoiceContrast:
     def row(self) -> dict[str, Any]:
         """Plain data for a line of JSON; a standard error that is unknown is null."""
         plain = dataclasses.asdict(self)
-        for one in plain["outcomes"]:
-            one["stderr"] = one["stderr"] if math.isfinite(one["stderr"]) else None
+        for outcome in plain["outcomes"]:
+            outcome["stderr"] = outcome["stderr"] if math.isfinite(outcome["stderr"]) else None
         return plain
 
 

@@ -132,7 +132,7 @@ def _messages(traces: Traces, rows: list[int]) -> dict[int, Hashable]:
         data = Source(file, path).data
         starts = sorted({offsets[e] for e in events})
         stops: list[int | None] = [*starts[1:], None]
-        digests = {at: _digest(data[at:stop]) for at, stop in zip(starts, stops, strict=True)}
+        digests = {start: _digest(data[start:stop]) for start, stop in zip(starts, stops, strict=True)}
         content_of |= {e: digest for e in events if (digest := digests[offsets[e]]) is not None}
     return content_of
 
@@ -152,6 +152,7 @@ def _digest(text: bytes) -> str | None:
 
 def _lasting(message: Any) -> Any:
     """A message without what differs between runs; arguments of tools are kept whole."""
+    # Parts of a message hold parts; what a tool was called with is the agent's choice, so nothing in it is dropped.
     if isinstance(message, list):
         return [_lasting(part) for part in message]
     if not isinstance(message, dict):
