@@ -17,7 +17,7 @@ __all__ = ["PARQUET", "is_archive", "resemblance", "resemblance_of_columns"]
 
 _KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
 _LEAST = 0.5  # share of a format's columns that must be there
-_CLOSE = 0.75  # share of the best format's weight at which another one is as likely
+_CLOSE = 0.5  # share of the best format's weight at which another one is as likely
 _LEAST_WEIGHT = 1.0  # as of one key that no other format has, or of two that another one has, too
 
 PARQUET: dict[str, frozenset[str]] = {
