@@ -55,9 +55,9 @@ jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
-# What JAX compiles and traces lives as long as the process, about 2 MB for each compilation: the default tests held 3.5 GB
-# in each of two workers. A compiled function also keeps about 24 regions of memory mapped, and Linux allows a process
-# 65,530: a worker at that limit ends with a segmentation fault at its next compilation.
+# What JAX compiles and traces lives as long as the process, about 2 MB for each compilation: the default tests held
+# 3.5 GB in each of two workers. A compiled function also keeps about 24 regions of memory mapped, and Linux allows a
+# process 65,530: a worker at that limit ends with a segmentation fault at its next compilation.
 COMPILATIONS_BETWEEN_LOOKS = 50
 MOST_RESIDENT = 1_500_000_000
 MOST_MAPPED_REGIONS = 40_000

@@ -10,10 +10,9 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, json_problem, not_utf8
-from graphs.reading.repeated_keys import repeated_anywhere, repeated_where_read
 from graphs.reading.source import Source, unreadable
 
-__all__ = ["check_record", "content", "decode", "decode_envelope", "decode_record", "refuse_repeated"]
+__all__ = ["content", "decode", "decode_record", "refuse_repeated"]
 
 T = TypeVar("T")
 
@@ -56,36 +55,18 @@ def decode(
 def decode_record(
     decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = ""
 ) -> T:
-    """As `decode`, for a record, with `check_record`.
+    """As `decode`, for a record: bytes that are no text refuse it where the decoder skips them, too.
+
+    A key that stands twice in an object is not looked for: the decoder takes the last one, as all readers of JSON do.
+    No program writes such objects, and the search took ten times as long as reading.
 
     Raises:
-      TraceError: also "not-utf-8" where the decoder skips it, and "repeated-key".
+      TraceError: also "not-utf-8".
     """
     value = decode(decoder, data, file=file, line=line, at=at, trace=trace)
-    check_record(data, file=file, line=line, at=at, trace=trace)
-    return value
-
-
-def check_record(data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = "") -> None:
-    """Refuse what a decoder takes without a word: bytes that are no text where it skips, or a key that stands twice.
-
-    Raises:
-      TraceError: "not-utf-8", "repeated-key".
-    """
     text = bytes(data)
     if not is_utf8(text):
         raise TraceError(_within(not_utf8(text, file, line), at, trace, False))
-    refuse_repeated(repeated_anywhere(text), file=file, line=line, at=at, trace=trace)
-
-
-def decode_envelope(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int) -> T:
-    """As `decode`, for what holds records as raw JSON: a key of its own that stands twice refuses it.
-
-    Raises:
-      TraceError: also "repeated-key".
-    """
-    value = decode(decoder, data, file=file, line=line)
-    refuse_repeated(repeated_where_read(decoder.type, bytes(data)), file=file, line=line)
     return value
 
 

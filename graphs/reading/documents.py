@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -145,25 +144,3 @@ def _problem(source: Source, text: bytes, line: int) -> Problem | None:
     except TraceError as error:
         return error.problem
     return None if is_utf8(text) else not_utf8(text, source.name, line)
-
-
-# Until the last reader is rewritten:
-
-
-def documents_or_lost(source: Source) -> Iterator[Document | Lost]:
-    for document in documents(source):
-        while source.lost:
-            yield source.lost.pop(next(iter(source.lost)))
-        yield document
-    while source.lost:
-        yield source.lost.pop(next(iter(source.lost)))
-
-
-def refused_lines(source: Source) -> Iterator[Lost]:
-    while source.lost:
-        yield source.lost.pop(next(iter(source.lost)))
-
-
-def lost_row(problem: Problem, trace: str, lacks: str) -> Problem:
-    expected = f"a readable line: without it the trace may lack {lacks}"
-    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)

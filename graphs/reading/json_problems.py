@@ -6,12 +6,10 @@ untyped, to quote the value. It runs only for refused input.
 
 from __future__ import annotations
 
-import collections
 import functools
 import json
 import math
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -20,7 +18,7 @@ from graphs.errors import Problem
 from graphs.reading.decoder_words import expected_json, expected_name, expected_type
 from graphs.text import excerpt
 
-__all__ = ["JSON_ERRORS", "brief_kind", "json_problem", "not_a_number", "repeated_key", "untyped"]
+__all__ = ["JSON_ERRORS", "brief_kind", "json_problem", "not_a_number", "untyped"]
 
 JSON_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """All errors that msgspec raises for invalid input (a ValidationError is a DecodeError)."""
@@ -71,24 +69,6 @@ def _kind_of_message(message: str) -> str:
     match = _PATH.match(message)
     what, path = (match["what"], match["path"] or "") if match else (message, "")
     return "missing-field" if _REQUIRED.search(what) else _classify(what, path.removeprefix("$."))[0]
-
-
-def repeated_key(text: bytes, names: Iterable[str], file: str, line: int) -> Problem | None:
-    """The problem of a JSON object with a repeated key, for which a decoder keeps only the last value.
-
-    Args:
-      text: an object, in JSON that a decoder accepts.
-      names: the keys that are read; a repeated key of another name matters only if it is written with an escape.
-      file, line: the place of the object.
-    """
-    # For speed: a repeated key is written twice, or once with an escape.
-    if not any(text.count(b'"' + name.encode() + b'"') > 1 for name in names) and not _has_escaped_key(text):
-        return None
-    keys = json.loads(text, object_pairs_hook=lambda pairs: [key for key, _ in pairs], parse_int=float)
-    twice = next((key for key, times in collections.Counter(keys).items() if times > 1), None)
-    if twice is None:
-        return None
-    return Problem("repeated-key", file, line, excerpt(twice), "stated twice", "each key once in a row")
 
 
 def _has_escaped_key(text: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.reading.decode import decode_envelope
+from graphs.reading.decode import decode
 from graphs.reading.documents import Document, Place, Places
 from graphs.text import excerpt, printable
 
@@ -185,10 +185,10 @@ def items(document: Document) -> Iterator[Item]:
     does.
 
     Raises:
-      TraceError: kinds of `graphs.reading.decode.decode_envelope`; "unknown-item", it is no export request.
+      TraceError: kinds of `graphs.reading.decode.decode`; "unknown-item", it is no export request.
     """
     text, base = document.raw, document.place
-    request = decode_envelope(_REQUEST, text, file=base.file, line=base.line)
+    request = decode(_REQUEST, text, file=base.file, line=base.line)
     outer = [*(request.resource_spans or ()), *(request.resource_logs or ())]
     is_read = all(group.is_read for group in outer or [request])
     field = None if is_read else _unread_member(text)

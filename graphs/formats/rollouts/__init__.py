@@ -56,7 +56,7 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
     """A trace for each row.
 
     Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
-    trainer), "repeated-key", "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
+    trainer), "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
     "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
     "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`, `step` or
     `_ng_task_index` that some rows have and others do not.

@@ -84,8 +84,7 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     """The record of a row.
 
     Raises:
-      TraceError: kinds of `graphs.reading.decode.decode`, "repeated-key", "unknown-tool-call",
-        "bad-value".
+      TraceError: kinds of `graphs.reading.decode.decode`, "unknown-tool-call", "bad-value".
     """
     raw, place = document
     trace = f"{file}/{place.line}"

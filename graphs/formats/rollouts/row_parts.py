@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -26,7 +25,6 @@ from graphs.formats.rollouts.rows import (
 from graphs.reading.documents import Document, Place, line_document
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.repeated_keys import may_repeat, members_of_lines
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.limits import Limits
@@ -36,7 +34,6 @@ from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 __all__ = ["begins_with_a_row", "read_lines"]
 
 _BATCH = 1 << 12  # rows of a part
-_SCALARS = frozenset({"input", "output", "output_response", "step", "uid", "acc"})  # by the types of `Row`
 _WINDOW = 1 << 18  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
@@ -109,7 +106,7 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
 
 
 def _rows(source: Source) -> Iterator[tuple[int, int, Row | None, bool]]:
-    """Of each line its number, its offset, its row if it is one, and whether it certainly states no key twice."""
+    """Of each line its number, its offset, its row if it is one, and whether that is certainly text."""
     number = 0
     for start, text in source.windows(_WINDOW):
         starts = _starts(text)
@@ -133,24 +130,16 @@ def _starts(text: bytes) -> list[int]:
 
 
 def _decoded(text: bytes, starts: list[int], limits: Limits) -> list[Row] | None:
-    """The rows of lines together; None where one may be no row, no text, state a key twice, or pass the limits."""
+    """The rows of lines together; None where one may be no row, no text, or pass the limits."""
     if not is_utf8(text):
         return None
     try:
         rows = ROW.decode_lines(text)
     except JSON_ERRORS:
         return None
-    objects = members_of_lines(text.removesuffix(b"\n"), len(starts))
-    if objects is None or len(rows) != len(starts):
+    if len(rows) != len(starts) or limits.may_refuse(text, np.array([*starts[1:], len(text)])):
         return None
-    if len(text) > min(limits.record_bytes, limits.string_bytes) or any(map(_nests, objects)):
-        return None if limits.may_refuse(text, np.array([*starts[1:], len(text)])) else rows
     return rows
-
-
-def _nests(members: dict[str, msgspec.Raw]) -> bool:
-    """Whether a row's object may hold lists or objects; brackets within its texts are none, and texts have many."""
-    return any(memoryview(members[key])[0] in b"[{" for key in members.keys() - _SCALARS)
 
 
 def _one_by_one(
@@ -168,7 +157,7 @@ def _one_by_one(
         except JSON_ERRORS:
             yield at, offset, None, False
         else:
-            yield at, offset, row, is_utf8(line) and not may_repeat(line)
+            yield at, offset, row, is_utf8(line)
 
 
 def _line_at(data: bytes, offset: int) -> bytes:

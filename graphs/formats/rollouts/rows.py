@@ -62,7 +62,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`; "unknown-item", a row of none of the trainers;
-        "repeated-key"; "empty-id", a blank `uid`; "bad-value", a row of NeMo-RL with several rewards.
+        "empty-id", a blank `uid`; "bad-value", a row of NeMo-RL with several rewards.
     """
     raw, place = document
     trace = f"{file}/{place.line}"

@@ -18,7 +18,7 @@ from graphs.errors import Problem, TraceError
 from graphs.parquet.checks import checked_batches, checked_metadata
 from graphs.parquet.unpacked import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.reading.encodings import wide_text
-from graphs.reading.json_problems import JSON_ERRORS, json_problem, repeated_key
+from graphs.reading.json_problems import JSON_ERRORS, json_problem
 from graphs.reading.source import Lost, Source, is_one_record, unreadable
 from graphs.reading.tables.csv_rows import csv_header, csv_rows
 from graphs.reading.tables.ids import id_text
@@ -124,8 +124,6 @@ def _json_lines(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row
                 row = _OBJECT.decode(text)
             except JSON_ERRORS as error:
                 refused = json_problem(error, text, source.name, line)
-            else:
-                refused = repeated_key(text, row, source.name, line)
         if refused is None:
             yield line, row
         else:

@@ -14,7 +14,6 @@ from linear_time import assert_linear
 
 from graphs.errors import NothingReadError
 from graphs.logs import read
-from graphs.reading.tables.glued_lines import pieces
 from graphs.traces.batch import Traces
 from graphs.traces.limits import Limits
 
@@ -243,14 +242,3 @@ def test_reading_does_not_search_for_cycles(searches: bool, log: str, tmp_path: 
     finally:
         gc.enable()
     assert met == [False] and after == searches
-
-
-def test_values_that_are_glued_on_one_line() -> None:
-    """The text was copied for each value: `tr -d '\\n'` of 15 megabytes took 23 seconds."""
-
-    def prepare(size: int) -> Callable[[], object]:
-        text = b'{"id": "' + b"x" * 500 + b'"}'
-        line = text * size + b"\n"
-        return lambda: sum(1 for _ in pieces(line))
-
-    assert_linear(prepare, 8000, runs=1)

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from graphs.formats.span_columns.team_parts import _seconds
 from graphs.formats.span_dumps.bare_spans import bare_spans, one_a_line
 from graphs.formats.span_dumps.blocks import _hexadecimal
+
 from graphs.logs import read
-from graphs.reading.repeated_keys import keeps_all_pairs
 from graphs.traces.limits import Limits
 
 
@@ -33,13 +32,10 @@ def read_lines(path: Path, lines: list[str], end: str = "\n", **options: Any) ->
 FAULTS = {
     "two in a line": (span(8, 1) + " " + span(8, 2), "bad-json"),
     "cut in two": (span(8, 1)[:50], "bad-json"),
-    "a key twice": (span(8, 1)[:-1] + ', "name": "chat"}', "repeated-key"),
     "an attribute twice": (
         span(8, 1).replace('"gen_ai.op', '"gen_ai.operation.name": "x", "gen_ai.op'),
         "repeated-key",
     ),
-    "a key twice, escaped": (span(8, 1)[:-1] + ', "\\u006eame": "chat"}', "repeated-key"),
-    "a key twice in what is not read": (span(8, 1, state={"a": 1}).replace('"a": 1', '"a": 1, "a": 2'), "repeated-key"),
     "no span": ('{"span_id": 3}', "bad-id"),
     "a wrong type": (span(8, 1, name=7), "bad-type"),
     "no UTF-8": (span(8, 1, name="@@"), "not-utf-8"),
@@ -112,14 +108,6 @@ def test_limits_of_lines_that_are_decoded_together(tmp_path: Path) -> None:
         kind, line = ("too-deep", 61) if limits.depth == 2 else ("too-large", 51)
         assert [(problem.kind, problem.line) for problem in traces.problems] == [(kind, line)]
         assert traces.sizes.events == 99
-
-
-def test_pairs_that_a_decoder_kept() -> None:
-    for text in (b'{"a": 1, "b": {"c": ":"}}', b'[{"a": "\\":\\""}, {"a": 1}]', b'{"a": "' + b":" * 10_000 + b'"}'):
-        assert keeps_all_pairs(text, json.loads(text))
-    for text in (b'{"a": 1, "a": 1}', b'{"a": {"b": 1, "b": ":"}}', b'{"a": 1, "a": "' + b"x" * 10_000 + b'"}'):
-        assert not keeps_all_pairs(text, json.loads(text))
-    assert not keeps_all_pairs(b'{"\\u003a": 1}', {":": 1})  # not certain
 
 
 def test_seconds_are_the_closest_doubles() -> None:
