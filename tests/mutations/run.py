@@ -14,12 +14,11 @@ it must not move. A generator does not know them, and does not say when one is m
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
+import importlib
+import multiprocessing
 import os
-import queue
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -40,6 +39,8 @@ COPIED = (
 )
 FAILED = re.compile(r"^FAILED (?:tests/definitions/)?(.+?)(?: - .*)?$", re.MULTILINE)
 SURVIVED = "SURVIVED"
+# Loaded once and inherited by each process: they take longer than the tests.
+LIBRARIES = ("jax", "numpy", "pyarrow.compute", "pyarrow.parquet", "msgspec", "networkx", "pytest")
 
 
 def copy_project(folder: Path) -> Path:
@@ -62,33 +63,44 @@ def caught_by(mutation: Mutation, project: Path) -> str:
         return f"STALE: the old text stands in {mutation.file} {text.count(mutation.old)} times"
     path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
     try:
-        # A test module of the copy is imported from the copy, and so must be the library, however it is installed.
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "tests/definitions",
-            "-x",
-            "-q",
-            "-p",
-            "no:randomly",
-            "-p",
-            "no:xdist",
-        ]
-        done = subprocess.run(
-            command,
-            cwd=project,
-            env=os.environ | {"PYTHONPATH": str(project)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        output = project / "output.txt"
+        process = multiprocessing.get_context("fork").Process(target=run_tests, args=(project, output))
+        process.start()
+        process.join()
     finally:
         path.write_text(text, encoding="utf-8")
-    failed = FAILED.search(done.stdout)
-    if done.returncode == 0:
+    said = output.read_text(encoding="utf-8")
+    failed = FAILED.search(said)
+    if process.exitcode == 0:
         return SURVIVED
-    return failed[1] if failed is not None else f"BROKEN: {done.stdout[-400:]}{done.stderr[-400:]}"
+    return failed[1] if failed is not None else f"BROKEN: {said[-800:]}"
+
+
+def run_tests(project: Path, output: Path) -> None:
+    """Run the tests of definitions of a copy, in a process of their own that has imported nothing of the project."""
+    import pytest
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]
+    sys.path[:] = [str(project), *(entry for entry in sys.path if Path(entry).resolve() != ROOT)]
+    sys.dont_write_bytecode = True  # a file may change twice within the second that tells bytecode from old bytecode
+    os.chdir(project)
+    os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
+    with output.open("w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        code = pytest.main(
+            ["tests/definitions", "-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+        )
+    os._exit(int(code))
+
+
+def of_job(chosen: list[Mutation], verdicts: multiprocessing.SimpleQueue[tuple[Mutation, str]]) -> None:
+    """Try mutations one after another in one copy."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = copy_project(Path(folder))
+        for mutation in chosen:
+            verdicts.put((mutation, caught_by(mutation, project)))
 
 
 def main() -> int:
@@ -97,22 +109,20 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="mutations at once")
     options = parser.parse_args()
     chosen = [mutation for mutation in MUTATIONS if options.words in f"{mutation.file}: {mutation.why}"]
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        projects: queue.Queue[Path] = queue.Queue()
-        for number in range(options.jobs):
-            projects.put(copy_project(Path(folder) / str(number)))
-
-        def run(mutation: Mutation) -> str:
-            project = projects.get()
-            try:
-                return caught_by(mutation, project)
-            finally:
-                projects.put(project)
-
-        missed = 0
-        for mutation, verdict in zip(chosen, pool.map(run, chosen), strict=True):
-            missed += verdict.startswith((SURVIVED, "STALE", "BROKEN"))
-            print(f"{mutation.file}: {mutation.why}\n    {verdict}", flush=True)
+    for library in LIBRARIES:
+        importlib.import_module(library)
+    fork = multiprocessing.get_context("fork")
+    verdicts: multiprocessing.SimpleQueue[tuple[Mutation, str]] = fork.SimpleQueue()
+    jobs = [fork.Process(target=of_job, args=(chosen[n :: options.jobs], verdicts)) for n in range(options.jobs)]
+    for job in jobs:
+        job.start()
+    missed = 0
+    for _ in chosen:
+        mutation, verdict = verdicts.get()
+        missed += verdict.startswith((SURVIVED, "STALE", "BROKEN"))
+        print(f"{mutation.file}: {mutation.why}\n    {verdict}", flush=True)
+    for job in jobs:
+        job.join()
     print(f"{len(chosen)} mutations, {len(chosen) - missed} caught")
     return int(missed > 0)
 
