@@ -1,9 +1,9 @@
 """Credit against human blame: does a method give its lowest number to the step and the agent that people blame?
 
 In each labelled trace the candidates are its actions, and the instances that act. The lower its advantage, the more an
-action is to blame; an agent's number is the sum over its actions. A hit is the chance that the blamed candidate is named
-first if ties are broken at random, so a method without information scores like chance. A rank runs from 0 (named first)
-to 1 (named last); ties share their middle.
+action is to blame; an agent's number is the sum over its actions. A hit is the chance that the blamed candidate is
+named first if ties are broken at random, so a method without information scores like chance. A rank runs from 0 (named
+first) to 1 (named last); ties share their middle.
 
 The yardsticks see no reward: chance, the agent with most actions, "always action k", and "the agent of action k". The
 last two use the k that does best on these very runs, so they are better than they would be on new runs.
