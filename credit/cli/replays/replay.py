@@ -127,10 +127,7 @@ def replay(
         from graphs.logs import read
 
         earlier = [read_plan(earlier_plan) for earlier_plan, _ in after]
-        before = [
-            (earlier_plan, read_results(earlier_plan, file))
-            for earlier_plan, (_, file) in zip(earlier, after, strict=True)
-        ]
+        before = [(p, read_results(p, file)) for p, (_, file) in zip(earlier, after, strict=True)]
         together, all_outcomes = pooled([*before, (planned, outcomes)])
         if score_failed is not None:
             all_outcomes = all_outcomes.scored(score_failed)

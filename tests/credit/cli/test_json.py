@@ -164,7 +164,7 @@ def test_the_bar_of_reading_knows_how_much_is_left(tmp_path: Path) -> None:
         yield from found
 
     bar: Any = Bar()
-    traces = graphs.logs.read_logs(tmp_path, progress=opened, watch=reading_bar(bar, found))
+    traces = graphs.logs.read(tmp_path, progress=opened, watch=reading_bar(bar, found))
     assert traces.sizes.traces == 8
     done = [completed for completed, _ in seen]
     assert {total for _, total in seen} == {100} and done == sorted(done) and done[-1] == 100
