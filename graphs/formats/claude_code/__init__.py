@@ -1,11 +1,11 @@
-"""Claude Code session files (JSON lines): a session is a trace, with its sub-agents' lines, inline or in files of theirs.
+"""Claude Code session files (JSON lines): a session is a trace, with its sub-agents, inline or in files of their own.
 
 A model call is all lines with one `message.id`, and one action. Its tool uses are effects; those that started an agent
 are spawns. Tool results are joined to tool uses by `tool_use_id` alone. A session has no outcome and no task: it is a
 group of its own. `docs/formats/claude-code.md` has the whole mapping.
 
-Here: which files make a session. `lines` decodes them, `threads` tells whether they are of one session, `links` finds who
-started whom, `events` writes the record.
+Here: which files make a session. `lines` decodes them, `threads` tells whether they are of one session, `links` finds
+who started whom, `events` writes the record.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ __all__ = ["RECORDS", "claims", "read", "sniff"]
 
 RECORDS = (Line,)
 
-# A line with the three keys that lines of a conversation have, in any order, or one that stands between these. It may be
-# any line of the head: the first may be damaged, the last cut off.
+# A line with the three keys of a conversation's lines, in any order, or one of the types that stand between these. It
+# may be any line of the head: the first may be damaged, the last cut off.
 _LINE = re.compile(
     rb'^[ \t]*\{(?=[^\n]*"sessionId"\s*:\s*")(?=[^\n]*"parentUuid"\s*:)(?=[^\n]*"isSidechain"\s*:)'
     rb'|^[ \t]*\{(?=[^\n]*"type"\s*:\s*"(?:file-history-snapshot|summary|queue-operation)")'
@@ -130,8 +130,8 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
         yield error.problem
         return
     finally:
-        for file in (source, *members):
-            file.release()
+        for each in (source, *members):
+            each.release()
     record.sources = [member.name for member in members]
     yield record
     for member in blank:

@@ -1,7 +1,7 @@
 """Events and edges of a Claude Code session, from the lines of its agents.
 
-An agent's events stand in the order of its lines. A call's effects follow the call, and after them come all events of the
-agents that it started, one agent after another. So every cause stands before its effect. Lines of parallel agents
+An agent's events stand in the order of its lines. A call's effects follow the call, and after them come all events of
+the agents that it started, one agent after another. So every cause stands before its effect. Lines of parallel agents
 interleave by chance, and clocks run backwards, so neither gives the order.
 """
 
@@ -26,8 +26,8 @@ _UNNAMED = "sub-agent"
 class _Call:
     """A model call: its first line, and the tool uses and token counts of all its lines.
 
-    A line with `stop_reason: null` was written while the reply was streaming, and its output count is a placeholder. The
-    largest count is the call's if a line is final, or if the count grew from line to line.
+    A line with `stop_reason: null` was written while the reply was streaming, and its output count is a placeholder.
+    The largest count is the call's if a line is final, or if the count grew from line to line.
     """
 
     entry: Entry

@@ -1,7 +1,7 @@
 """Decoding of the lines of Claude Code session files.
 
-A line is an object with a `type`. Lines of type `user` and `assistant` become entries. Of the others only progress lines
-are used, which may name the agent that a tool use started.
+A line is an object with a `type`. Lines of type `user` and `assistant` become entries. Of the others only progress
+lines are used, which may name the agent that a tool use started.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which lines belong to which agent of a Claude Code session, and which tool use started it.
 
-A chain is the lines of one agent in the order of the file. A sub-agent's are those of its file, or lines of the session's
-file that hang together by `parentUuid`. A tool use named Task or Agent is a spawn if it started an agent: a progress line
-or its result names an agent id, or a chain begins with its prompt.
+A chain is the lines of one agent in the order of the file. A sub-agent's are those of its file, or lines of the
+session's file that hang together by `parentUuid`. A tool use named Task or Agent is a spawn if it started an agent: a
+progress line or its result names an agent id, or a chain begins with its prompt.
 """
 
 from __future__ import annotations

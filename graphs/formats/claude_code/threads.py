@@ -47,9 +47,10 @@ def foreign_session(transcript: Transcript, main: Transcript, trace: str) -> Pro
 
 def foreign_agent(transcript: Transcript, trace: str) -> Problem | None:
     """The problem of a sub-agent's file with messages of another sub-agent."""
-    first, *others = [entry for entry in transcript.entries if entry.agent] or [None]
-    for entry in others:
-        if entry is not None and first is not None and entry.agent != first.agent:
+    of_agents = [entry for entry in transcript.entries if entry.agent]
+    for entry in of_agents:
+        first = of_agents[0]
+        if entry.agent != first.agent:
             value, line = excerpt(entry.agent), entry.place.line
             expected = f"{excerpt(first.agent)}, as in line {first.place.line}: one agent a file"
             return Problem("several-agents", transcript.file, line, "agentId", value, expected, trace)
