@@ -119,22 +119,23 @@ def _record(source: Source, name: str) -> TraceRecord:
     record = TraceRecord(name, name, source.name, 1, 0, format="codex")
     chat = Chat(record, _AGENT)
     responses, models = Responses(chat), set[str | None]()
-    is_bare: bool | None = None  # the first line tells whether items have no envelope
+    has_envelopes: bool | None = None  # as the first line tells
     for raw, place in documents(source):
         where: dict[str, Any] = {"file": source.name, "line": place.line, "trace": record.trace_id}
-        marker = decode_record(_MARKER, raw, **where)
-        if marker.type is None and marker.record_type is not None:
-            continue
-        if is_bare is None:
-            is_bare = marker.type is None and marker.id is not None and bool(bytes(marker.instructions))
-            if is_bare:
+        if not has_envelopes:
+            marker = decode_record(_MARKER, raw, **where)
+            if marker.type is None and marker.record_type is not None:
+                continue
+            if has_envelopes is None and marker.type is None and marker.id is not None and bytes(marker.instructions):
+                has_envelopes = False
                 record.trace_id = record.group_id = marker.id or record.trace_id
                 record.system = _AGENT
                 continue
-        if is_bare:
-            _add(responses, raw, place, math.nan, where)
-            continue
-        line = decode(_LINE, raw, **where)
+            if has_envelopes is False:
+                _add(responses, raw, place, math.nan, where)
+                continue
+            has_envelopes = True
+        line = decode_record(_LINE, raw, **where)
         where["at"] = "payload"
         if line.type == "session_meta":
             session = decode(_SESSION, line.payload, **where)

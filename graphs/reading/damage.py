@@ -66,12 +66,12 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
                 refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
                 unplaced.append(item)
-        elif waiting or unplaced or any(source.lost for source in sources):
+        elif waiting or unplaced or any(source.lost for source in _with_beside(sources)):
             waiting.append(item)
         else:
             yield from _without(item, refused.keys())
     lost: list[Lost] = []
-    for source in sources:
+    for source in _with_beside(sources):
         for record in source.lost.values():
             if holds == "session" and record.is_unfinished:
                 yield dataclasses.replace(record.problem, kind="unfinished-line", expected=_UNFINISHED)
@@ -84,6 +84,12 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
         yield from _without(item, refused.keys() | found.keys())
+
+
+def _with_beside(sources: Sequence[Source]) -> Iterator[Source]:
+    for source in sources:
+        yield source
+        yield from source.beside
 
 
 _UNFINISHED = "a line that ends: the log is still being written, and this line is not read yet"

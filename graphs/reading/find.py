@@ -150,8 +150,8 @@ def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Sourc
       pattern: of the names, as `pathlib` takes it.
 
     Returns:
-      Sources in sorted order, and the problems of files that cannot be opened, lead out of the source's folder, or are
-      further names of others.
+      Sources in sorted order, which `source.beside` has from then on; and the problems of files that cannot be opened,
+      lead out of the source's folder, or are further names of others.
     """
     sources: list[Source] = []
     problems: list[Problem] = []
@@ -163,6 +163,7 @@ def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Sourc
             beside = Source(printable(file), file, source.limits)
             (sources.append(beside) if problem is None else problems.append(problem))
     sources, again = _each_once(sources)
+    source.beside[:] = sources
     return sources, problems + again
 
 

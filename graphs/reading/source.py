@@ -76,7 +76,8 @@ class Source:
 
     `is_named` says that the user gave the name of the file, and not that of a folder. `lost` holds, by offset, the
     records that cannot be read or pass the limits. Whatever iterates over records fills it; `graphs.reading.damage`
-    reports them and refuses the traces that they may belong to.
+    reports them and refuses the traces that they may belong to. `beside` has further files, which were found by the
+    place of this one.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Source:
     limits: Limits = DEFAULT
     is_named: bool = False
     lost: dict[int, Lost] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    beside: list[Source] = dataclasses.field(default_factory=list, compare=False, repr=False)
 
     @functools.cached_property
     def data(self) -> bytes:

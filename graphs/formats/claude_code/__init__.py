@@ -1,34 +1,37 @@
-"""Claude Code session files (JSONL): one session is one trace, with the sub-agents it started, inline or in own files.
+"""Claude Code session files (JSON lines): a session is a trace, with its sub-agents, inline or in files of their own.
 
-A model call is one `message.id`, however many lines share it, and one action: `orchestrator_decision` if its agent
-starts another anywhere in the session, else `message`. Its tool uses are effects; those that started an agent are
-spawns. Tool results are joined to tool uses by `tool_use_id` alone. Tokens are the largest counts among a call's lines.
+A model call is all lines with one `message.id`, and one action. Its tool uses are effects; those that started an agent
+are spawns. Tool results are joined to tool uses by `tool_use_id` alone. A session has no outcome and no task: it is a
+group of its own. `docs/formats/claude-code.md` has the whole mapping.
 
-A session has no outcome and no task: it is a group of its own. `docs/formats/claude-code.md` has the whole mapping.
-
-Here: which files make a session. `lines` decodes them, `threads` tells whether they are one session and have all lines,
-`links` finds who started whom, `events` writes the record.
+Here: which files make a session. `lines` decodes them, `threads` tells whether they are of one session, `links` finds
+who started whom, `events` writes the record.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.claude_code.events import write_events
-from graphs.formats.claude_code.lines import Transcript, identify, read_lines
+from graphs.formats.claude_code.lines import Line, Transcript, identify, read_lines
 from graphs.formats.claude_code.links import Chain, chains_of, find_spawns
 from graphs.formats.claude_code.threads import foreign_agent, foreign_session, missing_parent
+from graphs.reading.decode import content
 from graphs.reading.find import files_beside, identity
 from graphs.reading.source import COMPRESSIONS, Source
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["claims", "read", "sniff"]
+__all__ = ["RECORDS", "claims", "read", "sniff"]
 
+RECORDS = (Line,)
+
+# A line with the three keys of a conversation's lines, in any order, or one of the types that stand between these. It
+# may be any line of the head: the first may be damaged, the last cut off.
 _LINE = re.compile(
     rb'^[ \t]*\{(?=[^\n]*"sessionId"\s*:\s*")(?=[^\n]*"parentUuid"\s*:)(?=[^\n]*"isSidechain"\s*:)'
     rb'|^[ \t]*\{(?=[^\n]*"type"\s*:\s*"(?:file-history-snapshot|summary|queue-operation)")'
@@ -38,34 +41,34 @@ _LINE = re.compile(
 
 
 def sniff(head: bytes) -> bool:
-    """Whether one of the first lines is of a session file; the first may be damaged, the last cut off."""
+    """Whether one of the first lines is of a session file."""
     return _LINE.search(head) is not None
 
 
-def claims(sessions: list[Source], others: list[Source]) -> list[Source]:
-    """The files that lie where sub-agents of the sessions have theirs: a session is read with them, or refused."""
+def claims(sessions: Iterable[Source], others: Iterable[Source]) -> list[Source]:
+    """The other files that lie where sub-agents of the sessions have theirs, and are read as such."""
     folders = {_real(_folder(source.path)) for source in sessions if source.path and _folder_of_member(source) is None}
     return [source for source in others if _folder_of_member(source) in folders]
 
 
-def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each session, with its sub-agents' files, which may also lie unnamed in the folder beside it.
+def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
+    """A record for each session, with its sub-agents' files, which may lie in the folder beside it and not be named.
 
-    Problem kinds, the trace refused: "unreadable", "not-utf-8", those of `graphs.reading.json_problems`,
-    "duplicate-id", "unknown-tool-use", "several-sessions", "several-agents" (in one file of a sub-agent); "no-events"
-    (no fault: a file of summaries alone). Named while the session reads without them: "orphan-subagent" (a sub-agent's
-    file without its session), "empty-file" (of a sub-agent), "unlinked-subagent" (lines of an agent that no tool use of
-    the session started), "missing-parent" (the first line of a file that hangs on a line which is not at hand), and
-    those of `graphs.reading.find.files_beside`.
+    Problem kinds, of one trace: those of `graphs.reading.json_problems`, "duplicate-id", "unknown-tool-use",
+    "several-sessions", "several-agents" (in one file of a sub-agent); "no-events" (no fault: a file of summaries
+    alone). Named while the session reads without them: "orphan-subagent" (a sub-agent's file without its session),
+    "empty-file" (of a sub-agent), "unlinked-subagent" (lines of an agent that no tool use of the session started),
+    "missing-parent" (the first line of a file that hangs on a line which is not there), and those of
+    `graphs.reading.find.files_beside`.
     """
-    sessions: list[tuple[Source, set[str]]] = []
+    sessions: list[tuple[Source, set[str]]] = []  # with the keys that its members share with it
     members: list[Source] = []
     of_key: dict[str, list[int]] = {}  # session id or folder -> indices of members
     for source in sources:
         try:
             session, agent = identify(source)
         except (OSError, TraceError):
-            session, agent = None, None  # reading the file names what is wrong with it
+            session, agent = None, None  # `read_lines` names what is wrong
         keys = {f"id {session}"} if session else set()
         folder = _folder_of_member(source)
         if agent is not None or folder is not None:
@@ -78,11 +81,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             source.release()
     claimed: set[int] = set()
     for source, keys in sessions:
-        own = sorted({index for key in keys for index in of_key.get(key, ())})
-        claimed.update(own)
-        beside, problems = _beside(source, {identity(members[index].path) for index in own})
+        of_session = sorted({index for key in keys for index in of_key.get(key, ())})
+        claimed.update(of_session)
+        beside, problems = _beside(source, {identity(members[index].path) for index in of_session})
         yield from problems
-        yield from _read_session(source, [members[index] for index in own] + beside)
+        yield from _read_session(source, [members[index] for index in of_session] + beside)
     for index, member in enumerate(members):
         if index not in claimed:
             expected = "its session among the files, or this file in the folder of its session"
@@ -90,19 +93,19 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
 
 
 def _real(folder: Path) -> str:
-    """A folder by the name that all its spellings share."""
+    """A folder by one name, however it is spelled."""
     return os.path.realpath(str(folder))
 
 
 def _folder(path: Path) -> Path:
-    """The folder of a session's further files: the session file's name without its suffixes."""
+    """The folder of a session's sub-agents: the session file's name without its suffixes."""
     while path.suffix in (*COMPRESSIONS, ".jsonl", ".ndjson", ".json"):
         path = path.with_suffix("")
     return path
 
 
 def _folder_of_member(source: Source) -> str | None:
-    """The session's folder that a sub-agent's file lies in, or None if it lies elsewhere."""
+    """The session's folder that a sub-agent's file lies in; None if it lies elsewhere."""
     path = source.path
     if path is None or path.parent.name != "subagents" or not path.name.startswith("agent-"):
         return None
@@ -110,17 +113,18 @@ def _folder_of_member(source: Source) -> str | None:
 
 
 def _beside(source: Source, present: set[Hashable]) -> tuple[list[Source], list[Problem]]:
-    """Sub-agents' files in the session's folder that are not among the sources, and those that are refused."""
+    """Sub-agents' files in the session's folder that are not present, and the problems of those not to be opened."""
     if source.path is None:
         return [], []
     sources, problems = files_beside(source, _folder(source.path) / "subagents", "agent-*.jsonl*")
-    return [one for one in sources if identity(one.path) not in present], problems
+    return [beside for beside in sources if identity(beside.path) not in present], problems
 
 
 def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord | Problem]:
     try:
+        blank = [member for member in members if not content(member).strip()]
         main = read_lines(source)
-        others = [read_lines(member) for member in members]
+        others = [read_lines(member) for member in members if member not in blank]
         record, unlinked = _assemble(main, others)
     except TraceError as error:
         yield error.problem
@@ -128,20 +132,18 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
     finally:
         for each in (source, *members):
             each.release()
+    record.sources = [member.name for member in members]
     yield record
-    for member, transcript in zip(members, others, strict=True):
-        if transcript.is_blank:
-            expected = "a message of the agent"
-            yield Problem("empty-file", member.name, 0, "content", "empty", expected, record.trace_id)
+    for member in blank:
+        yield Problem("empty-file", member.name, 0, "content", "empty", "a message of the agent", record.trace_id)
     for transcript in (main, *others):
         missing = missing_parent(transcript, main, record.trace_id)
         if missing is not None:
             yield missing
     for chain in unlinked:
-        first = chain.entries[0]
-        expected = "an agent that a Task or Agent tool use of the session started"
-        value = excerpt(chain.agent or first.uuid)
-        yield Problem("unlinked-subagent", first.file, first.line, "agentId", value, expected, record.trace_id)
+        (file, line, _), expected = chain.entries[0].place, "an agent that a tool use of the session started"
+        value = excerpt(chain.agent or chain.entries[0].uuid)
+        yield Problem("unlinked-subagent", file, line, "agentId", value, expected, record.trace_id)
 
 
 def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, list[Chain]]:

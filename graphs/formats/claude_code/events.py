@@ -1,8 +1,8 @@
 """Events and edges of a Claude Code session, from the lines of its agents.
 
-Order. Events of an agent stand in the order of its lines; a call's effects stand right behind it, and behind them all
-events of the agents that it started, one agent after another. So a cause always stands before its effect, while the
-lines of parallel agents interleave at random and clocks run backwards.
+An agent's events stand in the order of its lines. A call's effects follow the call, and after them come all events of
+the agents that it started, one agent after another. So every cause stands before its effect. Lines of parallel agents
+interleave by chance, and clocks run backwards, so neither gives the order.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class _Call:
     """A model call: its first line, and the tool uses and token counts of all its lines.
 
     A line with `stop_reason: null` was written while the reply was streaming, and its output count is a placeholder.
-    The count is taken where a line is final, or where it grew from line to line: the last line then has the whole.
+    The largest count is the call's if a line is final, or if the count grew from line to line.
     """
 
     entry: Entry
     uses: list[tuple[Block, Entry]] = dataclasses.field(default_factory=list)
-    present: set[str | None] = dataclasses.field(default_factory=set)  # ids of these
+    use_ids: set[str | None] = dataclasses.field(default_factory=set)
     output: int | None = None
     read: int | None = None
     counted: bool = False
 
     def add(self, entry: Entry) -> None:
         uses = [block for block in entry.message.blocks if block.type == "tool_use"]
-        self.uses += [(block, entry) for block in uses if block.id not in self.present]
-        self.present |= {block.id for block in uses}
+        self.uses += [(block, entry) for block in uses if block.id not in self.use_ids]
+        self.use_ids |= {block.id for block in uses}
         usage = entry.message.usage
         if usage is not None:
             grew = None not in (self.output, usage.output_tokens) and self.output != usage.output_tokens
@@ -50,13 +50,13 @@ class _Call:
 
     @property
     def tokens(self) -> int | None:
-        """Tokens that the call wrote; None where every line was written before they were counted."""
+        """Tokens that the call wrote; None if every line was written before they were counted."""
         return self.output if self.counted else None
 
 
 @dataclasses.dataclass(slots=True)
 class _Step:
-    """What becomes events: a call, a tool result, or, where it is neither, a human's text."""
+    """What becomes events: a call, a tool result, or else a human's text."""
 
     entry: Entry
     call: _Call | None = None
@@ -66,7 +66,7 @@ class _Step:
 def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> None:
     """Fill the record with the events of the main agent and of all agents started from it.
 
-    Depth first, with a stack of its own: logs may nest agents as deeply as they like.
+    A stack takes the place of recursion: agents may nest deeper than Python's stack.
 
     Raises:
       TraceError: kind "unknown-tool-use", a result of a tool use that its agent did not make.
@@ -91,14 +91,14 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
 
 
 def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
-    """The steps of an agent in order; the text that a spawned agent was started with is none.
+    """The steps of an agent in order, without the prompt that a spawned agent was started with.
 
-    A result that was written before the first line of its call stands behind it.
+    A result that was written before the first line of its call comes after the call.
     """
     calls: dict[str, _Call] = {}
-    begun: dict[str, int] = {}
-    called_at: dict[str, int] = {}  # tool use id -> index of the first line of its call
-    steps: list[tuple[int, int, _Step]] = []
+    begun: dict[str, int] = {}  # call -> index of its first line
+    called_at: dict[str, int] = {}  # tool use id -> the same, of its call
+    steps: list[tuple[int, int, _Step]] = []  # with the index of the line, and 0 for calls, which come first
     for index, entry in enumerate(entries):
         if entry.type == "assistant":
             if entry.harness:
@@ -136,14 +136,18 @@ class _Writer:
         self.record = record
         self.spawns = spawns
         self.spawners = spawners  # agents that start another anywhere in the session
-        self.placed: dict[str, tuple[int, str, str]] = {}  # tool use id -> position, agent, tool
-        self.begun_by: dict[str, list[int]] = {}  # by agent, the spawns that its next event answers to
-        self.causes: dict[str, list[tuple[int, EdgeType]]] = {}  # by agent, what its next call answers to
+        self.effects: dict[str, tuple[int, str, str]] = {}  # tool use id -> position, agent, tool
+        self.begun_by: dict[str, list[int]] = {}  # agent -> spawns that its next event answers
+        self.causes: dict[str, list[tuple[int, EdgeType]]] = {}  # agent -> what its next call answers
         self.last_call: dict[str, int] = {}
         self.models: set[str | None] = set()
 
     def call(self, call: _Call, agent: str) -> list[Spawn]:
-        """Append a call and its effects; the agents that it started."""
+        """Append a call and its effects.
+
+        Returns:
+          The spawns among them.
+        """
         self.models.add(call.entry.message.model)
         position = self._event(
             call.entry.message.id or "",
@@ -175,13 +179,13 @@ class _Writer:
             self.begun_by.setdefault(spawn.instance, []).append(position)
             role = spawn.role or _UNNAMED
             self.record.instances.setdefault(spawn.instance, Agent(name=role, role=role, parent=agent))
-        self.placed[use] = (position, agent, tool)
+        self.effects[use] = (position, agent, tool)
         return spawn
 
     def result(self, entry: Entry, block: Block, agent: str) -> None:
         """Append a tool's result, or the return of a spawned agent."""
         use = block.tool_use_id or ""
-        position, caller, tool = self.placed.get(use, (0, None, ""))
+        position, caller, tool = self.effects.get(use, (0, None, ""))
         if caller != agent:
             expected = "the id of a tool use of the same agent"
             raise entry.refuse("unknown-tool-use", "tool_use_id", use, expected, self.record.trace_id)
@@ -200,7 +204,7 @@ class _Writer:
 
     def human(self, entry: Entry, agent: str) -> None:
         """Append what a human wrote to the agent."""
-        event_id = entry.uuid or f"line-{entry.line}"
+        event_id = entry.uuid or f"line-{entry.place.line}"
         self._cause(agent, self._event(event_id, EventType.HUMAN_INTERVENTION, agent, entry), EdgeType.CAUSAL)
 
     def _cause(self, agent: str, position: int, edge_type: EdgeType) -> None:
@@ -222,11 +226,11 @@ class _Writer:
             agent,
             action=action,
             time=entry.time,
-            line=entry.line,
-            offset=entry.offset,
+            line=entry.place.line,
+            offset=entry.place.offset,
             **columns,
         )
-        self.record.files.append(entry.file)
+        self.record.files.append(entry.place.file)
         for spawn in self.begun_by.pop(agent, ()):
             self.record.edge(spawn, position, EdgeType.SPAWN)
         return position

@@ -1,7 +1,7 @@
-"""Lines of Claude Code session files as typed entries: what the reader needs of them, checked, and nothing more.
+"""Decoding of the lines of Claude Code session files.
 
-A line is a JSON object with a `type`. Lines of type `user` and `assistant` become entries; of the others only the
-progress lines matter that name the agent which a tool use started.
+A line is an object with a `type`. Lines of type `user` and `assistant` become entries. Of the others only progress
+lines are used, which may name the agent that a tool use started.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.decode import content, decode, decode_record
-from graphs.reading.encodings import wide_text
+from graphs.reading.documents import Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
 from graphs.text import excerpt
@@ -23,6 +23,7 @@ from graphs.text import excerpt
 __all__ = [
     "Block",
     "Entry",
+    "Line",
     "Link",
     "Message",
     "SpawnResult",
@@ -35,13 +36,15 @@ __all__ = [
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**29)]  # so that the sum of three fits an int32
 _Time = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
-_HEAD = 1 << 20
-_MARK = 64  # bytes that tell an encoding
+_HEAD = 1 << 20  # bytes in which the first line with a session id nearly always is
 _MESSAGES = ("user", "assistant")
+_NEEDED = {"tool_use": ("id", "name"), "tool_result": ("tool_use_id",)}  # keys of blocks by their type
 _SYNTHETIC = "<synthetic>"  # the model name of replies that no model gave
 
 
-class _Line(msgspec.Struct):
+class Line(msgspec.Struct):
+    """A line."""
+
     type: str
     uuid: str | None = None
     parent: str | None = msgspec.field(default=None, name="parentUuid")
@@ -60,7 +63,7 @@ class _Line(msgspec.Struct):
 
 
 class Block(msgspec.Struct):
-    """A content block of a message: text, a tool use, a tool result, or another that is passed over."""
+    """A content block of a message: text, a tool use, a tool result, or another, which is not used."""
 
     type: str
     text: str | None = None
@@ -72,7 +75,7 @@ class Block(msgspec.Struct):
 
 
 class Usage(msgspec.Struct):
-    """Token counts of a model call as known when its line was written."""
+    """Token counts of a model call, as known when its line was written."""
 
     output_tokens: _Count | None = None
     input_tokens: _Count | None = None
@@ -81,14 +84,14 @@ class Usage(msgspec.Struct):
 
     @property
     def read(self) -> int | None:
-        """Tokens that the call read, from the cache or not; None where no count is there."""
+        """Tokens that the call read, from the cache or not; None without any count."""
         counts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
         known = [count for count in counts if count is not None]
         return sum(known) if known else None
 
 
 class Message(msgspec.Struct):
-    """A message of the API: of the model (with an id, a model name and usage) or to it."""
+    """A message of the API, by the model (with an id, a model name and usage) or to it."""
 
     content: str | list[Block]
     id: str | None = None
@@ -114,7 +117,7 @@ class _Progress(msgspec.Struct):
     agent: str | None = msgspec.field(default=None, name="agentId")
 
 
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(Line)
 _MESSAGE = msgspec.json.Decoder(Message)
 _PROGRESS = msgspec.json.Decoder(_Progress)
 _SPAWN_RESULT = msgspec.json.Decoder(SpawnResult)
@@ -122,11 +125,9 @@ _SPAWN_RESULT = msgspec.json.Decoder(SpawnResult)
 
 @dataclasses.dataclass(slots=True)
 class Entry:
-    """A user or assistant line: where it stands, whose it is, and its message."""
+    """A user or assistant line."""
 
-    file: str
-    line: int
-    offset: int
+    place: Place
     type: str
     uuid: str | None
     parent: str | None
@@ -139,13 +140,13 @@ class Entry:
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
         """The error that this line is at fault."""
-        return TraceError(Problem(kind, self.file, self.line, field, excerpt(value), expected, trace))
+        return TraceError(Problem(kind, self.place.file, self.place.line, field, excerpt(value), expected, trace))
 
 
 class Link(NamedTuple):
-    """A line of any type with a `uuid`, or a message without one: where it stands, and what it hangs on.
+    """How a line of any type hangs on another.
 
-    `logical` is the last line before a compaction, of the line with which the conversation begins anew; `is_summary` is
+    `logical` is the last line before a compaction, at the line with which the conversation begins anew. `is_summary` is
     True for the text that a compaction leaves of what was before.
     """
 
@@ -160,102 +161,81 @@ class Link(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class Transcript:
-    """One file: its entries in order, the agents that tool uses started, its lines, and its session's ids."""
+    """One file."""
 
     file: str
-    entries: list[Entry]
-    agents: dict[str, str]  # tool use id -> agent id, from progress lines
-    links: dict[str, Link]  # by uuid, of every line
-    loose: list[Link]  # messages without a uuid, on which nothing can hang
-    sessions: list[str]  # in order of first appearance
-    is_blank: bool = False
+    entries: list[Entry] = dataclasses.field(default_factory=list)
+    agents: dict[str, str] = dataclasses.field(default_factory=dict)  # tool use id -> agent id, from progress lines
+    links: dict[str, Link] = dataclasses.field(default_factory=dict)  # by uuid
+    loose: list[Link] = dataclasses.field(default_factory=list)  # messages without a uuid, on which nothing can hang
+    sessions: list[str] = dataclasses.field(default_factory=list)  # ids, in order of first appearance
 
 
 def read_lines(source: Source) -> Transcript:
-    """All lines of a file.
-
-    A line that repeats an earlier one byte for byte counts once.
+    """The lines of a file. A line that repeats an earlier one byte for byte counts once.
 
     Raises:
-      TraceError: the first line that is not as expected; "not-utf-8", kinds of `graphs.reading.decode.decode`,
-        and "duplicate-id" where two different lines have one uuid.
+      TraceError: the first line that is not as expected: kinds of `graphs.reading.decode.decode_record`, and
+        "duplicate-id" where two different lines have one uuid.
     """
-    data = content(source)
-    wide = wide_text(source.name, data[:_MARK])
-    if wide is not None:
-        raise TraceError(wide)
-    transcript = Transcript(source.name, [], {}, {}, [], [], not data or data.isspace())
-    seen: dict[str, tuple[int, int, int]] = {}  # uuid -> number, start and length of its first line
+    transcript = Transcript(source.name)
+    seen: dict[str, tuple[int, int]] = {}  # uuid -> line number and hash of the line, which is too long to keep
     sessions: dict[str, None] = {}
-    for number, offset, text in source.lines():
-        line = decode_record(_LINE, text, file=source.name, line=number)
+    for raw, place in documents(source):
+        line = decode_record(_LINE, raw, file=place.file, line=place.line)
+        link = Link(
+            place.line, line.session, line.parent, line.logical_parent, bool(line.sidechain), line.type in _MESSAGES,
+            bool(line.summary),
+        )  # fmt: skip
         if line.uuid is not None:
-            first, start, size = seen.setdefault(line.uuid, (number, data.find(text, offset), len(text)))
-            if first != number:
-                if size == len(text) and data.startswith(text, start):
-                    continue
+            first, digest = seen.setdefault(line.uuid, (place.line, hash(raw)))
+            if first != place.line and digest == hash(raw):
+                continue
+            if first != place.line:
                 expected = f"an id that no other line has (also line {first})"
-                raise TraceError(Problem("duplicate-id", source.name, number, "uuid", excerpt(line.uuid), expected))
-            transcript.links[line.uuid] = _link(number, line)
-        elif line.type in _MESSAGES:
-            transcript.loose.append(_link(number, line))
+                raise TraceError(Problem("duplicate-id", place.file, place.line, "uuid", excerpt(line.uuid), expected))
+            transcript.links[line.uuid] = link
+        elif link.is_message:
+            transcript.loose.append(link)
         if line.session is not None:
             sessions[line.session] = None
-        if line.type in _MESSAGES:
-            transcript.entries.append(_entry(source.name, number, offset, line))
-        elif line.type == "progress" and line.tool_use is not None and b"agent_progress" in text:
-            progress = decode(_PROGRESS, line.data, file=source.name, line=number, at="data")
+        if link.is_message:
+            transcript.entries.append(_entry(place, line))
+        elif line.type == "progress" and line.tool_use is not None and b"agent_progress" in raw:
+            progress = decode(_PROGRESS, line.data, file=place.file, line=place.line, at="data")
             if progress.type == "agent_progress" and progress.agent is not None:
                 transcript.agents.setdefault(line.tool_use, progress.agent)
     transcript.sessions = list(sessions)
     return transcript
 
 
-def _link(number: int, line: _Line) -> Link:
-    return Link(
-        number,
-        line.session,
-        line.parent,
-        logical=line.logical_parent,
-        is_side=bool(line.sidechain),
-        is_message=line.type in _MESSAGES,
-        is_summary=bool(line.summary),
-    )
-
-
-def _entry(file: str, number: int, offset: int, line: _Line) -> Entry:
-    message = _message(file, number, line)
+def _entry(place: Place, line: Line) -> Entry:
+    message = _message(place, line)
+    time = math.nan if line.time is None else line.time.timestamp()
     return Entry(
-        file=file,
-        line=number,
-        offset=offset,
-        type=line.type,
-        uuid=line.uuid,
-        parent=line.parent,
-        agent=line.agent,
-        sidechain=bool(line.sidechain),
-        time=math.nan if line.time is None else line.time.timestamp(),
-        harness=_of_harness(line, message),
-        message=message,
-        result=line.result,
-    )
+        place, line.type, line.uuid, line.parent, line.agent, bool(line.sidechain), time, _of_harness(line, message),
+        message, line.result,
+    )  # fmt: skip
 
 
-def _message(file: str, number: int, line: _Line) -> Message:
+def _message(place: Place, line: Line) -> Message:
     if not bytes(line.message):
-        raise TraceError(Problem("missing-field", file, number, "message", "absent", "an object"))
-    message = decode(_MESSAGE, line.message, file=file, line=number, at="message")
+        raise _missing(place, "message", "an object")
+    message = decode(_MESSAGE, line.message, file=place.file, line=place.line, at="message")
     if line.type == "assistant" and not message.id and not _of_harness(line, message):
-        raise TraceError(Problem("missing-field", file, number, "message.id", "absent", "the id of the model call"))
+        raise _missing(place, "message.id", "the id of the model call")
     for index, block in enumerate(message.blocks):
-        for needed in {"tool_use": ("id", "name"), "tool_result": ("tool_use_id",)}.get(block.type, ()):
+        for needed in _NEEDED.get(block.type, ()):
             if not getattr(block, needed):
-                field = f"message.content[{index}].{needed}"
-                raise TraceError(Problem("missing-field", file, number, field, "absent", "a non-empty string"))
+                raise _missing(place, f"message.content[{index}].{needed}", "a non-empty string")
     return message
 
 
-def _of_harness(line: _Line, message: Message) -> bool:
+def _missing(place: Place, field: str, expected: str) -> TraceError:
+    return TraceError(Problem("missing-field", place.file, place.line, field, "absent", expected))
+
+
+def _of_harness(line: Line, message: Message) -> bool:
     """Whether the harness wrote the line, in the user's or the model's name."""
     if line.type == "user":
         return bool(line.meta or line.summary)
@@ -263,20 +243,19 @@ def _of_harness(line: _Line, message: Message) -> bool:
 
 
 def spawn_result(entry: Entry, trace: str) -> SpawnResult:
-    """What a tool result's line notes of a started agent; empty where it notes text or nothing.
+    """What the line of a tool result notes of a started agent; nothing where it notes text or nothing.
 
     Raises:
-      TraceError: an agent id or status of another type than a string.
+      TraceError: an agent id or a status that is no text.
     """
     if not bytes(entry.result).startswith(b"{"):
         return SpawnResult()
-    return decode(_SPAWN_RESULT, entry.result, file=entry.file, line=entry.line, at="toolUseResult", trace=trace)
+    file, line, _ = entry.place
+    return decode(_SPAWN_RESULT, entry.result, file=file, line=line, at="toolUseResult", trace=trace)
 
 
 def identify(source: Source) -> tuple[str | None, str | None]:
-    """Session and agent id of the first line that has a session id; reads no further than it must.
-
-    Lines that do not decode are passed over: reading the file will name them.
+    """Session and agent id of the first line that has a session id; no more of the file is read than necessary.
 
     Raises:
       OSError, TraceError: the file cannot be read.
@@ -286,12 +265,10 @@ def identify(source: Source) -> tuple[str | None, str | None]:
 
 def _first_session(data: bytes) -> tuple[str, str | None] | None:
     for text in data.splitlines():
-        if b'"sessionId"' not in text:
-            continue
         try:
-            line = _LINE.decode(text)
-        except JSON_ERRORS:
+            line = _LINE.decode(text) if b'"sessionId"' in text else None
+        except JSON_ERRORS:  # the end of the head, or what `read_lines` names
             continue
-        if line.session is not None:
+        if line is not None and line.session is not None:
             return line.session, line.agent
     return None

@@ -1,8 +1,8 @@
 """Which lines belong to which agent of a Claude Code session, and which tool use started it.
 
-A chain is the lines of one agent in file order: those of the main agent; of a sub-agent, its file or the lines inside
-the session's file that hang together by `parentUuid`. A tool use named Task or Agent is a spawn if something shows that
-it started an agent: a progress line or its result that names an agent id, or a chain whose first text is its prompt.
+A chain is the lines of one agent in the order of the file. A sub-agent's are those of its file, or lines of the
+session's file that hang together by `parentUuid`. A tool use named Task or Agent is a spawn if it started an agent: a
+progress line or its result names an agent id, or a chain begins with its prompt.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from graphs.reading.json_problems import JSON_ERRORS
 __all__ = ["COMPACTION", "Chain", "Spawn", "agent_of_file", "chains_of", "find_spawns", "is_prompt"]
 
 SPAWNERS = ("Task", "Agent")
-COMPACTION = "acompact"  # agent ids that begin so are the harness's own summaries of a conversation
+COMPACTION = "acompact"  # how ids begin of agents with which the harness sums up a conversation
 
 _ANYTHING = msgspec.json.Decoder()
 
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Chain:
-    """The lines of one agent, the prompts of the spawns that they answer, and how many a spawn has claimed so far."""
+    """The lines of one agent, the prompts of its spawns, and how many lines the spawns have taken so far."""
 
     entries: list[Entry]
     agent: str | None = None
@@ -42,7 +42,7 @@ class Chain:
 
 @dataclasses.dataclass(slots=True, eq=False)
 class Spawn:
-    """A tool use that started an agent, or woke it again: the agent's instance, role, prompt and lines."""
+    """A tool use that started an agent, or woke it: the agent's instance, role, prompt and lines."""
 
     instance: str
     role: str
@@ -52,7 +52,7 @@ class Spawn:
     launched: bool = False  # answered at once, while the agent works on
 
     def take(self) -> list[Entry]:
-        """The lines of this activation: up to the prompt of another spawn of the same agent, or all that are left."""
+        """Take the lines up to the prompt of another spawn of the same agent, or all that are left."""
         chain = self.chain
         if chain is None:
             return []
@@ -64,7 +64,7 @@ class Spawn:
         return chain.entries[start : chain.taken]
 
     def _is_of_another(self, entry: Entry, chain: Chain) -> bool:
-        """Whether a line is the prompt of another spawn of the same agent."""
+        """Whether a line is the prompt of another spawn of the agent; two spawns may have one prompt."""
         if not is_prompt(entry):
             return False
         text = plain_text(entry)
@@ -82,7 +82,7 @@ def is_prompt(entry: Entry) -> bool:
 
 
 def chains_of(main: Transcript, others: list[Transcript]) -> list[Chain]:
-    """The main agent's chain, then those of sub-agents: inline ones, then one for each file; compactions left out."""
+    """The main agent's chain, then those of sub-agents, inline and then by file, without compactions."""
     root = Chain([entry for entry in main.entries if not entry.sidechain])
     inside = {entry.uuid for entry in main.entries if entry.sidechain and entry.uuid is not None}
     by_root: dict[str, Chain] = {}
@@ -104,19 +104,20 @@ def agent_of_file(transcript: Transcript) -> str:
 
 
 def _top(entry: Entry, links: dict[str, Link], inside: set[str], known: dict[str, str | None]) -> str:
-    """The first sidechain line that a sidechain line hangs on, through lines of any type.
+    """The topmost sidechain line that a sidechain line hangs on, through lines of any type.
 
-    A line whose parents are not in the file is its own top, and so is one in a ring of lines.
+    A line whose parents are not in the file is its own top. So is a line in a ring. `known` saves walking a path twice,
+    which would take quadratic time for a long chain.
 
     Args:
       entry: the line.
       links: every line of the file.
       inside: the sidechain lines.
-      known: of lines met before, the first sidechain line at or above them, or None; grows.
+      known: for lines walked before, the topmost sidechain line at or above them, or None; grows.
     """
-    path = {entry.uuid or f"line {entry.line}": None}
+    path = {entry.uuid or f"line {entry.place.line}": None}
     top = next(iter(path))
-    above: str | None = None  # the first sidechain line above the path
+    above: str | None = None  # the topmost sidechain line above the path
     current = entry.parent
     while current is not None and current in links and current not in path:
         if current in known:
@@ -128,11 +129,11 @@ def _top(entry: Entry, links: dict[str, Link], inside: set[str], known: dict[str
     else:
         order = list(path)
         if current is not None and current in path and order.index(current) <= order.index(top):
-            above = top  # which stands in a ring with all that is above it
+            above = top  # it stands in a ring with all lines above it
     at_or_above: str | None = above or top
     for step in path:
         known[step] = at_or_above
-        if step == top:  # what is further up are plain lines
+        if step == top:  # only plain lines are further up
             at_or_above = above
     return above or top
 
@@ -167,16 +168,16 @@ def find_spawns(chains: list[Chain], agents: dict[str, str], trace: str) -> dict
             by_prompt.setdefault(chain.prompt, []).append(chain)
     spawns: dict[str, Spawn] = {}
     for use, (block, caller) in uses.items():
-        given = _input(block)
-        prompt, agent = given.get("prompt", ""), named.get(use)
+        wanted = _input(block)
+        prompt, agent = wanted.get("prompt", ""), named.get(use)
         started = by_agent.get(agent) if agent is not None else None
         fitting = by_prompt.get(prompt)
         if started is None and fitting and (agent is None or fitting[-1].agent is None):
             started = fitting.pop()
         if agent is None and started is None:
-            continue  # refused at once, or interrupted: a tool call like any other
+            continue  # it was refused at once or interrupted: a tool call like any other
         instance = agent or (started.agent if started else None) or use
-        spawns[use] = Spawn(instance, given.get("subagent_type", ""), prompt, caller, started, use in launched)
+        spawns[use] = Spawn(instance, wanted.get("subagent_type", ""), prompt, caller, started, use in launched)
         if started is not None:
             started.prompts[prompt] += 1
     return spawns
@@ -189,9 +190,9 @@ def _calls_of_spawners(chain: Chain) -> Iterator[Block]:
 
 
 def _input(block: Block) -> dict[str, str]:
-    """The strings of a tool use's input. The model wrote it: what it got wrong is no fault of the log."""
+    """The texts of a tool use's input. A model wrote it, so wrong types are no fault of the log."""
     try:
-        given = _ANYTHING.decode(block.input)
+        value = _ANYTHING.decode(block.input)
     except JSON_ERRORS:
         return {}
-    return {k: v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}
+    return {key: text for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}

@@ -1,7 +1,7 @@
-"""How the lines of a Claude Code file hang together: which are of a session of their own, and what is missing above.
+"""Whether the lines of a Claude Code file are of one session and one agent, and whether a line is missing.
 
-A session that was resumed may hold lines of an earlier one, and its first line hangs on one of these, or is the summary
-of a compaction. Two sessions that nothing joins were written into one file by something else.
+A resumed session may hold lines of an earlier one. Its own first line hangs on one of these, or is the summary of a
+compaction. Two sessions that nothing joins were put into one file by something else, such as `cat`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["foreign_agent", "foreign_session", "missing_parent"]
 
 
 def foreign_session(transcript: Transcript, main: Transcript, trace: str) -> Problem | None:
-    """The problem of a session in a file whose lines do not hang together with those of the sessions before it.
+    """The problem of a session that does not hang together with those before it in the file.
 
-    Of the main file, lines of the main agent: those of sub-agents hang on none of its lines.
+    Inline lines of sub-agents do not count, since they hang on no line of the main agent.
     """
-    firsts: dict[str, Link] = {}  # of each session
+    firsts: dict[str, Link] = {}  # session -> its first line
     speaking: dict[str, None] = {}  # sessions with a message
-    joined: dict[str, str] = {}
+    joined: dict[str, str] = {}  # session -> one that it hangs together with, as a forest for `_root`
     for link in sorted([*transcript.links.values(), *transcript.loose]):  # by line
         if link.session is None or (link.is_side and transcript is main):
             continue
@@ -34,7 +34,7 @@ def foreign_session(transcript: Transcript, main: Transcript, trace: str) -> Pro
     known: set[str] = set()
     for session in speaking:
         link, root = firsts[session], _root(joined, session)
-        # A compaction's boundary that names a line which is not at hand may be of anything.
+        # The boundary of a compaction joins only if the line that it names is there.
         is_continued = link.is_summary or link.logical in transcript.links
         if known and root not in known and not is_continued:
             value = f"{excerpt(session)}, none of whose lines hangs on a line of {excerpt(next(iter(speaking)))}"
@@ -46,19 +46,21 @@ def foreign_session(transcript: Transcript, main: Transcript, trace: str) -> Pro
 
 
 def foreign_agent(transcript: Transcript, trace: str) -> Problem | None:
-    """The problem of a sub-agent's file with messages of another sub-agent, which would count as the first one's."""
-    first = next((entry for entry in transcript.entries if entry.agent), None)
-    for entry in transcript.entries if first is not None else ():
-        if entry.agent and first is not None and entry.agent != first.agent:
-            value, expected = excerpt(entry.agent), f"{excerpt(first.agent)}, as in line {first.line}: one agent a file"
-            return Problem("several-agents", transcript.file, entry.line, "agentId", value, expected, trace)
+    """The problem of a sub-agent's file with messages of another sub-agent."""
+    of_agents = [entry for entry in transcript.entries if entry.agent]
+    for entry in of_agents:
+        first = of_agents[0]
+        if entry.agent != first.agent:
+            value, line = excerpt(entry.agent), entry.place.line
+            expected = f"{excerpt(first.agent)}, as in line {first.place.line}: one agent a file"
+            return Problem("several-agents", transcript.file, line, "agentId", value, expected, trace)
     return None
 
 
 def missing_parent(transcript: Transcript, main: Transcript, trace: str) -> Problem | None:
-    """The problem of a file's first line that hangs on one which is neither there nor in the session's main file.
+    """The problem of a file's first line that hangs on a line which is neither there nor in the session's main file.
 
-    Of the main file, lines of the main agent; a compaction's file has copies of some lines only, and none.
+    Inline lines of sub-agents do not count, nor does the file of a compaction, which has copies of some lines only.
     """
     is_main = transcript is main
     if not is_main and agent_of_file(transcript).startswith(COMPACTION):
@@ -66,13 +68,13 @@ def missing_parent(transcript: Transcript, main: Transcript, trace: str) -> Prob
     for link in transcript.links.values():
         known = link.parent is None or link.parent in transcript.links or link.parent in main.links
         if not known and not (is_main and link.is_side):
-            value, expected = excerpt(link.parent), "a line of the session, which reads without what is not at hand"
+            value, expected = excerpt(link.parent), "a line of the session, which reads without it"
             return Problem("missing-parent", transcript.file, link.line, "parentUuid", value, expected, trace)
     return None
 
 
 def _root(joined: dict[str, str], session: str) -> str:
-    """The session that stands for all that are joined with one."""
+    """The session that stands for all that are joined with one: union-find, with paths shortened on the way."""
     while (above := joined.get(session, session)) != session:
         joined[session] = joined.get(above, above)
         session = above

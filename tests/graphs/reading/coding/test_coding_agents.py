@@ -68,6 +68,30 @@ def test_openhands_tests_of_two_verdicts_refuse_the_row(more: dict[str, Any], tm
         read(write(tmp_path / "output.jsonl", row))
 
 
+def test_openhands_rows_of_an_attempt_count_once_and_two_verdicts_not_at_all(tmp_path: Path) -> None:
+    rows = [OPENHANDS | {"instance_id": f"repo-{number}"} for number in range(3)]
+    output, attempt = tmp_path / "output.jsonl", tmp_path / "output.critic_attempt_1.jsonl"
+    output.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    attempt.write_text("".join(json.dumps(row, indent=None, sort_keys=True) + "\n" for row in rows[:2]))
+    traces = read(output, attempt)
+    assert traces.traces["trace"].to_pylist() == ["output/1", "output/2", "output/3"]
+    assert [(p.kind, p.is_failure) for p in traces.problems] == [("repeated-run", False)] * 2
+    attempt.write_text(json.dumps(rows[0] | {"success": False}) + "\n")
+    assert read(output, attempt).traces["trace"].to_pylist() == ["output/2", "output/3"]
+
+
+def test_an_openhands_stream_that_lacks_an_event_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    lines = [json.dumps(event) + "\n" for event in SAMPLES["openhands stream"].values[0]]
+    path.write_text("".join(lines))
+    whole = read(path).events.num_rows
+    path.write_text("".join(lines) + lines[-1][:-9])
+    assert read(path).events.num_rows == whole, "the last line is still being written"
+    path.write_text("".join([*lines[:3], lines[3][:-9] + "\n", *lines[4:]]))
+    with pytest.raises(NothingReadError, match="mend or delete line 4"):
+        read(path)
+
+
 def test_swe_agent_is_joined_with_its_evaluation(tmp_path: Path) -> None:
     for run in ("a", "b"):
         for name in ("repo__repo-1", "repo__repo-2"):
@@ -84,6 +108,27 @@ def test_swe_agent_is_joined_with_its_evaluation(tmp_path: Path) -> None:
     assert traces.traces["model"].to_pylist() == [None, None, "m", None]
     assert [kind for kind, _ in shape(traces)] == ["message", "tool_call", "tool_result"] * 2
     assert traces.events["tool"].to_pylist()[:6] == [None, "ls", "ls", None, "submit", "submit"]
+
+
+def test_swe_agent_steps_with_equal_times_are_one_run(tmp_path: Path) -> None:
+    steps: list[dict[str, Any]] = copy.deepcopy(SAMPLES["swe-agent"].values[0]["trajectory"])
+    timed = SWE_AGENT | {"trajectory": [step | {"execution_time": 0.25} for step in steps]}
+    for run in ("a", "b"):
+        write(tmp_path / run / "repo__repo-1.traj", timed)
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["a/repo__repo-1"]
+    assert [problem.kind for problem in traces.problems] == ["repeated-run"]
+
+
+def test_swe_agent_results_that_cannot_be_read_refuse_their_folder(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        write(tmp_path / run / "repo__repo-1.traj", SWE_AGENT)
+        write(tmp_path / run / "results.json", {"resolved": ["repo__repo-1"], "generated": ["repo__repo-1"]})
+    results = tmp_path / "a" / "results.json"
+    results.write_text(results.read_text()[:-4])
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["b/repo__repo-1"]
+    assert [(p.kind, p.trace) for p in traces.problems] == [("bad-json", ""), ("lost-row", "a/repo__repo-1")]
 
 
 def test_codex_before_payloads_reads_as_the_session_does_today(tmp_path: Path) -> None:

@@ -71,6 +71,18 @@ def test_a_bad_simulation_is_named(tmp_path: Path, place: tuple[int, str], value
     assert [problem.kind for problem in traces.problems] == [kind]
 
 
+def test_a_partial_copy_of_results_counts_nothing_twice_and_two_rewards_not_at_all(tmp_path: Path) -> None:
+    simulation: dict[str, Any] = SAMPLES["tau2-bench"].values[0]["simulations"][0]
+    simulations = [simulation | {"id": f"s{trial}", "trial": trial} for trial in range(3)]
+    whole = write(tmp_path, TAU2 | {"simulations": simulations}, "a.json")
+    copies = write(tmp_path, TAU2 | {"simulations": simulations[:2]}, "b.json")
+    traces = read(whole, copies)
+    assert traces.traces["trace"].to_pylist() == [f"a/task-8/trial-{trial}" for trial in range(3)]
+    assert [problem.kind for problem in traces.problems] == ["repeated-run"] * 2
+    write(tmp_path, TAU2 | {"simulations": [simulations[0] | {"reward_info": {"reward": 1.0}}]}, "b.json")
+    assert read(whole, copies).traces["trace"].to_pylist() == ["a/task-8/trial-1", "a/task-8/trial-2"]
+
+
 TEAM = [
     ("message", "lead", True), ("tool_call", "lead", False), ("tool_result", "lead", False), ("message", "lead", True),
 ]  # fmt: skip

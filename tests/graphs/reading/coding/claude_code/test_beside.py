@@ -99,9 +99,9 @@ def test_a_file_of_no_sub_agent_refuses_its_session_once(content: bytes, tmp_pat
     """The search called it a file of unknown format, or read it as another log, and the session read it, too."""
     main, child = files(tmp_path)
     child.write_bytes(content)
-    (problem,) = refused(tmp_path)
-    assert refused(main) == [problem] and problem[1] == "agent-a7.jsonl"
-    assert problem[0] == ("not-utf-8" if content.startswith(b"\xff") else problem[0])
+    problems = refused(tmp_path)
+    assert refused(main) == problems and {file for _, file in problems} == {"agent-a7.jsonl"}
+    assert [kind for kind, _ in problems[1:]] in ([], ["lost-row"])
 
 
 @pytest.mark.parametrize(

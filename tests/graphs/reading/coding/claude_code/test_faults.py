@@ -109,20 +109,28 @@ def test_what_a_model_wrote_wrongly_is_no_fault_of_the_log(tmp_path: Path, place
     assert [p.kind for p in rest if isinstance(p, Problem)] in ([], ["unlinked-subagent"])
 
 
-def test_a_cut_line_is_named(tmp_path: Path) -> None:
-    path = inline().write(tmp_path / "x.jsonl")
+def refused(path: Path) -> list[tuple[str, str, int]]:
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    return [(problem.kind, Path(problem.file).name, problem.line) for problem in caught.value.problems]
+
+
+def test_a_last_line_that_is_still_being_written_is_named_and_the_session_reads(tmp_path: Path) -> None:
+    path, count = inline().write(tmp_path / "x.jsonl"), len(inline().lines)
     path.write_bytes(path.read_bytes()[:-30])
-    (problem,) = items(path)
-    assert isinstance(problem, Problem)
-    assert (problem.kind, problem.line) == ("bad-json", len(inline().lines))
+    traces = read(path)
+    assert [(p.kind, p.line, p.is_failure) for p in traces.problems] == [("unfinished-line", count, False)]
+    path.write_bytes(path.read_bytes() + b"\n")
+    assert refused(path) == [("bad-json", "x.jsonl", count), ("lost-row", "x.jsonl", count)]
 
 
-def test_a_damaged_sub_agents_file_is_named_in_its_own_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [True, False])
+def test_a_damaged_file_of_a_sub_agent_refuses_its_session(named: bool, tmp_path: Path) -> None:
+    """Also where the reader found it by its place: it was read without the line."""
     main, child = files(tmp_path)
-    child.write_bytes(child.read_bytes()[:-30])
-    (problem,) = items(main)
-    assert isinstance(problem, Problem)
-    assert (problem.kind, problem.file, problem.line) == ("bad-json", str(child), 4)
+    child.write_bytes(child.read_bytes()[:-30] + b"\n")
+    problems = refused(main if named else tmp_path)
+    assert problems == [("bad-json", child.name, 4), ("lost-row", child.name, 4)]
 
 
 @pytest.mark.parametrize(
