@@ -11,7 +11,6 @@ that was written since its agent's last one. `docs/formats/autogen.md` has the w
 from __future__ import annotations
 
 import datetime
-import hashlib
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
+from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import short_names
@@ -122,7 +122,7 @@ def _record(messages: list[Document], trace: str, place: Place) -> TraceRecord:
         ids.append(message.id or "")
         chat.add(str(index), message, where, field)
     # Of all ids: runs that go on from one state, or were given one message as their task, have some in common.
-    record.run = hashlib.blake2b("\0".join(ids).encode(), digest_size=16).hexdigest() if all(ids) else ""
+    record.run = run_digest(ids) if all(ids) else ""
     return record
 
 

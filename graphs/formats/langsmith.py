@@ -26,7 +26,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import keep_agents
-from graphs.formats.common.nested_documents import nested_documents
+from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_copies import add_span
 from graphs.formats.common.span_tree import Kind, Span

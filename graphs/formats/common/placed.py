@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from graphs.reading.decode import decode
-from graphs.reading.documents import Place, Places
+from graphs.reading.documents import Document, Place, Places
 
-__all__ = ["placed_elements"]
+__all__ = ["nested_documents", "placed_elements"]
 
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -36,3 +36,15 @@ def placed_elements(
     for element in elements:
         line, offset = places.of(element)
         yield element, Place(place.file, line, place.offset + offset)
+
+
+def nested_documents(document: Document, elements: msgspec.Raw, field: str, trace: str = "") -> list[Document]:
+    """The elements of a list inside a document; none where the list is absent or null.
+
+    Raises:
+      TraceError: as `placed_elements`.
+    """
+    if bytes(elements) in (b"", b"null"):
+        return []
+    placed = placed_elements(document.raw, elements, document.place, at=field, trace=trace)
+    return [Document(bytes(element), place) for element, place in placed]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from graphs.formats.common.span_tree import Span
 
 __all__ = ["add_span"]
@@ -14,7 +12,7 @@ def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool
 
     Args:
       spans: of the trace so far.
-      span: as read; only its place may differ from that of its copy.
+      span: as read.
       field: what the format calls a span's id, for errors.
       trace: the trace's id.
 
@@ -24,7 +22,7 @@ def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool
     first = spans.setdefault(span.id, span)
     if first is span:
         return True
-    if repr(dataclasses.replace(span, place=first.place)) != repr(first):  # by its text, as NaN differs from itself
+    if span != first:
         expected = f"an id that no other span of the trace has (also {first.place.file}:{first.place.line})"
         raise span.refuse("duplicate-span", field, span.id, expected, trace)
     return False
