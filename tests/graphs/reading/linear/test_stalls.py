@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_time import assert_linear
 
-from graphs.formats.native.repeated import repeated_in_heading
-from graphs.formats.native.wire import Trace
 from graphs.logs import detect, read
 from graphs.reading.keys import opening
 from graphs.reading.tables.rows import number
@@ -85,16 +82,23 @@ def test_telling_the_format_of_any_repetition_is_linear(start: bytes, piece: byt
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
-def test_looking_for_repeated_keys_is_linear(piece: bytes) -> None:
-    """A text of 70,000 escaped quotes took a minute and a half."""
+def test_measuring_depth_is_linear(piece: bytes) -> None:
+    assert_linear(lambda size: functools.partial(limits.depth, b'{"a": "' + piece * size + b'"}'), 1 << 16)
 
-    def prepare(size: int) -> Callable[[], object]:
-        text = json.dumps({**trace("a"), "note": piece.decode() * size, "task_id": "k"}).encode()
-        known = msgspec.json.decode(text, type=Trace)
-        assert not repeated_in_heading(known, text)
-        return lambda: repeated_in_heading(known, text)
 
-    assert_linear(prepare, 1 << 16)
+VALUES: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.text('ab"\\[]{}:,\n\u00e9'),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"\\[{'), inner, max_size=3),
+)
+
+
+@given(VALUES)
+def test_depth_counts_no_bracket_within_a_string(value: object) -> None:
+    def nested(part: object) -> int:
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
+        return 0 if inner is None else 1 + max(map(nested, inner), default=0)
+
+    assert limits.depth(json.dumps(value).encode()) == nested(value)
 
 
 def test_naming_an_agent_that_is_listed_twice_is_linear(tmp_path: Path) -> None:
