@@ -33,6 +33,7 @@ __all__ = [
     "divide",
     "glance",
     "hash_of",
+    "is_plain",
     "merge",
 ]
 
@@ -97,8 +98,7 @@ def glance(sources: Sequence[Source], groups_outside: Mapping[str, str]) -> Glim
     problems, faults = ProblemLog(), Faults()
     for number, source in enumerate(sources):
         try:
-            size = None if source.path is None else source.path.stat().st_size
-            for piece, length in _lengths(source, size):
+            for piece, length in _pieces(source):
                 if isinstance(piece, Problem):
                     problems.append(piece)
                     continue
@@ -207,35 +207,34 @@ def _root(together: np.ndarray, group: int) -> int:
     return group
 
 
-def _lengths(source: Source, end: int | None) -> Iterator[tuple[Piece | Problem, int]]:
-    """Records with their lengths in bytes, 0 where only the whole file can be read, packed or not a trace a line.
-
-    Lines are read up to the byte `end`, where the file ended at first; a last line without its end may be half written.
-    """
-    if source.path is not None and _is_plain(source.path, source.limits.file_bytes):
+def _pieces(source: Source) -> Iterator[tuple[Piece | Problem, int]]:
+    """Records, each with the number of bytes from its offset to its end; blanks may stand before it."""
+    if source.path is not None and is_plain(source.path) and source.path.stat().st_size <= source.limits.file_bytes:
         with source.path.open("rb") as file:
             first = file.readline()
             if first.startswith(b"{") and NEXT_OBJECT.match(first[-2:] + file.read(1)):
                 file.seek(0)
-                yield from _lines(file, end)
+                yield from _lines(file)
                 return
     for piece in pieces(source):
-        yield piece, 0
+        yield (
+            piece,
+            0 if isinstance(piece, Problem) else source.data.find(piece[2], piece[1]) + len(piece[2]) - piece[1],
+        )
 
 
-def _lines(file: BinaryIO, end: int | None) -> Iterator[tuple[Piece, int]]:
+def _lines(file: BinaryIO) -> Iterator[tuple[Piece, int]]:
+    """The lines of a file that is too large for the memory, perhaps."""
     offset = 0
     for number, line in enumerate(file, start=1):
-        if end is not None and offset + len(line) > end:
-            return
         text = line.strip()
         if text:
             yield (number, offset, text), len(line)
         offset += len(line)
 
 
-def _is_plain(path: Path, most: int) -> bool:
-    """Whether the content is the file's own bytes: not packed, without a byte order mark, within the limit."""
+def is_plain(path: Path) -> bool:
+    """Whether the content is the file's own bytes: not packed, and without a byte order mark."""
     with path.open("rb") as file:
         head = file.read(4)
-    return not (is_packed(head) or head.startswith(BYTE_ORDER_MARK)) and path.stat().st_size <= most
+    return not (is_packed(head) or head.startswith(BYTE_ORDER_MARK))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import numpy as np
 
-from graphs.errors import CreditError, Problem
-from graphs.formats.native import Piece, pieces
-from graphs.logs.chunk_index import ChunkIndex, content_of
+from graphs.errors import CreditError
+from graphs.formats.native import Piece
+from graphs.logs.chunk_index import ChunkIndex, content_of, is_plain
 from graphs.reading.remote import RewrittenError
 from graphs.reading.source import Source
 
@@ -42,33 +44,24 @@ def chosen_pieces(source: Source, index: ChunkIndex, rows: np.ndarray) -> Iterat
       ChangedError: other bytes are there, or none.
       UnreadableError: the file cannot be read.
     """
+    columns = (index.line, index.offset, index.length, index.content)
+    wanted = zip(*(column[rows].tolist() for column in columns), strict=True)
     try:
-        yield from _pieces(source, index, rows)
+        with _content(source) as content:
+            for line, offset, length, known in wanted:
+                content.seek(offset)
+                record = content.read(length).strip()
+                if content_of(record) != known:
+                    raise ChangedError(source.name, f"has another content at byte {offset}")
+                yield line, offset, record
     except RewrittenError as error:
         raise ChangedError(source.name, str(error)) from error
     except OSError as error:
         raise UnreadableError(source.name) from error
 
 
-def _pieces(source: Source, index: ChunkIndex, rows: np.ndarray) -> Iterator[Piece]:
-    lines, offsets, lengths = (column[rows].tolist() for column in (index.line, index.offset, index.length))
-    contents = index.content[rows].tolist()
-    if not all(lengths) or source.path is None:
-        wanted = dict(zip(offsets, contents, strict=True))
-        for piece in pieces(source):
-            if not isinstance(piece, Problem) and piece[1] in wanted:
-                yield _known(source, piece, wanted.pop(piece[1]))
-        if wanted:
-            raise ChangedError(source.name, "has fewer traces than before")
-        return
-    with source.path.open("rb") as file:
-        for line, offset, length, content in zip(lines, offsets, lengths, contents, strict=True):
-            file.seek(offset)
-            yield _known(source, (line, offset, file.read(length).strip()), content)
-
-
-def _known(source: Source, piece: Piece, content: int) -> Piece:
-    """The piece, if it is the one that the first pass met there."""
-    if content_of(piece[2]) != content:
-        raise ChangedError(source.name, f"has another content at byte {piece[1]}")
-    return piece
+def _content(source: Source) -> BinaryIO:
+    """The content that offsets count in: the file itself, or what is packed in it."""
+    if source.path is not None and is_plain(source.path):
+        return source.path.open("rb")
+    return io.BytesIO(source.data)

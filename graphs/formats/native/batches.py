@@ -1,8 +1,8 @@
-"""Records of the native format as columns, batch by batch: each by the quickest way that takes it.
+"""Records of the native format as columns, batch by batch.
 
-Compiled loops, where they are wanted, take plain text (`graphs.formats.native.compiled.scan`); typed structs take
-everything that the format allows (`graphs.formats.native.structs`); and a trace in which something is wrong or out of
-order goes through a `TraceRecord` alone (`graphs.formats.native.records`), which names its fault.
+Typed structs take everything that the format allows (`graphs.formats.native.structs`), and a batch of them becomes
+columns at once (`graphs.formats.native.columns`). A trace in which something is wrong or out of order goes through a
+`TraceRecord` alone (`graphs.formats.native.records`), which names its fault.
 """
 
 from __future__ import annotations
@@ -35,10 +35,6 @@ __all__ = ["BATCH_BYTES", "Faults", "Record", "read_records"]
 
 BATCH_BYTES = 2 << 20
 """Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
-
-
-BATCH_RECORDS = 1 << 14
-"""Records of a batch: a record may be two bytes long, and takes a hundred while it waits."""
 
 
 class Faults:
@@ -78,20 +74,13 @@ class Record(NamedTuple):
 def read_records(items: Iterable[Record | Problem], decoder: SlimDecoder) -> Iterator[Part | TraceRecord | Problem]:
     """The traces of records, and the problems, in their order; records of several files are put into one part."""
     faults = Faults()
-    yield from _structs(items, decoder, faults)
-    yield from faults.counted()
-
-
-def _structs(
-    items: Iterable[Record | Problem], decoder: SlimDecoder, faults: Faults
-) -> Iterator[Part | TraceRecord | Problem]:
-    """As `read_records`, without the records that `faults` only counts."""
     batch: list[tuple[Record, Trace]] = []
     size = 0
     for record in items:
         item = record if isinstance(record, Problem) else _decode(record, decoder, faults)
         if item is None:
             continue
+        # Structs with other fields cannot become columns together.
         if batch and (isinstance(item, Problem) or size > BATCH_BYTES or type(item) is not type(batch[-1][1])):
             yield from _built(batch)
             batch, size = [], 0
@@ -103,16 +92,13 @@ def _structs(
             batch.append((record, item))
             size += len(record.data)
     yield from _built(batch)
-
-
-def _too_large(record: Record) -> Problem | None:
-    return record.source.limits.refuse_size(record.data, record.source.name, record.line)
+    yield from faults.counted()
 
 
 def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) -> Trace | Problem | None:
     """The trace of a record, or what is wrong; None where `faults` only counts it."""
     source, line, _, data = record
-    refused = _too_large(record)
+    refused = source.limits.refuse_size(data, source.name, line)
     if refused is not None:
         return refused
     try:

@@ -59,6 +59,7 @@ LINES: dict[str, tuple[str | None, bytes]] = {
     "NaN spelt out": ("non-finite", replaced(b"1.0", b"NaN")),
     "hexadecimal": ("bad-json", replaced(b"1.0", b"0x10")),
     "a leading zero": ("bad-json", replaced(b"1.0", b"01.0")),
+    "a key twice": (None, replaced(b'"task_id"', b'"task_id": "other", "task_id"')),
     "script tags": (None, replaced(b'"task"', b'"<script>alert(1)</script>"')),
     "terminal escapes": (None, replaced(b'"task"', b'"\\u001b[2J\\u001b]0;title\\u0007"')),
     "text from right to left": (None, replaced(b'"task"', '"\u202etask\u2066"'.encode())),

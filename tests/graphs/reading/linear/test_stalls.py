@@ -81,6 +81,26 @@ def test_telling_the_format_of_any_repetition_is_linear(start: bytes, piece: byt
     assert_linear(prepare, 1 << 15, runs=1)
 
 
+@pytest.mark.parametrize("piece", PIECES, ids=repr)
+def test_measuring_depth_is_linear(piece: bytes) -> None:
+    assert_linear(lambda size: functools.partial(limits.depth, b'{"a": "' + piece * size + b'"}'), 1 << 16)
+
+
+VALUES: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.text('ab"\\[]{}:,\n\u00e9'),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"\\[{'), inner, max_size=3),
+)
+
+
+@given(VALUES)
+def test_depth_counts_no_bracket_within_a_string(value: object) -> None:
+    def nested(part: object) -> int:
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
+        return 0 if inner is None else 1 + max(map(nested, inner), default=0)
+
+    assert limits.depth(json.dumps(value).encode()) == nested(value)
+
+
 def test_naming_an_agent_that_is_listed_twice_is_linear(tmp_path: Path) -> None:
     def prepare(count: int) -> Callable[[], object]:
         agents = [{"id": f"a{i}"} for i in range(count)]
