@@ -75,7 +75,7 @@ def records(source: Source) -> Iterator[Document]:
         if problem is None:
             yield Document(text, Place(source.name, line, start))
         else:
-            source.lost[start] = Lost(problem, text, end == len(data) and not data.endswith(b"\n"))
+            source.lost[start] = Lost(problem, text)
 
 
 def _is_json(text: bytes) -> bool:
