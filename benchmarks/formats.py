@@ -28,7 +28,7 @@ import numpy as np
 
 from graphs.atomic import atomic_write
 from graphs.formats.rollouts import rows
-from graphs.formats.span_dumps import dump_types
+from graphs.formats.span_dumps import spans
 from graphs.formats.verifiers import episodes
 from graphs.logs import read
 
@@ -134,8 +134,8 @@ def span_rows(traces: int, rng: np.random.Generator, *, nested: bool = True) -> 
 CASES: dict[str, tuple[Callable[[int, np.random.Generator], list[Any]], msgspec.json.Decoder[Any]]] = {
     "verifiers": (verifiers_episodes, episodes._EPISODE),
     "verl": (verl_rows, rows.ROW),
-    "spans": (span_rows, dump_types.SPAN),
-    "spans of several clocks": (functools.partial(span_rows, nested=False), dump_types.SPAN),
+    "spans": (span_rows, spans.SPAN),
+    "spans of several clocks": (functools.partial(span_rows, nested=False), spans.SPAN),
 }
 
 

@@ -22,7 +22,7 @@ from graphs.reading.documents import Place
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 
-__all__ = ["Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
+__all__ = ["SPAN", "Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
 
 Id = str | int | None
 Time = int | float | str | None
@@ -87,7 +87,7 @@ class _Ids(msgspec.Struct):
     context: _Context | None = None
 
 
-_SPAN = msgspec.json.Decoder(DumpedSpan)
+SPAN = msgspec.json.Decoder(DumpedSpan)
 _IDS = msgspec.json.Decoder(_Ids)
 _NO_CONTEXT = _Context()
 _HEX = re.compile("[0-9a-fA-F]+").fullmatch
@@ -106,14 +106,14 @@ def decoded(dumped: Dumped) -> DumpedSpan:
     """
     file, line, _ = dumped.place
     try:
-        return decode_record(_SPAN, dumped.raw, file=file, line=line)
+        return decode_record(SPAN, dumped.raw, file=file, line=line)
     except TraceError:
         try:
             ids = _IDS.decode(dumped.raw)
             trace = _trace(ids.trace_id, ids.context, dumped.place)
         except (TraceError, *JSON_ERRORS):
             raise
-        decode_record(_SPAN, dumped.raw, file=file, line=line, trace=trace)
+        decode_record(SPAN, dumped.raw, file=file, line=line, trace=trace)
         raise
 
 
