@@ -10,7 +10,7 @@ import msgspec
 from graphs.errors import TraceError
 from graphs.formats.otlp.wire import Attributes
 from graphs.formats.span_dumps.spans import Dumped, assessments
-from graphs.reading.decode import decode, decode_envelope
+from graphs.reading.decode import decode
 from graphs.reading.documents import Document, Place, Places, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Lost, Source
@@ -101,7 +101,7 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
             elements = decode(_LIST, value, file=base.file, line=base.line)
             waiting += [(bytes(element), depth, extra) for element in reversed(elements)]
             continue
-        wrapper = decode_envelope(_WRAPPER, value, file=base.file, line=base.line)
+        wrapper = decode(_WRAPPER, value, file=base.file, line=base.line)
         held = wrapper.held(value) if depth < _DEEPEST else []
         if held:
             info = msgspec.json.decode(wrapper.info) if wrapper.info else None
