@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from graphs.formats import FORMATS
+
 from .mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,3 +23,11 @@ def test_the_text_that_a_mutation_changes_stands_in_its_file_once(mutation: Muta
 
 def test_no_mutation_stands_twice() -> None:
     assert len({mutation[:3] for mutation in MUTATIONS}) == len(MUTATIONS)
+
+
+def test_every_format_has_a_mutation() -> None:
+    files = {mutation.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for mutation in MUTATIONS}
+    without = {
+        name for name, row in FORMATS.items() if not any(f"{file}.".startswith(f"{row.module}.") for file in files)
+    }
+    assert without == set()
