@@ -3,7 +3,7 @@
     python tests/mutations/run.py [--jobs N] [WORDS]
 
 Prints a line for each mutation, those whose file or reason has WORDS if there are any. The exit status is 1 if one
-survives, or if its old text does not stand in its file exactly once.
+survives, if its old text does not stand in its file exactly once, or if a test fails without any.
 
 mutmut and cosmic-ray mutate operators and constants wherever they stand. In the nine core modules and the readers that
 makes thousands of mutants, hours of runs, and most of them are equal or break what any test sees. What this list holds
@@ -61,18 +61,29 @@ def caught_by(mutation: Mutation, project: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if text.count(mutation.old) != 1:
         return f"STALE: the old text stands in {mutation.file} {text.count(mutation.old)} times"
-    path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
-    try:
-        output = project / "output.txt"
-        process = multiprocessing.get_context("fork").Process(target=run_tests, args=(project, output))
-        process.start()
-        process.join()
-    finally:
-        path.write_text(text, encoding="utf-8")
+    write(path, text.replace(mutation.old, mutation.new))
+    failed = first_failure(project)
+    write(path, text)
+    return failed or SURVIVED
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file with a later time than before: bytecode of the same second and size would be taken for its own."""
+    later = path.stat().st_mtime + 2
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (later, later))
+
+
+def first_failure(project: Path) -> str:
+    """The first test of the copy that fails; "" if all pass."""
+    output = project / "output.txt"
+    process = multiprocessing.get_context("fork").Process(target=run_tests, args=(project, output))
+    process.start()
+    process.join()
+    if process.exitcode == 0:
+        return ""
     said = output.read_text(encoding="utf-8")
     failed = FAILED.search(said)
-    if process.exitcode == 0:
-        return SURVIVED
     return failed[1] if failed is not None else f"BROKEN: {said[-800:]}"
 
 
@@ -83,7 +94,6 @@ def run_tests(project: Path, output: Path) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
         del sys.modules[name]
     sys.path[:] = [str(project), *(entry for entry in sys.path if Path(entry).resolve() != ROOT)]
-    sys.dont_write_bytecode = True  # a file may change twice within the second that tells bytecode from old bytecode
     os.chdir(project)
     os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
     with output.open("w", encoding="utf-8") as file:
@@ -111,6 +121,11 @@ def main() -> int:
     chosen = [mutation for mutation in MUTATIONS if options.words in f"{mutation.file}: {mutation.why}"]
     for library in LIBRARIES:
         importlib.import_module(library)
+    with tempfile.TemporaryDirectory() as folder:
+        failed = first_failure(copy_project(Path(folder)))
+    if failed:
+        print(f"without a mutation, a test fails: {failed}")
+        return 1
     fork = multiprocessing.get_context("fork")
     verdicts: multiprocessing.SimpleQueue[tuple[Mutation, str]] = fork.SimpleQueue()
     jobs = [fork.Process(target=of_job, args=(chosen[n :: options.jobs], verdicts)) for n in range(options.jobs)]
