@@ -118,7 +118,8 @@ class _Graph:
     """Appends one agent's message graph to the record.
 
     A call is caused by the nodes on its path alone, since a branch does not know what another branch did. Many branches
-    may share a long prompt. An event of the prompt has an edge to the first call only, and `_join_prompt` joins the others.
+    may share a long prompt. An event of the prompt has an edge to the first call only, and `_join_prompt` joins the
+    others.
     """
 
     def __init__(self, record: TraceRecord, trace: AgentTrace, at: str, place: Place) -> None:
