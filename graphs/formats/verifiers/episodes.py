@@ -118,7 +118,8 @@ class _Graph:
     """Appends one agent's message graph to the record.
 
     A call is caused by the nodes on its path alone, since a branch does not know what another branch did. Many branches
-    may share a long prompt. An event of the prompt has an edge to the first call only, and `_prompt` joins the others.
+    may share a long prompt. An event of the prompt has an edge to the first call only, and `_join_prompt` joins the
+    others.
     """
 
     def __init__(self, record: TraceRecord, trace: AgentTrace, at: str, place: Place) -> None:
@@ -205,7 +206,7 @@ class _Graph:
             trainable=float(self.trace.agent.trainable), input_tokens=prompt,
             log_prob=math.fsum(node.logprobs) if node.logprobs else None,
         )  # fmt: skip
-        self._prompt(index, position)
+        self._join_prompt(index, position)
         if above >= 0:
             self.record.edge(self.event[above], position, EdgeType.TEMPORAL)
         positions = self.tool_calls.setdefault(index, {})
@@ -217,7 +218,7 @@ class _Graph:
             self.record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
             positions[call_id or ""] = effect
 
-    def _prompt(self, index: int, position: int) -> None:
+    def _join_prompt(self, index: int, position: int) -> None:
         """Draw the edges to a call from what was added to its prompt since the call before.
 
         Of the part that an earlier call had in its prompt, too, only the last event has an edge to this call. The

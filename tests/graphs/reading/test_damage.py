@@ -139,6 +139,8 @@ def silent_losses(folder: Path, name: str, seed: int, times: int) -> Iterator[st
     for number in range(times):
         draw = random.Random(f"{name} {seed} {number}")
         damage = draw.choice(DAMAGES)
+        if damage is reordered and name == "openhands":
+            continue  # rows are named by their lines
         for file, lines in zip((first, second), damage(draw, *originals), strict=True):
             file.write_bytes(b"".join(lines))
         left, problems = found(folder)
