@@ -61,6 +61,7 @@ def test_every_task_can_be_learned_and_none_is_learned_at_the_start(name: str) -
     assert curve.max() <= task.optimum + 1e-6
 
 
+@pytest.mark.slow
 def test_a_zero_signal_teaches_nothing_and_a_seed_repeats_bit_for_bit() -> None:
     task = learning_task("pivotal")
     still = train(task, training_signal("zero"), SHORT, 0, 0.4)
