@@ -32,7 +32,8 @@ test: $(VENV)/installed
 # With every notebook, from start to end.
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow or optimised"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow and not optimised"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m optimised
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .

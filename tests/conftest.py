@@ -113,10 +113,10 @@ def compiled_since() -> int:
     return times_forgotten
 
 
-# XLA takes three times as long to make its code fast as to make it, and few tests run a function often enough to gain
-# by that. The tests marked `slow` get optimised code, as users do, and so do those marked `optimised` when they run a
-# second time beside the slow ones (`make test-slow`): every method's laws and reference, the released code's numbers,
-# and what must hold bit for bit, which contraction and reordering could break.
+# XLA takes five times as long to make its code fast as to make it, and few tests run a function often enough to gain
+# by that. Tests marked `optimised` run a second time on optimised code, as users have it (`make test-slow`): every
+# method's laws and reference, the released code's numbers, and what must hold bit for bit, which contraction and
+# reordering could break.
 QUICKLY_COMPILED = (
     "--xla_backend_optimization_level=0",
     "--xla_cpu_use_fusion_emitters=false",
@@ -125,11 +125,11 @@ QUICKLY_COMPILED = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In the default run, have XLA compile quickly, here and in every process started from here.
+    """Have XLA compile quickly, here and in every process started from here, but for `-m optimised`.
 
     Flags of somebody's own stay as they are: `XLA_FLAGS= python -m pytest` runs everything on optimised code.
     """
-    if config.getoption("markexpr") != "not slow" or "XLA_FLAGS" in os.environ:
+    if config.getoption("markexpr") == "optimised" or "XLA_FLAGS" in os.environ:
         return
     quickly = os.environ | {"XLA_FLAGS": " ".join(QUICKLY_COMPILED)}
     # XLA ends a process that passes a flag which another release has dropped: then do without.

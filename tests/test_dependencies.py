@@ -40,7 +40,7 @@ def test_each_dependency_has_a_lower_bound_and_three_an_upper(project: dict[str,
     assert all(">=" in one for one in project["dependencies"])
 
 
-@pytest.mark.parametrize("extra", ["", "plot", "critic", "pandas", "fast", "test", "docs", "run-notebooks"])
+@pytest.mark.parametrize("extra", ["", "plot", "critic", "pandas", "test", "docs", "run-notebooks"])
 def test_ci_pins_what_is_required(project: dict[str, Any], ci: Path, extra: str) -> None:
     pins = dict(line.split("==") for line in (ci / "constraints.txt").read_text().split("\n") if "==" in line)
     pinned = {name_of(name): version for name, version in pins.items()}

@@ -188,6 +188,7 @@ def test_puppeteer_prices_a_chosen_stop_by_the_whole_trajectory() -> None:
     np.testing.assert_allclose(last, [1.03390, 1.02427], atol=5e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", [1, -1])
 def test_puppeteer_against_the_released_code(oracle: Callable[[str], dict], outcome: int) -> None:
     case = oracle("puppeteer_reinforce")

@@ -9,6 +9,7 @@ import pytest
 from estimators.short_rows import FEW, at_column, every_column, sum_of_columns
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("width", [0, 1, 2, 5, FEW, FEW + 1])
 def test_they_are_those_of_numpy(width: int) -> None:
     rng = np.random.default_rng(width)

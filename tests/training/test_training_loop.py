@@ -61,6 +61,7 @@ def test_every_task_can_be_learned_and_none_is_learned_at_the_start(name: str) -
     assert curve.max() <= task.optimum + 1e-6
 
 
+@pytest.mark.slow
 def test_a_zero_signal_teaches_nothing_and_a_seed_repeats_bit_for_bit() -> None:
     task = learning_task("pivotal")
     still = train(task, training_signal("zero"), SHORT, 0, 0.4)
@@ -277,8 +278,13 @@ def test_a_step_along_the_gradient_is_the_rate_times_the_gradient() -> None:
     curves = train(task, training_signal("exact_increments"), settings, 0, 0.5)
     key = jax.random.split(jax.random.fold_in(jax.random.key(0), 1), 20)[0]
     logits = jnp.zeros((task.kinds, task.decisions, task.choices))
-    rollout = draw_rollout(task, logits, 4, 4, jax.random.split(key)[0])
-    weights = training_signal("exact_increments").weigh(rollout, None, key).weights.mean(axis=0)[None]
+
+    @jax.jit
+    def weigh() -> jax.Array:
+        rollout = draw_rollout(task, logits, 4, 4, jax.random.split(key)[0])
+        return training_signal("exact_increments").weigh(rollout, None, key).weights
+
+    weights = weigh().mean(axis=0)[None]
     moved = logits + 0.5 * (weights - jax.nn.softmax(logits) * weights.sum(axis=2, keepdims=True))
     assert curves.expected[1] == pytest.approx(float(exact_return(task, moved)), abs=1e-6)
 
@@ -286,18 +292,22 @@ def test_a_step_along_the_gradient_is_the_rate_times_the_gradient() -> None:
 def test_a_refitted_critic_has_seen_the_step_and_its_prior_counts_ten_traces() -> None:
     task = learning_task("additive")
     signal = training_signal("control_60_refit")
-    rollout = draw_rollout(task, jnp.zeros((1, task.decisions, 2)), 4, 4, jax.random.key(1))
-    answer = signal.weigh(rollout, signal.start(task), jax.random.key(2))
-    choice = np.asarray(rollout.choice)
+
+    @jax.jit
+    def step() -> tuple[jax.Array, jax.Array, jax.Array]:
+        rollout = draw_rollout(task, jnp.zeros((1, task.decisions, 2)), 4, 4, jax.random.key(1))
+        return rollout.choice, rollout.reward, signal.weigh(rollout, signal.start(task), jax.random.key(2)).weights
+
+    choice, reward, weighed = (np.asarray(x) for x in step())
     # Contrasts of two choices: ± 1/√2, a prior of 10 traces each, and nearly none for the mean.
     x = np.concatenate([np.ones((16, 1)), np.where(choice == 1, -1, 1) / np.sqrt(2)], axis=1)
     prior = np.full(x.shape[1], 10.0)
     prior[0] = 1 / (1e3 + task.decisions / 20)
-    reward = np.asarray(rollout.reward, np.float64)
+    reward = reward.astype(np.float64)
     fitted = np.linalg.solve(x.T @ x + np.diag(prior), x.T @ reward)
     claims = x[:, 1:] * fitted[1:]
     expected = claims + 0.6 * (reward - x @ fitted)[:, None]
-    weights = np.take_along_axis(np.asarray(answer.weights), choice[..., None], axis=2)[..., 0]
+    weights = np.take_along_axis(weighed, choice[..., None], axis=2)[..., 0]
     np.testing.assert_allclose(weights, expected, atol=1e-4)
 
 

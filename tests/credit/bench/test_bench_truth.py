@@ -47,6 +47,7 @@ def of_numbers(graph: EventGraph, numbers: np.ndarray, valid: np.ndarray) -> Cre
     )
 
 
+@pytest.mark.slow
 def test_the_truth_itself_has_every_score_of_1(drawn: Draw) -> None:
     def truth(graph: EventGraph, reward: Array) -> Credit:
         return of_numbers(graph, drawn.increments, np.ones(graph.num_events, bool))

@@ -123,6 +123,7 @@ def test_noise_is_hatched_and_in_brackets(world: tuple[credit.Traces, np.ndarray
     assert not any(text.get_text().startswith("(") for text in sure.findobj(Text))
 
 
+@pytest.mark.slow
 def test_a_receipt_puts_noise_in_brackets(shared_data: Path) -> None:
     logs = shared_data / "tau_bench_airline"
     traces = credit.read(logs)

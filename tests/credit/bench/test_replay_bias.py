@@ -86,6 +86,7 @@ def test_siblings_of_one_prefix_are_no_baseline_for_each_other(method: Method) -
     np.testing.assert_array_equal(found, 0)
 
 
+@pytest.mark.slow
 def test_what_the_tree_refuses_is_said_where_the_advantages_are() -> None:
     """It was called unbiased by the mean of the other traces, for three siblings of one prefix and nobody else."""
 

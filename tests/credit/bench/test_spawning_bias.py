@@ -73,6 +73,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "world"), CELLS)
 def test_no_bias_where_teams_spawn_and_stop_at_random(name: str, world: str) -> None:
     row = measure(name, world, 2 if SETTINGS[name].way in ("groups", "replays") else 1)

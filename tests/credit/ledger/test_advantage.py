@@ -109,6 +109,7 @@ def test_own_outcome_in_an_earlier_claim_shrinks_later_gradients_by_one_over_its
         assert world.bias(honest) < 1e-12
 
 
+@pytest.mark.slow
 def test_presence_or_coefficients_chosen_by_the_events_own_action_bias(worlds: dict[str, Enumerated]) -> None:
     world = worlds["hire-additive"]
     rng = np.random.default_rng(0)
@@ -121,6 +122,7 @@ def test_presence_or_coefficients_chosen_by_the_events_own_action_bias(worlds: d
     assert [c.holds for c in signal.conditions if c.name.startswith("presence")] == [None]
 
 
+@pytest.mark.slow
 def test_claims_whose_presence_follows_the_events_type_are_left_out_by_name() -> None:
     """A worker that chose to message carries a claim, one that chose to call a tool does not."""
     graph = MICRO["hire-additive"].batch().graph
@@ -172,6 +174,7 @@ def by_decision(world: Enumerated, advantage: np.ndarray) -> np.ndarray:
     return np.bincount(world.position, weight)
 
 
+@pytest.mark.slow
 def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only() -> None:
     """Gradient (0, .125) where the truth is (.125, .125)."""
     world = decisions(2)

@@ -61,6 +61,7 @@ def test_a_trace_without_a_baseline_takes_no_advantage_from_others() -> None:
     assert np.flatnonzero(~valid).tolist() == [14, 15]
 
 
+@pytest.mark.slow
 def test_frozen_actions_enter_no_coefficient_with_a_baseline_that_was_given() -> None:
     """With the same baseline from the library they did not: coefficients were 0.07 apart."""
     trainable = np.ones(600)

@@ -90,8 +90,9 @@ def slowly(batch: Batch) -> np.ndarray:
     group = np.asarray(graph.group_ids)[:TRACES]
     cluster = np.arange(TRACES) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)[:TRACES]
     acted = np.isin(np.arange(TRACES), trace[batch.rows])
-    family = group.copy()
-    for _ in range(TRACES):
+    family, before = group.copy(), None
+    while before is None or (family != before).any():  # until no label moves
+        before = family
         for ids in (cluster, group):
             family = np.array([family[ids == ids[t]].min() for t in range(TRACES)])
 
@@ -140,7 +141,8 @@ def test_coefficients_are_those_of_a_loop(seed: int) -> None:
         assert (expected != 0).mean() > 0.3
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", [1, 0, 2, 3])
 def test_padding_changes_no_bit_of_a_coefficient(seed: int) -> None:
     found = [quickly(drawn(seed, padded)) for padded in (256, 384, 1024, 4096)]
     for more in found[1:]:
@@ -192,4 +194,4 @@ def test_work_grows_as_the_number_of_traces() -> None:
         made = credit.claim(graph, amount, estimand="increment", source="c", centred=True, own_outcome=False)
         return lambda: jax.block_until_ready(control_advantage(graph, reward, [made]).beta)
 
-    assert_linear(prepare, 2**16)
+    assert_linear(prepare, 2**14)

@@ -247,6 +247,7 @@ def test_conversions_are_exact_or_refused() -> None:
     assert np.asarray(rows.gather(made.valid)).reshape(6, 4)[0].tolist() == [True, False, False, False]
 
 
+@pytest.mark.slow
 def test_coefficients_hold_nothing_of_a_replay_under_another_task() -> None:
     """A prefix that was run again by another version of the policy is in another group, and shares the choices."""
     rng = np.random.default_rng(0)

@@ -107,6 +107,7 @@ def fake_critic(golden: dict) -> list[float]:
     return list(q.values()) if isinstance(q, dict) else q
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fan_outs", [[2, 4], [3, 3], [4, 2, 2], [2, 1, 3]])
 @pytest.mark.parametrize("baseline", ["leave_one_out", "mean"])
 def test_values_are_means_of_child_means(fan_outs: list[int], baseline: str) -> None:

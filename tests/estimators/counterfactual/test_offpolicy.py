@@ -80,6 +80,7 @@ def test_estimates_are_those_of_a_loop_over_draws(critic: bool) -> None:
             assert float(found["doubly_robust"][0].stderr[c]) == pytest.approx(slow["stderr"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_error_of_alternatives_that_were_drawn_often_goes_by_their_counts() -> None:
     """With every alternative drawn, the estimate is Σ π_e(a) times its mean outcome: post-stratified."""
     log = overlapping_world(1).sample(np.random.default_rng(0), CONTEXTS, DRAWS)

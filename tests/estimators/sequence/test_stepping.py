@@ -17,6 +17,7 @@ from estimators.sequence.stepping import side_by_side
 from tests.helpers.linear_time import assert_linear
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(6))
 def test_each_trace_takes_its_steps_in_order(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -11,6 +11,8 @@ import credit
 from estimators.sequence.chains import linked
 from estimators.sequence.suffix_recursion import suffix_recursion
 
+SOLVE = jax.jit(suffix_recursion)
+
 
 def by_loop(factor: np.ndarray, addend: np.ndarray) -> np.ndarray:
     out, behind = np.empty(len(addend)), 0.0
@@ -29,21 +31,20 @@ def test_long_chains_are_as_exact_as_float32_allows(length: int, factor: float) 
     rng = np.random.default_rng(length)
     a = np.where(np.arange(n) % length == length - 1, 0, factor).astype(np.float32)
     b = rng.normal(size=n).astype(np.float32)
-    error = np.abs(np.asarray(suffix_recursion(jnp.asarray(a), jnp.asarray(b))) - by_loop(a, b))
+    error = np.abs(np.asarray(SOLVE(a, b)) - by_loop(a, b))
     assert (error <= 4e-6 * by_loop(a, np.abs(b))).all()
 
 
 def test_nothing_passes_a_factor_of_zero() -> None:
     a = jnp.array([0.5, 0.0, 1.0, 0.0, 1.0, 0.5], jnp.float32)
     b = jnp.array([1.0, 2.0, jnp.inf, 4.0, jnp.nan, 1.0], jnp.float32)
-    compiled = jax.jit(suffix_recursion)
     for shift in range(20):  # at every place of a block, in arrays of one length, which compile once
-        y = np.asarray(compiled(*(jnp.asarray(np.pad(x, (shift, 19 - shift))) for x in (a, b))))
+        y = np.asarray(SOLVE(*(jnp.asarray(np.pad(x, (shift, 19 - shift))) for x in (a, b))))
         np.testing.assert_array_equal(y[shift : shift + 6], [2.0, 2.0, np.inf, 4.0, np.nan, 1.0])
 
 
 def test_a_factor_that_is_no_number_ends() -> None:
-    y = suffix_recursion(jnp.array([1.0, jnp.nan, 1.0, 1.0]), jnp.ones(4))
+    y = SOLVE(jnp.array([1.0, jnp.nan, 1.0, 1.0]), jnp.ones(4))
     np.testing.assert_array_equal(y, [np.nan, np.nan, 2.0, 1.0])
 
 
@@ -52,11 +53,10 @@ def test_padding_changes_no_bit_and_jit_and_vmap_none_either() -> None:
     a = jnp.asarray(np.where(rng.random(777) < 0.05, 0, rng.uniform(0.5, 1, 777)), jnp.float32).at[-1].set(0)
     b = jnp.asarray(rng.normal(size=777), jnp.float32)
     plain = np.asarray(suffix_recursion(a, b))
-    solve = jax.jit(suffix_recursion)
     for more in (1, 16, 1000):
-        padded = solve(jnp.pad(a, (0, more)), jnp.pad(b, (0, more), constant_values=jnp.nan))
+        padded = SOLVE(jnp.pad(a, (0, more)), jnp.pad(b, (0, more), constant_values=jnp.nan))
         assert np.asarray(padded)[:777].tobytes() == plain.tobytes()
-    assert np.asarray(solve(a, b)).tobytes() == plain.tobytes()
+    assert np.asarray(SOLVE(a, b)).tobytes() == plain.tobytes()
     both = jax.jit(jax.vmap(suffix_recursion))(jnp.stack([a, jnp.zeros_like(a)]), jnp.stack([b, b]))
     assert np.asarray(both).tobytes() == np.stack([plain, b]).tobytes()
 
@@ -105,7 +105,7 @@ def test_members_behind_and_flags_ahead_against_loops(density: float) -> None:
     chain[-40:] = 0  # padding
     row = (rng.random(n) < density) & (np.arange(n) < n - 40)
     flagged = rng.random(n) < 0.1
-    links = linked(jnp.asarray(chain), jnp.asarray(row))
+    links = jax.jit(linked)(chain, row)
     for t in range(n):
         later = [u for u in range(t + 1, n) if row[u] and (chain[t : u + 1] == chain[t]).all()]
         assert int(links.after[t]) == (later[0] if later else n)
@@ -125,16 +125,16 @@ def test_members_alike_have_bits_alike_and_the_derivatives_of_the_other_solver(d
     links = linked(jnp.asarray(chain), jnp.asarray(row))
     a = jnp.asarray(rng.uniform(0.5, 1, n), jnp.float32)
     b, weight = (jnp.asarray(x, jnp.float32) for x in rng.normal(size=(2, n)))
-    np.testing.assert_allclose(links.backward_alike(a, b), links.backward(a, b), rtol=1e-5, atol=1e-5)
+    alike, plain = jax.jit(links.backward_alike), jax.jit(links.backward)
+    np.testing.assert_allclose(alike(a, b), plain(a, b), rtol=1e-5, atol=1e-5)
 
-    def total(solve, a, b):  # type: ignore[no-untyped-def]
-        return jnp.vdot(weight, solve(a, b))
+    def slopes(solve):  # type: ignore[no-untyped-def]
+        return jax.jit(jax.grad(lambda a, b: jnp.vdot(weight, solve(a, b)), argnums=(0, 1)))(a, b)
 
-    for argument in (1, 2):
-        mine, other = (jax.grad(total, argument)(solve, a, b) for solve in (links.backward_alike, links.backward))
+    for mine, other in zip(slopes(links.backward_alike), slopes(links.backward), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
 
     ahead = np.asarray([row[t:][chain[t:] == chain[t]].sum() for t in range(n)])
-    even = np.asarray(jax.jit(links.backward_alike)(jnp.full(n, 0.9, jnp.float32), jnp.full(n, 0.1, jnp.float32)))
+    even = np.asarray(alike(jnp.full(n, 0.9, jnp.float32), jnp.full(n, 0.1, jnp.float32)))
     for steps in np.unique(ahead[row]):
         assert len(np.unique(even[row & (ahead == steps)])) == 1

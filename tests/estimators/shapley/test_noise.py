@@ -57,6 +57,7 @@ def test_noise_enters_the_standard_error_and_meets_the_bound() -> None:
     assert np.mean(errors) < 1.25 * attainable_stderr(n, m, 0.5) ** 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("given", [(), ("empty",), ("full",), ("empty", "full")], ids=str)
 def test_noise_of_an_enumeration_is_that_of_the_endpoints_that_were_evaluated(given: tuple[str, ...]) -> None:
     """Errors of shares and of the total against 20,000 noisy repetitions, on a plan as it is and padded."""

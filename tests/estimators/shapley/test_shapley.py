@@ -43,6 +43,7 @@ def test_unanimity_gives_the_needed_units_equal_parts() -> None:
     np.testing.assert_allclose(solve(plan, game.value(plan.coalitions)).share, game.shapley, atol=1e-12)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", ["walks", "pairs"])
 def test_games_of_pairs_are_exact_from_few_evaluations(method: str) -> None:
     game = game_of("two_additive", 40)

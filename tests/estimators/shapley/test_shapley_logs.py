@@ -291,6 +291,7 @@ def test_the_realised_reward_takes_the_place_of_the_whole_team() -> None:
     np.testing.assert_allclose(credit.credit[:3], [2, 2, 2], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_guide_runs(capsys: pytest.CaptureFixture[str]) -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "shapley.md").read_text()
     exec(compile(text.split("```python")[1].split("```")[0], "docs/shapley.md", "exec"), {})
