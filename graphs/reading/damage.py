@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -44,7 +44,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     """What a reader yields, without the traces that may lack a record, and with a problem for each of them.
 
     Records pass as they come until something is lost. From then on they wait for the end, since the ids of all traces
-    decide which of them a lost record refuses.
+    decide which of them a lost record refuses. A session waits only if its own files have lost something.
 
     Args:
       items: what the format's reader yields.
@@ -56,6 +56,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
         for source in sources:
             yield from (lost.problem for lost in source.lost.values())
         return
+    by_name = {source.name: source for source in sources}
     refused: dict[str, Problem] = {}
     unplaced: list[Problem] = []
     waiting: list[TraceRecord | Part] = []
@@ -66,7 +67,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
                 refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
                 unplaced.append(item)
-        elif waiting or unplaced or any(source.lost for source in _with_beside(sources)):
+        elif unplaced or (_lost_in(item, by_name) if holds == "session" else waiting or _lost_in_any(sources)):
             waiting.append(item)
         else:
             yield from _without(item, refused.keys())
@@ -84,6 +85,16 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
         yield from _without(item, refused.keys() | found.keys())
+
+
+def _lost_in(item: TraceRecord | Part, by_name: Mapping[str, Source]) -> bool:
+    """Whether something of the file that a session begins in, or of those beside it, is lost."""
+    source = by_name.get(item.file) if isinstance(item, TraceRecord) else None
+    return source is None or _lost_in_any([source])
+
+
+def _lost_in_any(sources: Sequence[Source]) -> bool:
+    return any(source.lost for source in _with_beside(sources))
 
 
 def _with_beside(sources: Sequence[Source]) -> Iterator[Source]:
