@@ -242,9 +242,8 @@ def main() -> None:
             for name, ratio in found.items():
                 verdict = "met" if ratio >= TARGETS[name] else "NOT met"
                 print(f"{form:>24} {clock:>8} {name:>32} {ratio:6.2f}x, wanted {TARGETS[name]}x: {verdict}")
-    print(
-        f"peak memory {grown / 1e6:.0f} MB, of the batch {kept / 1e6:.0f} MB, of the largest file {largest / 1e6:.0f} MB"
-    )
+    sizes = f"the batch has {kept / 1e6:.0f} MB, the largest file {largest / 1e6:.0f} MB"
+    print(f"peak memory {grown / 1e6:.0f} MB; {sizes}")
     report = {
         "megabytes": given.megabytes,
         "events": given.events,
