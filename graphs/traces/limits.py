@@ -14,7 +14,7 @@ import numpy as np
 from graphs.errors import CreditError, Problem
 from graphs.text import counted, excerpt
 
-__all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits", "brackets"]
+__all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits", "brackets", "structure"]
 
 SMALL_ARCHIVE = 1 << 20
 """Unpacked size in bytes up to which `Limits.ratio` does not apply to an archive."""
@@ -24,8 +24,9 @@ LARGEST_LIMIT = 10**18 - 1
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # possessive: a long string needs no stack
 _NO_OPENING = bytes(set(range(256)) - set(b"[{"))
-_STEP = np.zeros(256, np.int8)
-_STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
+_COMMA = np.int8(2)
+_MARK = np.zeros(256, np.int8)
+_MARK[list(b"[{")], _MARK[list(b"]}")], _MARK[ord(",")] = 1, -1, _COMMA
 _SHOWN = 60
 _TOGETHER = 1 << 22  # bytes of records that are looked at together
 _BIT = np.uint8(ord("{") ^ ord("["))
@@ -178,21 +179,30 @@ def brackets(text: bytes) -> int:
 
 def depth(record: bytes) -> int:
     """Nesting depth of lists and objects in a JSON text; brackets in strings do not count."""
+    return int(np.cumsum(structure(record)[1], dtype=np.int64).max(initial=0))
+
+
+def structure(text: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """Brackets, braces and commas of a JSON text that are in no string.
+
+    Returns:
+      Where they stand, int64, and int8: 1 for one that opens, -1 for one that closes, 0 for a comma.
+    """
     # Passes over arrays: a regular expression stops at each string, which takes ten times as long. A quote that is not
-    # escaped begins or ends a string, so a bracket behind an odd number of them is in one. Of backslashes side by side
-    # every other one, from the first on, escapes what follows it.
-    text = np.frombuffer(record, np.uint8)
-    slashes = np.flatnonzero(text == _BACKSLASH)
+    # escaped begins or ends a string, so what stands behind an odd number of them is in one. Of backslashes side by
+    # side every other one, from the first on, escapes what follows it.
+    letters = np.frombuffer(text, np.uint8)
+    slashes = np.flatnonzero(letters == _BACKSLASH)
     first = np.diff(slashes, prepend=-2) > 1
     place = np.arange(len(slashes))
     escaped = slashes[(place - np.maximum.accumulate(np.where(first, place, 0))) % 2 == 0] + 1
-    quotes = text == _QUOTE
-    quotes[escaped[escaped < len(text)]] = False
+    quotes = letters == _QUOTE
+    quotes[escaped[escaped < len(letters)]] = False
     within = np.cumsum(quotes, dtype=np.uint8) & 1  # it wraps around at 256, which is even
-    steps = _STEP[text]
-    places = np.flatnonzero(steps)
+    marks = _MARK[letters]
+    places = np.flatnonzero(marks)
     places = places[within[places] == 0]
-    return int(np.cumsum(steps[places], dtype=np.int64).max(initial=0))
+    return places, np.fmod(marks[places], _COMMA)
 
 
 DEFAULT = Limits()
