@@ -36,8 +36,8 @@ class _Wrapper(msgspec.Struct):
         """The lists and objects that may hold spans, in the order of the text; none in a span."""
         if self.attributes and self.span_id and self.context:
             return []
-        values = [bytes(value) for value in (self.spans, self.data, self.trace, self.traces)]
-        held = [value for value in values if value[:1] in (b"[", b"{")]
+        values = [bytes(value) for value in (self.spans, self.data, self.trace, self.traces) if value]
+        held = [value for value in values if value.startswith((b"[", b"{"))]
         return sorted(held, key=text.find) if len(held) > 1 else held
 
 
@@ -55,8 +55,9 @@ def records(source: Source) -> Iterator[Document]:
     """
     data = source.data
     first = next(source.lines(), None)
-    starts = [match.start() for match in _START.finditer(data)]
-    if first is None or first[2].startswith(b"[") or len(starts) < 2 or _is_json(first[2]) or _is_json(data):
+    is_whole = first is None or first[2].startswith(b"[") or _is_json(first[2]) or _is_json(data)
+    starts = [] if is_whole else [match.start() for match in _START.finditer(data)]
+    if len(starts) < 2:
         yield from documents(source)
         return
     source.lost.clear()  # the lines of an object are no records
@@ -104,6 +105,7 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
         wrapper = decode(_WRAPPER, value, file=base.file, line=base.line)
         held = wrapper.held(value) if depth < _DEEPEST else []
         if held:
+            decode_envelope(_WRAPPER, value, file=base.file, line=base.line)
             info = msgspec.json.decode(wrapper.info) if wrapper.info else None
             extra = extra | assessments(info)
             waiting += [(inner, depth + 1, extra) for inner in reversed(held)]
