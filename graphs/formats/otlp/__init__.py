@@ -31,7 +31,7 @@ from graphs.formats.otlp.wire import (
     items,
 )
 from graphs.reading.decode import decode_record, refuse_repeated
-from graphs.reading.documents import documents
+from graphs.reading.documents import Document, Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
@@ -61,7 +61,9 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     for source in sources:
         for document in documents(source):
             try:
-                for item in items(document):
+                file, line, offset = document.place
+                place = Place(file, line, source.data.find(document.raw, offset))  # a line may be indented
+                for item in items(Document(document.raw, place)):
                     yield from log.take(_add, item)
             except TraceError as error:
                 yield error.problem
