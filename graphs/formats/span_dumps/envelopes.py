@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from graphs.errors import TraceError
 from graphs.formats.otlp.wire import Attributes
 from graphs.formats.span_dumps.spans import Dumped, assessments
-from graphs.reading.decode import decode
+from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, Places, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Lost, Source
@@ -42,6 +43,7 @@ class _Wrapper(msgspec.Struct):
 
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _WRAPPER = msgspec.json.Decoder(_Wrapper)
 _START = re.compile(rb"^\{", re.MULTILINE)  # of a pretty-printed object, whose other lines are indented
@@ -70,7 +72,7 @@ def records(source: Source) -> Iterator[Document]:
         problem = source.limits.refuse_record(text, source.name, line)
         if problem is None:
             try:
-                decode(_RAW, text, file=source.name, line=line)
+                decode_record(_RAW, text, file=source.name, line=line)
             except TraceError as error:
                 problem = error.problem
         if problem is None:
@@ -105,9 +107,8 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
         wrapper = decode(_WRAPPER, value, file=base.file, line=base.line)
         held = wrapper.held(value) if depth < _DEEPEST else []
         if held:
-            decode_envelope(_WRAPPER, value, file=base.file, line=base.line)
-            info = msgspec.json.decode(wrapper.info) if wrapper.info else None
-            extra = extra | assessments(info)
+            if wrapper.info:
+                extra = extra | assessments(decode(_ANY, wrapper.info, file=base.file, line=base.line))
             waiting += [(inner, depth + 1, extra) for inner in reversed(held)]
             continue
         line, start = places.of(value)
