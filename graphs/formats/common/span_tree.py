@@ -43,6 +43,8 @@ class Kind(enum.Enum):
     HUMAN = "human"  # what a human wrote to the agent, or decided for it
     OTHER = "other"  # structure only
 
+    __hash__ = object.__hash__  # members are single objects; the hash of their names takes ten times as long
+
 
 class Rules(enum.Enum):
     """Which rules a tree applies, and how its events are ordered."""

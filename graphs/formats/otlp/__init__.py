@@ -8,8 +8,10 @@ record of a trace.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -29,7 +31,7 @@ from graphs.formats.otlp.wire import (
     items,
 )
 from graphs.reading.decode import decode_record, refuse_repeated
-from graphs.reading.documents import documents
+from graphs.reading.documents import Document, Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
@@ -59,7 +61,9 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     for source in sources:
         for document in documents(source):
             try:
-                for item in items(document):
+                file, line, offset = document.place
+                place = Place(file, line, source.data.find(document.raw, offset))  # a line may be indented
+                for item in items(Document(document.raw, place)):
                     yield from log.take(_add, item)
             except TraceError as error:
                 yield error.problem
@@ -69,24 +73,30 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
 def _add(log: Gathering, item: Item) -> None:
     """Take a span or a log record in."""
-    file, line, _ = item.place
-    trace = _stated_trace(item)
     if item.is_span:
-        span = decode_record(_SPAN, item.raw, file=file, line=line, trace=trace)
-        refuse_repeated(conflicting(span.attributes), file=file, line=line, trace=trace)
+        span = _decoded(_SPAN, item)
         trace = trace_id_of(span.trace_id, item.place)
         log.add_span(trace, otlp_span(span, item.resource, item.place, trace))
         return
-    record = decode_record(_LOG, item.raw, file=file, line=line, trace=trace)
-    refuse_repeated(conflicting(record.attributes), file=file, line=line, trace=trace)
+    record = _decoded(_LOG, item)
     if RESULT in (record.event_name, attributes(record.attributes).get("event.name")):
         trace = trace_id_of(record.trace_id, item.place) if record.trace_id else ""
         log.add_evaluation(trace, log_evaluation(record, item.place, trace))
 
 
-def _stated_trace(item: Item) -> str:
-    """The trace of a record that does not decode; "" for one that states none."""
+T = TypeVar("T", WireSpan, WireLog)
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], item: Item) -> T:
+    """The record, or the problem of its trace where it states one."""
+    file, line, _ = item.place
     try:
-        return trace_id_of(_TRACE_ID.decode(item.raw).trace_id, item.place)
-    except (TraceError, *JSON_ERRORS):
-        return ""
+        record = decode_record(decoder, item.raw, file=file, line=line)
+        refuse_repeated(conflicting(record.attributes), file=file, line=line)
+    except TraceError as error:
+        try:
+            trace = trace_id_of(_TRACE_ID.decode(item.raw).trace_id, item.place)
+        except (TraceError, *JSON_ERRORS):
+            trace = ""
+        raise TraceError(dataclasses.replace(error.problem, trace=trace)) from error
+    return record

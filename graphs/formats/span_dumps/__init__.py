@@ -17,7 +17,7 @@ from graphs.formats.span_dumps.envelopes import dumped_spans, records
 from graphs.formats.span_dumps.phoenix import row_span, rows
 from graphs.formats.span_dumps.spans import Dumped, DumpedSpan, decoded, span_of
 from graphs.reading.documents import Place
-from graphs.reading.source import Source, unreadable
+from graphs.reading.source import Lost, Source, unreadable
 from graphs.traces.record import TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
@@ -55,7 +55,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         except TraceError as error:
             yield error.problem
         except OSError as error:
-            yield unreadable(source, error)
+            source.lost[0] = Lost(unreadable(source, error))
         finally:
             source.release()
     yield from log.results()

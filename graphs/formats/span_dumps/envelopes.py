@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from graphs.errors import TraceError
 from graphs.formats.otlp.wire import Attributes
 from graphs.formats.span_dumps.spans import Dumped, assessments
-from graphs.reading.decode import decode
+from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, Places, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Lost, Source
@@ -36,12 +37,13 @@ class _Wrapper(msgspec.Struct):
         """The lists and objects that may hold spans, in the order of the text; none in a span."""
         if self.attributes and self.span_id and self.context:
             return []
-        values = [bytes(value) for value in (self.spans, self.data, self.trace, self.traces)]
-        held = [value for value in values if value[:1] in (b"[", b"{")]
+        values = [bytes(value) for value in (self.spans, self.data, self.trace, self.traces) if value]
+        held = [value for value in values if value.startswith((b"[", b"{"))]
         return sorted(held, key=text.find) if len(held) > 1 else held
 
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
+_ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _WRAPPER = msgspec.json.Decoder(_Wrapper)
 _START = re.compile(rb"^\{", re.MULTILINE)  # of a pretty-printed object, whose other lines are indented
@@ -55,8 +57,9 @@ def records(source: Source) -> Iterator[Document]:
     """
     data = source.data
     first = next(source.lines(), None)
-    starts = [match.start() for match in _START.finditer(data)]
-    if first is None or first[2].startswith(b"[") or len(starts) < 2 or _is_json(first[2]) or _is_json(data):
+    is_whole = first is None or first[2].startswith(b"[") or _is_json(first[2]) or _is_json(data)
+    starts = [] if is_whole else [match.start() for match in _START.finditer(data)]
+    if len(starts) < 2:
         yield from documents(source)
         return
     source.lost.clear()  # the lines of an object are no records
@@ -69,7 +72,7 @@ def records(source: Source) -> Iterator[Document]:
         problem = source.limits.refuse_record(text, source.name, line)
         if problem is None:
             try:
-                decode(_RAW, text, file=source.name, line=line)
+                decode_record(_RAW, text, file=source.name, line=line)
             except TraceError as error:
                 problem = error.problem
         if problem is None:
@@ -104,8 +107,8 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
         wrapper = decode(_WRAPPER, value, file=base.file, line=base.line)
         held = wrapper.held(value) if depth < _DEEPEST else []
         if held:
-            info = msgspec.json.decode(wrapper.info) if wrapper.info else None
-            extra = extra | assessments(info)
+            if wrapper.info:
+                extra = extra | assessments(decode(_ANY, wrapper.info, file=base.file, line=base.line))
             waiting += [(inner, depth + 1, extra) for inner in reversed(held)]
             continue
         line, start = places.of(value)

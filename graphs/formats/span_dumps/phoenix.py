@@ -37,6 +37,8 @@ def rows(source: Source) -> Iterator[tuple[dict[str, Any], Place]]:
             for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
                 row += 1
                 yield dict(zip(batch.schema.names, cells, strict=True)), Place(source.name, row, -1)
+    except TraceError as error:
+        source.lost[0] = Lost(error.problem)
     except (pa.ArrowException, OSError, ValueError) as error:
         expected = "Parquet as Phoenix writes it"
         source.lost[0] = Lost(Problem("bad-row", source.name, 0, "content", excerpt(str(error)), expected))

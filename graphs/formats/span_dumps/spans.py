@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import datetime
 import re
 from collections.abc import Sequence
@@ -94,6 +95,7 @@ _HEX = re.compile("[0-9a-fA-F]+").fullmatch
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EXPECTED_TIME = "nanoseconds or seconds since 1970, or a date of ISO 8601"
 _SECONDS = 1e11  # numbers with a fraction below it are seconds: as nanoseconds they would be of 1970's first minutes
+_NESTED = frozenset({dict, list})
 _NUMBERED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 """Prefixes of OpenInference's attributes whose lists of objects are numbered keys."""
 
@@ -107,14 +109,13 @@ def decoded(dumped: Dumped) -> DumpedSpan:
     file, line, _ = dumped.place
     try:
         return decode_record(SPAN, dumped.raw, file=file, line=line)
-    except TraceError:
+    except TraceError as error:
         try:
             ids = _IDS.decode(dumped.raw)
             trace = _trace(ids.trace_id, ids.context, dumped.place)
         except (TraceError, *JSON_ERRORS):
-            raise
-        decode_record(SPAN, dumped.raw, file=file, line=line, trace=trace)
-        raise
+            trace = ""
+        raise TraceError(dataclasses.replace(error.problem, trace=trace)) from error
 
 
 def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, TracedSpan]:
@@ -154,9 +155,9 @@ def _trace(written: Id, context: _Context | None, place: Place) -> str:
 
 
 def _has_failed(span: DumpedSpan) -> bool:
-    status, codes = span.status, [span.status_code]
-    codes += [status.code, status.status_code] if isinstance(status, _Status) else [status]
-    return any(code == 2 or str(code).upper().endswith("ERROR") for code in codes if code)
+    status = span.status
+    codes = (status.code, status.status_code) if isinstance(status, _Status) else (status,)
+    return any(code == 2 or str(code).upper().endswith("ERROR") for code in (*codes, span.status_code) if code)
 
 
 def _identifier(value: Id, digits: int, field: str, place: Place) -> str | None:
@@ -201,7 +202,7 @@ def _bad(kind: str, field: str, value: object, expected: str, place: Place, trac
 
 def _flat(nested: dict[str, Any]) -> Attributes:
     """Attributes by dotted key: Phoenix nests them, and makes lists of OpenInference's numbered keys."""
-    if not any(isinstance(value, dict | list) for value in nested.values()):
+    if _NESTED.isdisjoint(map(type, nested.values())):
         return nested
     flat: Attributes = {}
     waiting: list[tuple[str, Any]] = list(reversed(nested.items()))

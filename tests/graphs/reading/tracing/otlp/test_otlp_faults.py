@@ -82,9 +82,10 @@ def test_a_broken_line_leaves_the_others(tmp_path: Path) -> None:
     line = json.dumps(make.spans_request([make.chat(1, 0, 0, 1)]))
     path = tmp_path / "a.jsonl"
     path.write_text(line[:40] + "\n" + line + "\n")
-    problem, record = otlp.read([Source("a", path)])
-    assert isinstance(problem, Problem) and isinstance(record, TraceRecord)
-    assert (problem.kind, problem.line, record.line) == ("bad-json", 1, 2)
+    source = Source("a", path)
+    (record,) = otlp.read([source])
+    assert isinstance(record, TraceRecord) and record.line == 2
+    assert [(lost.problem.kind, lost.problem.line) for lost in source.lost.values()] == [("bad-json", 1)]
 
 
 def test_very_deep_spans_and_values(tmp_path: Path) -> None:
@@ -95,5 +96,6 @@ def test_very_deep_spans_and_values(tmp_path: Path) -> None:
     )
     path = tmp_path / "deep.jsonl"
     path.write_text(deep + '{"arrayValue":{"values":[' * 20000 + "]}}" * 20000 + "}]}]}]}]}")
-    (problem,) = otlp.read([Source("deep", path)])
-    assert isinstance(problem, Problem) and problem.kind == "too-deep"
+    source = Source("deep", path)
+    problems = [*otlp.read([source]), *(lost.problem for lost in source.lost.values())]
+    assert [problem.kind for problem in problems if isinstance(problem, Problem)] == ["too-deep"]
