@@ -75,6 +75,9 @@ class _Act(enum.Enum):
     SAFETY = enum.auto()
 
 
+_ACTS = {Kind.CALL: _Act.CALL, Kind.TOOL: _Act.TOOL, Kind.HUMAN: _Act.HUMAN, Kind.GUARD: _Act.SAFETY}
+
+
 class _Event(NamedTuple):
     """An event of a span: its id, its agent instance, and the other one that it is about."""
 
@@ -102,7 +105,7 @@ class _Writer:
         self.only_root = agents[0] if len(agents) == 1 else ""
 
     def write(self) -> Written:
-        events = list(self._events())
+        events = self._events()
         asked: dict[tuple[str, str], list[str]] = {}  # instance, id of a tool call -> spans of calls that asked for it
         for event in events:
             for call_id in event.span.emitted if event.act is _Act.CALL else ():
@@ -117,47 +120,45 @@ class _Writer:
         self.team.finish()
         return Written(self.tree, self.team, [(event.span.id, event.closing) for event in events], self.opened)
 
-    def _events(self) -> Iterator[_Event]:
+    def _events(self) -> list[_Event]:
         """The events of all spans, depth first; declares the agent instances."""
         tree = self.tree
+        events: list[_Event | None] = []
         stack = [(span_id, False) for span_id in reversed(tree.roots)]
         while stack:
             span_id, leaving = stack.pop()
             kind, span = tree.kind[span_id], tree.spans[span_id]
             if leaving:
-                yield from self._leave(span, kind)
+                events.append(self._leave(span, kind))
                 continue
             if kind is not Kind.OTHER:
-                yield from self._enter(span, kind)
+                events.append(self._enter(span, kind))
             if kind is Kind.AGENT or kind is Kind.TOOL:
                 stack.append((span_id, True))
             stack += [(child, False) for child in reversed(tree.children[span_id])]
+        return [event for event in events if event is not None]
 
-    def _enter(self, span: Span, kind: Kind) -> Iterator[_Event]:
+    def _enter(self, span: Span, kind: Kind) -> _Event | None:
         if kind is Kind.AGENT:
-            yield from self._begin_agent(span)
-        elif kind is Kind.HANDOFF:
-            yield self._hand_over(span)
-        elif kind is Kind.CALL:
-            yield _Event(_Act.CALL, span, span.event, self._owner(span))
-        elif kind is Kind.TOOL:
-            yield _Event(_Act.TOOL, span, span.event, self._owner(span))
-        elif kind is Kind.HUMAN:
-            yield _Event(_Act.HUMAN, span, span.event, self._owner(span))
-        elif kind is Kind.GUARD and (span.failed or self.is_clocks):
-            is_of_root = self.is_clocks and self.only_root and not self.tree.owner[span.id]
-            yield _Event(_Act.SAFETY, span, span.event, self.only_root if is_of_root else self._owner(span))
+            return self._begin_agent(span)
+        if kind is Kind.HANDOFF:
+            return self._hand_over(span)
+        if kind is Kind.GUARD and self.is_clocks and self.only_root and not self.tree.owner[span.id]:
+            return _Event(_Act.SAFETY, span, span.event, self.only_root)
+        if kind is Kind.GUARD and not (span.failed or self.is_clocks):
+            return None
+        return _Event(_ACTS[kind], span, span.event, self._owner(span))
 
-    def _leave(self, span: Span, kind: Kind) -> Iterator[_Event]:
+    def _leave(self, span: Span, kind: Kind) -> _Event | None:
         tree = self.tree
         if kind is Kind.TOOL:
-            yield _Event(_Act.RESULT, span, f"{span.event}.result", self._owner(span), closing=True)
-            return
+            return _Event(_Act.RESULT, span, f"{span.event}.result", self._owner(span), closing=True)
         first = tree.first.get(span.id, span.id)
         is_last = tree.last.get(first, first) == span.id
         if is_last and (tree.owner[first] or (tree.called_as.get(first) and not self.is_clocks)):
             to = self._owner(tree.spans[first])
-            yield _Event(_Act.RETURN, span, f"{first}.return", self.instance[span.id], to, closing=True)
+            return _Event(_Act.RETURN, span, f"{first}.return", self.instance[span.id], to, closing=True)
+        return None
 
     def _owner(self, span: Span) -> str:
         """The instance that a span's events belong to."""
@@ -169,10 +170,10 @@ class _Writer:
         self.team.agent(instance, name)
         return instance
 
-    def _begin_agent(self, span: Span) -> Iterator[_Event]:
+    def _begin_agent(self, span: Span) -> _Event | None:
         tree = self.tree
         if span.id in self.instance:  # a hand-off has named it
-            return
+            return None
         instance = span.instance or span.id
         chain = tree.first.get(span.id, span.id)
         self.instance[span.id] = self.active[chain, span.name] = instance
@@ -180,10 +181,11 @@ class _Writer:
         starter = self._owner(span) if is_started else ""
         known = instance in self.team.record.instances
         self.team.agent(instance, span.name, span.role, starter)
-        if starter and known:
-            yield _Event(_Act.WAKE, span, f"{span.id}.message", starter, instance)
-        elif starter:
-            yield _Event(_Act.SPAWN, span, f"{span.id}.spawn", starter, instance)
+        if not starter:
+            return None
+        if known:
+            return _Event(_Act.WAKE, span, f"{span.id}.message", starter, instance)
+        return _Event(_Act.SPAWN, span, f"{span.id}.spawn", starter, instance)
 
     def _hand_over(self, span: Span) -> _Event:
         tree, giver = self.tree, self._owner(span)

@@ -38,6 +38,8 @@ class _Wrapper(msgspec.Struct):
         if self.attributes and self.span_id and self.context:
             return []
         values = [bytes(value) for value in (self.spans, self.data, self.trace, self.traces) if value]
+        if not values:
+            return []
         held = [value for value in values if value.startswith((b"[", b"{"))]
         return sorted(held, key=text.find) if len(held) > 1 else held
 
@@ -92,8 +94,10 @@ def _is_json(text: bytes) -> bool:
 def dumped_spans(document: Document) -> Iterator[Dumped]:
     """The spans in a record, which may be a span, a list, or an object that holds lists of spans.
 
+    What is none of these counts as a span, which will not decode.
+
     Raises:
-      TraceError: an envelope is malformed.
+      TraceError: a list or assessments do not decode.
     """
     text, base = document.raw, document.place
     places = Places(text, 0, base.line)
@@ -104,13 +108,20 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
             elements = decode(_LIST, value, file=base.file, line=base.line)
             waiting += [(bytes(element), depth, extra) for element in reversed(elements)]
             continue
-        wrapper = decode(_WRAPPER, value, file=base.file, line=base.line)
-        held = wrapper.held(value) if depth < _DEEPEST else []
+        try:
+            wrapper = _WRAPPER.decode(value)
+            held = wrapper.held(value) if depth < _DEEPEST else []
+        except JSON_ERRORS:
+            held = []
         if held:
             if wrapper.info:
                 extra = extra | assessments(decode(_ANY, wrapper.info, file=base.file, line=base.line))
             waiting += [(inner, depth + 1, extra) for inner in reversed(held)]
             continue
-        line, start = places.of(value)
-        yield Dumped(value, Place(base.file, line, base.offset + start), dict(extra))
+        if value is text:
+            place = base
+        else:
+            line, start = places.of(value)
+            place = Place(base.file, line, base.offset + start)
+        yield Dumped(value, place, dict(extra))
         extra.clear()  # the trace's assessments are stated once, at its first span
