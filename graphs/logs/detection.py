@@ -148,9 +148,11 @@ def _unknown(source: Source, head: bytes) -> Problem:
     from graphs.formats.table.columns import KNOWN
     from graphs.formats.table.hints import table_without
 
-    close = resemblance(head, {name: getattr(reader_of(name), "RECORDS", ()) for name in FORMATS})
-    table = table_without(head, KNOWN) if close is None else None
-    if table is not None:
+    table = table_without(head, KNOWN)
+    records = {name: getattr(reader_of(name), "RECORDS", ()) for name in FORMATS}
+    # A flat row may be one of many tables: only keys that are rare speak for a format.
+    close = resemblance(head, records, least=1 if table is None else 2)
+    if close is None and table is not None:
         return Problem("unknown-format", source.name, 0, "content", *table)
     if close is None:
         kinds = "a supported format: " + ", ".join(FORMATS)

@@ -88,9 +88,9 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
 
 
 def _lost_in(item: TraceRecord | Part, by_name: Mapping[str, Source]) -> bool:
-    """Whether something of the file that a session begins in, or of those beside it, is lost."""
-    source = by_name.get(item.file) if isinstance(item, TraceRecord) else None
-    return source is None or _lost_in_any([source])
+    """Whether something of a session's files, or of those found beside them, is lost."""
+    files = (file for _, of_trace in _files_of(item) for file in of_trace)
+    return _lost_in_any([by_name[file] for file in files if file in by_name])
 
 
 def _lost_in_any(sources: Sequence[Source]) -> bool:

@@ -18,7 +18,6 @@ __all__ = ["PARQUET", "is_archive", "resemblance", "resemblance_of_columns"]
 _KEY = re.compile(rb'"([A-Za-z_][\w.\- ]{0,60})"[ \t\r\n]{0,8}:')
 _LEAST = 0.5  # share of a format's columns that must be there
 _CLOSE = 0.5  # share of the best format's weight at which another one is as likely
-_LEAST_WEIGHT = 1.0  # as of one key that no other format has, or of two that another one has, too
 
 PARQUET: dict[str, frozenset[str]] = {
     "rollouts": frozenset({"step", "prompt", "completion", "advantage"}),
@@ -90,7 +89,9 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(b"PK\x03\x04") or (head[257:262] == b"ustar" and b"\0" in head[:257])
 
 
-def resemblance(head: bytes, records: Mapping[str, Iterable[type[msgspec.Struct]]]) -> tuple[str, str] | None:
+def resemblance(
+    head: bytes, records: Mapping[str, Iterable[type[msgspec.Struct]]], least: float = 1.0
+) -> tuple[str, str] | None:
     """The format or product that the content after `head` resembles, and the expected input; None if unknown.
 
     A key counts the more, the fewer formats have it: one that many have, such as `type`, tells nothing.
@@ -98,6 +99,7 @@ def resemblance(head: bytes, records: Mapping[str, Iterable[type[msgspec.Struct]
     Args:
       head: the first bytes of a file.
       records: the structs of each format's records.
+      least: the weight from which a format is named: 1 is that of one key that no other format has.
     """
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):
@@ -116,7 +118,7 @@ def resemblance(head: bytes, records: Mapping[str, Iterable[type[msgspec.Struct]
     }
     best = max(weight, key=lambda name: weight[name])
     likely = max(structs[best], key=lambda one: (len(one.all & keys), -len(one.needed - keys)))
-    resembles = weight[best] >= _LEAST_WEIGHT and len(likely.all & keys) >= 2
+    resembles = weight[best] >= least and len(likely.all & keys) >= 2
     if products:
         product = max(products, key=lambda product: len(product.keys))
         if len(product.keys) > 1 or not resembles:

@@ -20,6 +20,7 @@ reward that the system filled in (`source: "fallback"`) is none. `rollout_record
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Iterator
 from typing import Annotated
@@ -94,6 +95,7 @@ class _Rollout:
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
     group: RolloutGroup = dataclasses.field(default_factory=RolloutGroup)
     files: dict[str, None] = dataclasses.field(default_factory=dict)
+    digests: dict[bytes, str] = dataclasses.field(default_factory=dict)  # of events, which have no ids: their files
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -138,7 +140,9 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
     attempt = item.attempt_id or ""
     if item.event_type is not None or item.span_id is not None:
         items = rollout.events if item.event_type is not None else rollout.spans
-        items.setdefault(attempt, []).append(document)
+        file = rollout.digests.setdefault(hashlib.blake2b(raw, digest_size=16).digest(), place.file)
+        if items is rollout.spans or file == place.file:  # else a copy of an event, in a copy of its file
+            items.setdefault(attempt, []).append(document)
         rollout.attempts.see(attempt)
     elif item.is_train is not None or bytes(item.input):
         file, line, trace = place.file, place.line, item.rollout_id

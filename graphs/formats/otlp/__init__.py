@@ -79,7 +79,8 @@ def _add(log: Gathering, item: Item) -> None:
         log.add_span(trace, otlp_span(span, item.resource, item.place, trace))
         return
     record = _decoded(_LOG, item)
-    if RESULT in (record.event_name, attributes(record.attributes).get("event.name")):
+    is_result = RESULT in (record.event_name, attributes(record.attributes).get("event.name"))
+    if is_result and not log.is_copy(bytes(item.raw), item.place.file):
         trace = trace_id_of(record.trace_id, item.place) if record.trace_id else ""
         log.add_evaluation(trace, log_evaluation(record, item.place, trace))
 

@@ -41,7 +41,7 @@ class Evaluation:
 
     name: str
     score: float
-    place: Place = dataclasses.field(compare=False)
+    place: Place = dataclasses.field(compare=False, repr=False)
     span: str = ""
     response_id: str = ""
     channel: str = ""

@@ -38,7 +38,7 @@ class Note:
     marks: Marks
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(slots=True, eq=False)  # as `Span` compares: by texts
 class TracedSpan(Span):
     """A span of OpenTelemetry, with what only its traces have.
 

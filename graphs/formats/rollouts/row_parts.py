@@ -27,7 +27,7 @@ from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
 from graphs.text import excerpt
-from graphs.traces.limits import Limits
+from graphs.traces.limits import Limits, depth
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
@@ -137,9 +137,11 @@ def _decoded(text: bytes, starts: list[int], limits: Limits) -> list[Row] | None
         rows = ROW.decode_lines(text)
     except JSON_ERRORS:
         return None
-    if len(rows) != len(starts) or limits.may_refuse(text, np.array([*starts[1:], len(text)])):
+    if len(rows) != len(starts):
         return None
-    return rows
+    # Brackets within texts nest nothing, and texts of mathematics have many: the depth of all lines together decides.
+    is_small = len(text) <= min(limits.record_bytes, limits.string_bytes) and depth(text) <= limits.depth
+    return rows if is_small or not limits.may_refuse(text, np.array([*starts[1:], len(text)])) else None
 
 
 def _one_by_one(

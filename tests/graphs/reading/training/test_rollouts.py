@@ -212,7 +212,7 @@ def test_rows_whose_texts_have_many_brackets_are_decoded_together(tmp_path: Path
         text = b"\n".join(kept)
         assert row_parts._decoded(text, row_parts._starts(text), limits) is not None
     for line in lines[1:]:
-        assert row_parts._decoded(line, [0], limits) is None  # one by one, their depth is counted
+        assert row_parts._decoded(line, [0], limits) is not None
         assert row_parts._decoded(json.dumps(VERL | json.loads(line) | {"output": "2"}).encode(), [0], limits)
     path = tmp_path / "7.jsonl"
     path.write_bytes(b"\n".join(lines))
