@@ -7,12 +7,10 @@ import re
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from graphs.reading.decode import content
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
-from graphs.traces.limits import structure
 
 __all__ = ["Opening", "has_key", "opening", "opening_of"]
 
@@ -20,8 +18,6 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]:,]|[^\s{}\[
 # A string that does not end within the head is one token: trying again behind each of its quotes would be quadratic.
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_CLOSING = {b"{": b"}", b"[": b"]"}
-_BEGUN = re.compile(rb',?\s*+"[^"\\]*+(?:\\.[^"\\]*+)*+"\s*+:\s*+', re.DOTALL)
 _LIMIT = 20_000  # tokens; a format shows itself long before
 _HEAD = 1 << 16  # bytes; a value or blanks may be longer, and hide the keys behind them
 
@@ -61,10 +57,7 @@ def opening(head: bytes) -> Opening:
             return _decoded(whole)
         except JSON_ERRORS:
             continue
-    try:
-        return _decoded(_closed(head))._replace(complete=False)
-    except JSON_ERRORS:
-        return _by_token(head)
+    return _by_token(head)
 
 
 def opening_of(source: Source) -> Opening:
@@ -81,23 +74,6 @@ def opening_of(source: Source) -> Opening:
     if shown.complete or len(head) < _HEAD:
         return shown
     return opening.__wrapped__(content(source).lstrip())  # a cache would keep the content in memory
-
-
-def _closed(head: bytes) -> bytes:
-    """The beginning of an object up to the last value that is whole, with the brackets that close it.
-
-    It may still be no JSON, where the head is none. A decoder reads it ten times as fast as `_by_token` does.
-    """
-    places, steps = structure(head)
-    depth = np.cumsum(steps, dtype=np.int64)
-    # A bracket stays open if no later one goes below the depth behind it.
-    least = np.minimum.accumulate(depth[::-1])[::-1]
-    is_open = (steps > 0) & (depth == least)
-    closing = b"".join(_CLOSING[head[place : place + 1]] for place in places[is_open][::-1].tolist())
-    end = int(places[-1]) + (steps[-1] != 0) if len(places) else 0  # a comma has a whole value before it
-    begun = _BEGUN.match(head, end)  # a key whose value is not whole: a scalar, or not there yet
-    last = begun[0] + (b"null" if begun.end() < len(head) else b"[]") if begun else b""
-    return head[:end] + last + closing
 
 
 def _decoded(text: bytes) -> Opening:
