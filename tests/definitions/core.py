@@ -237,6 +237,30 @@ a2 > b2 causal
 b2 > a3 safety_flow
 path 5: a1 b1 a2 b2 a3""",
     ),
+    # The boss does not choose the tool's result that the worker caused: it begins a turn, and no stage.
+    "what begins a stage": (
+        native(
+            "t",
+            "boss w<boss",
+            """boss message d
+            w message m
+            boss tool_result r
+            boss message z""",
+            """d>m message
+            m>r causal""",
+        ),
+        """\
+trace t | group q | outcome 1 | centralized
+agent boss
+agent w < boss
+0.0 boss message* d
+1.0 w message* m
+2.0 boss tool_result r
+2.0 boss message* z
+d > m message
+m > r causal
+path 2: d m""",
+    ),
     "stated turns": (
         native(
             "t",

@@ -177,7 +177,7 @@ def test_forest_and_order(tmp_path: Path) -> None:
             "m message e0\nx message e1\ny message e2\nz message e3\nu tool_result e4\nm message e5",
             "e0>e1 message\ne0>e2 message\ne1>e3 message\ne2>e3 message\ne4>e5 message",
         ),
-        native("v", "m", "m message e0", ""),
+        native("v", "m", "m message e0\nm message e1", ""),
     )
     graph = traces.graph
     forest = spawn_forest(graph)
@@ -200,9 +200,10 @@ def test_forest_and_order(tmp_path: Path) -> None:
     longest = critical_path(graph, seconds)
     assert longest.length[:2].tolist() == [7, 0.5]
     assert np.flatnonzero(longest.on_path).tolist() == [0, 2, 3, 6]
-    # Levels of actions: e0 and e5 on the first, of one agent; e1 and e2 on the second, of two; e3 on the third.
+    # Levels of actions: e0 and e5 on the first, of one agent; e1 and e2 on the second, of two; e3 on the
+    # third. The second trace has two actions of one agent, without an edge.
     width = parallelism(graph)
-    assert [column[:2].tolist() for column in width] == [[5, 1], [3, 1], [5 / 3, 1], [2, 1], [2, 1]]
+    assert [column[:2].tolist() for column in width] == [[5, 2], [3, 1], [5 / 3, 2], [2, 2], [2, 1]]
 
 
 def test_critical_steps(tmp_path: Path) -> None:
