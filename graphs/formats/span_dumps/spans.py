@@ -95,7 +95,6 @@ _HEX = re.compile("[0-9a-fA-F]+").fullmatch
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EXPECTED_TIME = "nanoseconds or seconds since 1970, or a date of ISO 8601"
 _SECONDS = 1e11  # numbers with a fraction below it are seconds: as nanoseconds they would be of 1970's first minutes
-_NESTED = frozenset({dict, list})
 _NUMBERED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 """Prefixes of OpenInference's attributes whose lists of objects are numbered keys."""
 
@@ -202,7 +201,9 @@ def _bad(kind: str, field: str, value: object, expected: str, place: Place, trac
 
 def _flat(nested: dict[str, Any]) -> Attributes:
     """Attributes by dotted key: Phoenix nests them, and makes lists of OpenInference's numbered keys."""
-    if _NESTED.isdisjoint(map(type, nested.values())):
+    if not any(
+        type(value) is dict or (type(value) is list and key.startswith(_NUMBERED)) for key, value in nested.items()
+    ):
         return nested
     flat: Attributes = {}
     waiting: list[tuple[str, Any]] = list(reversed(nested.items()))
