@@ -26,7 +26,6 @@ jax.config.update("jax_enable_x64", True)
 
 import numpy as np  # noqa: E402
 
-from benchmarks.worlds.games import FAMILIES, Game, closure, observe, random_forest  # noqa: E402
 from estimators.shapley import (  # noqa: E402
     attainable_stderr,
     bound_constant,
@@ -37,6 +36,7 @@ from estimators.shapley import (  # noqa: E402
 )
 from estimators.shapley.sampling import generator, sobol_orders  # noqa: E402
 from estimators.shapley.structured import ancestors_or_self, extensions  # noqa: E402
+from graphs.worlds.games import FAMILIES, Game, closure, observe, random_forest  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "shapley.json"
 CUT = 20.0
@@ -256,7 +256,7 @@ def along_orders(game: Game, rng: np.random.Generator) -> Callable[[np.ndarray],
     assert game.parent is not None
     above = closure(game.parent)
     n = game.n
-    # The same draws as `benchmarks.worlds.games.spawn_tree` makes after its forest.
+    # The same draws as `graphs.worlds.games.spawn_tree` makes after its forest.
     random_forest(n, rng)
     w = rng.random(n)
     i = rng.integers(0, n, n)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from benchmarks.worlds.games import FAMILIES, Game
+from graphs.worlds.games import FAMILIES, Game
 
 
 def game_of(family: str, n: int, seed: int = 0) -> Game:

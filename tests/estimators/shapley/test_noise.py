@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.worlds.games import observe
 from credit.replay.shapley_game import shapley_plan
 from estimators.shapley import (
     attainable_stderr,
@@ -16,6 +15,7 @@ from estimators.shapley import (
     plan_pairs,
     solve,
 )
+from graphs.worlds.games import observe
 
 from .games import game_of
 

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.worlds.games import observe
 from estimators.shapley import (
     attainable_stderr,
     bound_constant,
@@ -22,6 +21,7 @@ from estimators.shapley import (
     solve,
 )
 from estimators.shapley.sampling import paired_coalitions, size_law, sobol_orders
+from graphs.worlds.games import observe
 
 from .games import game_of
 

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.worlds.games import FAMILIES, observe, two_additive
 from estimators.shapley import (
     make_plan,
     mean_of_marginals,
@@ -21,6 +20,7 @@ from estimators.shapley import (
     walks_from_orders,
 )
 from estimators.shapley.structured import ancestors_or_self
+from graphs.worlds.games import FAMILIES, observe, two_additive
 
 from .games import brute_force, game_of, rel
 

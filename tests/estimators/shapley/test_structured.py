@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.worlds.games import activate, closure
 from estimators.shapley import plan_exact, plan_walks, solve, walks_from_orders
 from estimators.shapley.structured import (
     ancestors_or_self,
@@ -27,6 +26,7 @@ from estimators.shapley.structured import (
     precedence_walks,
     subtree_sizes,
 )
+from graphs.worlds.games import activate, closure
 
 Value = Callable[[frozenset[int]], Fraction]
 
