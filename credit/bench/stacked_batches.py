@@ -31,8 +31,8 @@ class Batches:
     Attributes:
       graph, reward, event_reward: as a method takes them; `returns` is the outcome together with all event rewards.
       evidence: by name, per event or per trace; see `stack`.
-      state, choice: int [D, E], -1 in padding.
-      weight: float64 [D, E].
+      state, choice: int [D, E], numbers of the world's state and of the choice made there; -1 in padding.
+      weight: float64 [D, E], of each decision in the batch's estimate of the gradient.
     """
 
     graph: EventGraph

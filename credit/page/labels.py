@@ -74,7 +74,7 @@ class Labels:
         self.by_trace: dict[str, Label] = _read(self.path)
 
     def put(self, trace: str, reward: float | None, *, note: str = "") -> None:
-        """Give a trace a label in place of its last one, or remove that, and write the file.
+        """Replace or remove the label of a trace, and write the file.
 
         Args:
           trace: id of the trace.

@@ -118,7 +118,7 @@ class Scaler(NamedTuple):
     """Means, spreads and ranges of columns over the events trained on; one that never varies there becomes 0.
 
     What lies outside of the range is brought to its end: a network has no sensible value at inputs that it never saw,
-    such as the count of 300 agents after teams of 10, and "as many as there ever were" is what it knows of them.
+    such as the count of 300 agents after teams of 10. It is told the largest value that it was trained on.
     """
 
     mean: np.ndarray

@@ -1,6 +1,6 @@
 """The logs of one reading: which files there are, and of which format each is.
 
-Nothing behind this module sees a path.
+Readers get `Source` objects. Only a reader that looks for files beside a source uses its path.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Corpus:
         reported = frozenset(self.problems)  # a reader that looks beside its files may meet them again
         outcomes = OutcomeRows(self.members if self.is_detected else {})
         for name, members in self.members.items():
-            if name == "table":  # the last of the formats
-                told = {source.name: problem for source in members if (problem := outcomes.problem(source))}
-                yield from told.values()
-                members = [source for source in members if source.name not in told]
+            if name == "table":  # the last format, so that `outcomes` knows the traces of all others
+                stating = {source.name: problem for source in members if (problem := outcomes.problem(source))}
+                yield from stating.values()
+                members = [source for source in members if source.name not in stating]
             options: dict[str, Any] = {"columns": columns} if name == "table" else {}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True

@@ -1,4 +1,4 @@
-"""The one rule for damaged logs: no trace is read without one of its records, whatever the format.
+"""The one rule for damaged logs: a trace that may lack a record is not read, whatever the format.
 
 A record that cannot be read is named with its file and line. Which traces it refuses depends on what a record of the
 format holds (`graphs.formats.Format.holds`):
@@ -6,8 +6,8 @@ format holds (`graphs.formats.Format.holds`):
 - "traces": the record was a whole trace, and no other one is refused.
 - Otherwise, if the record states exactly one whole id of a trace, that trace is refused. A row of a table states the
   trace in its column of traces.
-- Otherwise every trace of the file is refused that is not complete by the format's own end mark, and with them those
-  of the files that share a trace with it.
+- Otherwise every trace of the file is refused, except those that the format marks as complete. Traces of files that
+  share a trace with it are refused, too.
 - "session": a last line without its newline is a log that is still being written. It is named, and the trace stays.
 
 Readers know nothing of this. What `documents` and the other functions of this folder cannot read is in `Source.lost`,
@@ -44,7 +44,8 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     """What a reader yields, without the traces that may lack a record, and with a problem for each of them.
 
     Records pass as they come until something is lost. From then on they wait for the end, since the ids of all traces
-    decide which of them a lost record refuses. A session waits only if its own files have lost something.
+    decide which of them a lost record refuses. A session waits only if its own files have lost
+    something, or if a problem without a trace has come.
 
     Args:
       items: what the format's reader yields.
@@ -58,7 +59,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
         return
     by_name = {source.name: source for source in sources}
     refused: dict[str, Problem] = {}
-    unplaced: list[Problem] = []
+    without_trace: list[Problem] = []
     waiting: list[TraceRecord | Part] = []
     for item in items:
         if isinstance(item, Problem):
@@ -66,8 +67,8 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
             if item.is_failure and item.trace:
                 refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
-                unplaced.append(item)
-        elif unplaced or (_lost_in(item, by_name) if holds == "session" else waiting or _lost_in_any(sources)):
+                without_trace.append(item)
+        elif without_trace or (_lost_in(item, by_name) if holds == "session" else waiting or _lost_in_any(sources)):
             waiting.append(item)
         else:
             yield from _without(item, refused.keys())
@@ -79,7 +80,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
             else:
                 yield record.problem
                 lost.append(record)
-        lines = {problem.line: problem for problem in unplaced if problem.file == source.name}
+        lines = {problem.line: problem for problem in without_trace if problem.file == source.name}
         lost += _at_lines(source, lines)
     found = _refused_by(lost, waiting, refused.keys(), is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if trace not in refused)
@@ -107,7 +108,10 @@ _UNFINISHED = "a line that ends: the log is still being written, and this line i
 
 
 def _at_lines(source: Source, problems: dict[int, Problem]) -> Iterator[Lost]:
-    """The records of problems without a trace; of a file that is not one record a line, the whole file."""
+    """A lost record for each problem without a trace, with the text of its line.
+
+    Where that text is no whole record, it states no trace.
+    """
     if not problems:
         return
     texts = {line: text for line, _, text in source.unchecked_lines() if line in problems}
@@ -133,7 +137,7 @@ def _refused_by(
     for record in lost:
         stated = {record.trace} & ids if record.trace else _stated(record.text, ids)
         if stated is None:
-            # A file that no trace is known to be of may have had parts of any; a session's file has those of one.
+            # A file of no known trace may hold parts of any: all are refused. A session's file held its own trace only.
             reach = together.get(record.problem.file, set() if is_session else None)
             stated = {
                 trace

@@ -1,7 +1,8 @@
 """Copies of one run: the log of a run and of its retry, a file under a further name, a record that stands twice.
 
-Each would count once a copy. Two traces of one id, or of one `TraceRecord.run` where ids are made of files' names, are
-the same run: with equal content one of them is read. With different content neither is, since nothing says which holds.
+A run would count as often as it has copies. Two traces are taken for one run if they have the same id. Where ids are
+made of files' names, they are also taken for one run if they have the same `TraceRecord.run`. If their contents are
+equal, the first is read. Otherwise neither is, since nothing says which is right.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def without_copies(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
 
 
 def digest(part: Part, row: int) -> bytes:
-    """A hash of everything that a trace of a part states, without its places."""
+    """A hash of everything that a trace of a part states, without its id and places."""
     trace = part.slice(row, row + 1)
     content = hashlib.blake2b(digest_size=16)
     content.update(repr(_stated(trace.headings[0])).encode("utf-8", "surrogatepass"))
@@ -98,7 +99,7 @@ def _copy(heading: Heading, original: Heading) -> Problem:
 
 
 def _contradiction(heading: Heading, other: Heading) -> Problem:
-    expected = f"an id with one content: {other.file}:{other.line} has another, so neither is read"
+    expected = f"an id with one content: {other.file}:{other.line} is disputed or has another, so neither is read"
     value = excerpt(heading.trace_id)
     return Problem("duplicate-trace", heading.file, heading.line, "trace_id", value, expected, heading.trace_id)
 

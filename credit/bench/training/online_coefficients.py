@@ -23,7 +23,7 @@ MEMORY = 0.95
 
 
 class Decided(Protocol):
-    """Traces of one step: what is read of a rollout here."""
+    """The part of a rollout that this module reads."""
 
     @property
     def reward(self) -> jax.Array:

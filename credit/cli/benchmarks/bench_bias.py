@@ -35,7 +35,7 @@ PAIR = "groups of 2 / 3 traces, or 2 / 3 alternatives of a context"
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names as given, each among those that exist; a method brings its variants."""
+    """The chosen names without repeats. A method adds its variants. An unknown name is refused."""
     from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
     from graphs.text import near_names
     from graphs.worlds.micro.examples import MICRO

@@ -94,7 +94,7 @@ def plan(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Write which runs to make: from before each action, with the action replaced, or by a part of the team.
+    """Write which runs to make. They start before each action, or with the action replaced, or use a part of the team.
 
     Decisions whose outcomes vary more get more runs: outcomes of the group or, with --after, of earlier runs. The
     predicted standard error of each mean is printed and stored. `credit replay` makes the runs.

@@ -128,7 +128,7 @@ class Tree:
     Attributes:
       trace: id of the trace, for errors.
       spans: by id, parents before children, siblings in the order of the log.
-      rank: the place of each span in the log.
+      rank: the position of each span in the log.
       parent: by id, the id of the parent; "" where it has none in this log.
       children: by id.
       kind: what each span is after all rules; `Kind.OTHER` for spans that only give structure.
@@ -171,7 +171,7 @@ class Tree:
             if first is not span and first != span:
                 expected = f"an id with one content: {first.place.file}:{first.place.line} has another"
                 raise span.refuse("duplicate-span", self.fields[0], span.id, expected, self.trace)
-        self.rank = {span_id: place for place, span_id in enumerate(by_id)}
+        self.rank = {span_id: position for position, span_id in enumerate(by_id)}
         self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
         waiting = []
         for span_id, span in by_id.items():
@@ -180,7 +180,6 @@ class Tree:
             else:
                 waiting.append(span_id)
         self.roots = list(waiting)
-        self.parent = dict.fromkeys(waiting, "")
         self.spans: dict[str, Span] = {}
         waiting.reverse()
         while waiting:
@@ -220,7 +219,7 @@ class Tree:
         return nearest
 
     def _inside(self, begins: Callable[[str], bool], through: Callable[[str], bool]) -> set[str]:
-        """Ids of the spans below one where `begins`, with only spans where `through` between."""
+        """Ids of the spans below a span that satisfies `begins`. Every span between must satisfy `through`."""
         inside: set[str] = set()
         for span_id, parent in self.parent.items():
             if parent and (begins(parent) or (parent in inside and through(parent))):

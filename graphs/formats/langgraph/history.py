@@ -88,7 +88,7 @@ def runs_of(documents: Iterable[Document], name: str, budget: EdgeBudget) -> dic
     """The runs of a file's checkpoints by thread; checkpoints of a thread stand in any order.
 
     Raises:
-      TraceError: a fault of a checkpoint; "forked-thread", two checkpoints that follow the same one.
+      TraceError: a checkpoint that cannot be decoded; "forked-thread", two checkpoints that follow the same one.
     """
     threads: dict[str | int, list[tuple[Snapshot, Document]]] = {}
     for document in documents:

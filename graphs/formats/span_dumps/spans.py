@@ -1,6 +1,6 @@
 """One dumped span: what the dumps call its parts, in the shape that OTLP gives them.
 
-Ids become hexadecimal, times nanoseconds, keys of attributes dotted, and MLflow's words OpenInference's.
+Ids become hexadecimal, times nanoseconds, keys of attributes dotted, and MLflow's words become OpenInference's.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _NO_CONTEXT = _Context()
 _HEX = re.compile("[0-9a-fA-F]+").fullmatch
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EXPECTED_TIME = "nanoseconds or seconds since 1970, or a date of ISO 8601"
-_SECONDS = 1e11  # numbers with a fraction below it are seconds: as nanoseconds they would be of 1970's first minutes
+_SECONDS = 1e11  # a float below it counts seconds: as nanoseconds it would lie in the first 100 seconds of 1970
 _NUMBERED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 """Prefixes of OpenInference's attributes whose lists of objects are numbered keys."""
 
