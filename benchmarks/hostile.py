@@ -172,7 +172,7 @@ def seeds(folders: list[Path]) -> list[list[Path]]:
 
 def sample_seeds(folder: Path) -> list[list[Path]]:
     """The small log of each format that the readers' tests hold, written to a folder."""
-    spec = importlib.util.spec_from_file_location("samples", ROOT / "tests" / "graphs" / "readers" / "samples.py")
+    spec = importlib.util.spec_from_file_location("samples", ROOT / "tests" / "graphs" / "reading" / "samples.py")
     assert spec is not None and spec.loader is not None
     samples = importlib.util.module_from_spec(spec)
     sys.modules["samples"] = samples

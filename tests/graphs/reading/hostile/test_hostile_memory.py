@@ -139,7 +139,7 @@ def test_what_nodes_heard_apart_costs_no_product(tmp_path: Path) -> None:
     """1.6 MB took 500 MB, 3.3 MB four times as much: a set of all messages for each node."""
     file = tmp_path / "x.jsonl"
     file.write_text(langgraph_of_nodes_that_heard_apart(3000))
-    names, kinds, grown = measured(file, "structs")
+    names, kinds, grown = measured(file)
     assert (names, kinds) == ([], ["too-many"])
     assert grown < 20 * file.stat().st_size + 128 * MIB
 
@@ -153,7 +153,7 @@ def test_a_bomb_as_an_eval_archive(tmp_path: Path) -> None:
     ):
         for _ in range(600):
             member.write(b" " * MIB)
-    names, kinds, grown = measured(file, "structs")
+    names, kinds, grown = measured(file)
     assert names == []
     assert kinds == ["zip-bomb"]
     assert grown < 64 * MIB
