@@ -34,7 +34,7 @@ def modules_after(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize("code", ["from estimators import grpo", "from graphs import EventGraph"])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_trainers_import_no_reading_plotting_or_command_line_library(code: str) -> None:
     modules = modules_after(code)
     assert "jax" in modules
@@ -45,6 +45,7 @@ def test_importing_credit_loads_nothing_heavy() -> None:
     assert not modules_after("import credit") & (HEAVY | {"jax", "numpy"})
 
 
+@pytest.mark.slow
 def test_a_process_that_only_reads_does_without_jax() -> None:
     modules = modules_after("import graphs.formats.native, graphs.formats.who_and_when")
     assert "pyarrow" in modules

@@ -33,6 +33,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return result, text.getvalue(), out
 
 
+@pytest.mark.slow
 def test_everything_is_written_and_reads_back(ran: Ran) -> None:
     result, _, out = ran
     assert sorted(f.name for f in out.iterdir()) == ["advantages.parquet", "otlp", "trace.svg", "traces.jsonl"]
@@ -108,6 +109,7 @@ def test_one_trace_is_shown_with_the_truth_beside_the_method(ran: Ran) -> None:
     assert "bit-identical" in text
 
 
+@pytest.mark.slow
 def test_a_format_that_changes_a_reward_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write: Callable[[Traces, Path], None] = native.write
 

@@ -158,6 +158,7 @@ def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
                 np.testing.assert_allclose(found["advantage"], expected["advantage"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_device_gives_what_run_gives() -> None:
     graph, reward, rows = credit.from_columns(
         group=["q", "q", "r", "r"], trace=[0, 1, 2, 3], reward=[1.0, 0.0, 0.5, 0.25]

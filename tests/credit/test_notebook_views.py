@@ -58,6 +58,7 @@ def test_credit_in_a_line(rows: Rows) -> None:
     assert all(line.endswith("not computed yet)") for line in seen) and len(seen) == 2
 
 
+@pytest.mark.slow
 def test_a_ledger_shows_parts_that_add_up(rows: Rows) -> None:
     traces: Traces = rows.traces
     amount = np.where(traces.graph.action_mask, np.float32(0.25), np.nan)

@@ -27,7 +27,7 @@ def increments(after: np.ndarray, start: np.ndarray, traces: int) -> tuple[np.nd
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_the_decisive_decision_comes_first(seed: int) -> None:
     """480 traces; with the network's defaults of the time before, the decision came first in 19 % of fresh traces."""
     world = DecisiveWorld()
@@ -76,6 +76,7 @@ def test_values_of_any_reward_are_in_its_units_and_scale_with_it() -> None:
     np.testing.assert_allclose(values[0], values[1], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_critic_and_wrong_calls_are_refused() -> None:
     corpus = corpus_of(DecisiveWorld().sample(4, 80))
     one, two = (predict_additive(fit_additive(corpus, np.arange(80), members=4), corpus)[0] for _ in range(2))

@@ -68,6 +68,7 @@ def network(traces: Traces) -> tuple[Critic, Path]:
     return credit.fit_critic(traces, settings=settings, directory=folder), folder
 
 
+@pytest.mark.slow
 def test_an_additive_critic_reads_back(additive: tuple[Critic, Path], traces: Traces) -> None:
     critic, folder = additive
     again = credit.load_critic(folder)

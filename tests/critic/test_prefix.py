@@ -101,6 +101,7 @@ def test_returns_lower_what_is_pending(episodes: QualityEpisodes) -> None:
     np.testing.assert_array_equal(found[lead, names.index("pending")], (spawned - returned)[lead])
 
 
+@pytest.mark.slow
 def test_prefix_sums_against_a_loop() -> None:
     rng = np.random.default_rng(0)
     lengths = [1, 70, 3, 200, 64, 5]

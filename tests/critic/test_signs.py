@@ -224,6 +224,7 @@ def test_regions_part_the_events_of_a_type(seed: int) -> None:
     assert not any(region.holds(np.full(n, 4), numbers).any() for region in found)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("tasks", "success", "sign", "least", "most"),
     [

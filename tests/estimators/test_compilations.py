@@ -61,7 +61,7 @@ def rows(rng: np.random.Generator, events: int) -> Sizes:
 
 @pytest.mark.parametrize("kind", [teams, rows], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("method", ["rloo", pytest.param("dr_mas", marks=pytest.mark.slow)])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_ragged_batches_compile_a_bounded_number_of_times(kind: Kind, method: str) -> None:
     rng = np.random.default_rng(7)
     traced: list[tuple[int, ...]] = []

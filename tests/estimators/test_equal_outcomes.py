@@ -111,6 +111,7 @@ def test_the_value_of_equal_leaves_is_theirs() -> None:
     assert (rows.gather(subtree_values(graph, reward, **tree)) == np.float32(10000.1)).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", [0.0, 0.3])
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_maac_brings_equal_advantages_to_0(outcome: float, value: float) -> None:
@@ -212,7 +213,7 @@ def unevenly_placed(depth: int) -> tuple[Any, Any, dict[str, Any], Any, np.ndarr
     return graph, reward, dict(rows.evidence), rows, np.asarray(group) == 0
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [2, 33])
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.985])
 @pytest.mark.parametrize("outcome", AWKWARD)

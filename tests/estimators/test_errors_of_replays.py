@@ -13,6 +13,7 @@ GROUPS = 4000
 SIZES = (3, 1, 1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rloo", "dr_grpo"])
 def test_the_error_of_a_mean_over_replays_is_that_of_its_clusters(method: str) -> None:
     """That of `dr_grpo` held the spread within clusters, too: its square was 1.2 times as large."""

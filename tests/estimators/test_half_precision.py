@@ -16,6 +16,7 @@ from estimators.tokens.losses import Aggregation, aggregate_loss
 HALF = (jnp.float16, jnp.bfloat16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", HALF)
 def test_claims_keep_errors_whose_squares_are_too_small(dtype: Any) -> None:
     graph, _, rows = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])

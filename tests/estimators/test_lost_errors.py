@@ -14,6 +14,7 @@ from estimators.base import finish
 REWARDS = np.array([1.0, 0.0, 0.5, 0.2, 0.9])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [1e-22, 1e20, 1e30])
 @pytest.mark.parametrize("method", ["rloo", "turn_baseline", "reinforce_batch"])
 def test_squares_beyond_single_precision_leave_no_error(method: str, size: float) -> None:

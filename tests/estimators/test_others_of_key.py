@@ -19,6 +19,7 @@ from tests.helpers.linear_time import assert_linear
 SUMS = jax.jit(functools.partial(others_of_key, merge=jnp.add))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("members", [1, 2, 7, 64, 301])
 def test_sums_of_others_are_those_of_a_loop(members: int) -> None:
     rng = np.random.default_rng(members)
@@ -54,6 +55,7 @@ def connected(traces: np.ndarray, clusters: np.ndarray) -> credit.EventGraph:
     return dataclasses.replace(graph, cluster_ids=ids)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(20))
 def test_families_are_the_connected_groups(seed: int) -> None:
     rng = np.random.default_rng(seed)

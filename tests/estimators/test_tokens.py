@@ -95,6 +95,7 @@ def test_fewer_than_two_tokens_have_no_spread(count: int) -> None:
     assert not tokens.masked_whiten(np.full((1, LENGTH), 5.0, np.float32), mask).any()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["masked_whiten", "token_returns", "reinforce_pp"])
 def test_gradients_are_finite_and_stay_inside_the_mask(name: str) -> None:
     weight = np.sin(np.arange(LENGTH, dtype=np.float32))

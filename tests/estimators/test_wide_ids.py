@@ -29,7 +29,7 @@ def wide(ids: np.ndarray) -> np.ndarray:
     return np.where(ids >= 0, ids.astype(np.int64) * 2**32 + 7, -1)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "more"), CASES, ids=[f"{name} {' '.join(more)}" for name, more in CASES])
 def test_wide_ids_are_ids_like_others(name: str, more: dict[str, Any]) -> None:
     method = credit.METHODS[name]
@@ -65,6 +65,7 @@ def test_ids_beyond_the_events_are_ids_inside_a_compiled_function(name: str) -> 
     np.testing.assert_allclose(run(beyond), run(batch.evidence), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_magrpo_takes_any_ids_of_joint_turns() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("abcd"), reward=[0.0, 0.5, 1.0, 0.5])
     context, node = (np.full(graph.num_events, -1) for _ in range(2))
@@ -106,6 +107,7 @@ def test_steps_with_wide_numbers_are_apart() -> None:
     assert rows.gather(to_go).tolist() == [0.5, 1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_nodes_with_wide_ids_are_apart_in_every_function_of_trees() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("abcd"), reward=[1.0, 0.0, 0.25, 0.5])
     context, node = (np.full(graph.num_events, -1) for _ in range(2))

@@ -22,6 +22,7 @@ def close(found: object, expected: object) -> None:
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("output", "baseline"), [("loo", "leave_one_out"), ("full_mean", "mean")])
 def test_c3_baselines(batch: Batch, oracle: Oracle, output: str, baseline: str) -> None:
     case = oracle("c3_baselines")

@@ -31,6 +31,7 @@ def assigned(path: Path, columns: dict[str, list], *call: str) -> list[float]:
     return [float(row["advantage"]) for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "output"),
     [("shared GRPO", "vanilla(uid,flag=False)|std=True"), ("Dr. MAS", "drmas(uid_agent,flag=True)|std=True")],

@@ -168,7 +168,7 @@ def test_agl_rollout_level(build: Callable[..., tuple], method: str, output: str
         ("fixed_by_group_index", 7, [0, 0, 0, 1, 1, 1, 1], credit.slime_grpo),
     ],
 )
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_slime_grpo(build: Callable[..., tuple], output: str, first: int, groups: list, method: Any) -> None:
     case = ORACLES["slime_grpo_used_by_MrlX"]
     rewards = case["inputs"]["rewards"][:first]

@@ -55,7 +55,7 @@ def test_spiral_rae(batch: Batch, oracle: Oracle) -> None:
         close(state[:2], outputs[games_seen - 1]["ema_after"])
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_spiral_rae_goes_on_where_the_batch_before_ended(batch: Batch, oracle: Oracle) -> None:
     case = oracle("spiral_rae")
     games, outputs = case["inputs"]["games"], case["outputs"]["games"]
@@ -67,6 +67,7 @@ def test_spiral_rae_goes_on_where_the_batch_before_ended(batch: Batch, oracle: O
     close(found, [a for game in outputs[2:] for _, a in game["adv"]])
 
 
+@pytest.mark.slow
 def test_spiral_rae_discounts_earlier_turns(batch: Batch, oracle: Oracle) -> None:
     case = oracle("spiral_rae")
     graph, reward, event_reward, row = play(batch, [{"rewards": {"0": 1, "1": -1}, "n_turns": [3, 1]}])
@@ -140,6 +141,7 @@ def test_marshal_score_normalize(batch: Batch, oracle: Oracle, output: str, scal
     assert not np.asarray(constant).any()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("output", "scale"), [("asym_clip", "std"), ("identity", "none"), ("mean_std_const", "std")])
 def test_marshal_score_normalize_in_its_other_settings(batch: Batch, oracle: Oracle, output: str, scale: str) -> None:
     """The clip of the oracle does not bind, "identity" subtracts nothing, and equal scores give exactly 0."""

@@ -176,6 +176,7 @@ def test_comlrl_magrpo(batch: Batch, oracle: Oracle, mode: str) -> None:
     close(found[1::2], case["outputs"][mode])
 
 
+@pytest.mark.slow
 def test_comlrl_magrpo_returns(batch: Batch, oracle: Oracle) -> None:
     case = oracle("comlrl_magrpo")
     tree = case["outputs"]["tree_returns_gamma0.9"]

@@ -110,6 +110,7 @@ def test_pair_ids_number_the_pairs_like_a_dict(seed: int, top: int) -> None:
     np.testing.assert_array_equal(pair_ids(jnp.asarray(first), jnp.asarray(second), jnp.asarray(mask)), expected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("spread", [2, 2**20, 2**31 - 1])
 def test_pair_ids_side_by_side_are_the_same_pairs_in_the_same_order(seed: int, spread: int) -> None:

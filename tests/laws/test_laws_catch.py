@@ -45,6 +45,7 @@ def test_every_law_is_broken_by_some_method() -> None:
     assert {law for law, _, _ in FLAWED} | {"absent_evidence"} == set(LAWS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["gae", "coma", "remax"])
 def test_law_catches_a_method_fed_with_zeros_for_absent_evidence(name: str) -> None:
     method = credit.METHODS[name]
@@ -66,6 +67,7 @@ def test_the_sound_method_breaks_no_law() -> None:
     assert [result.law for result in report.results] == list(LAWS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("law", "method", "words"), FLAWED, ids=[f"{law}-{fn.__name__}" for law, fn, _ in FLAWED])
 def test_law_catches(law: str, method: Callable[..., Credit], words: str) -> None:
     with pytest.raises(LawError, match=r"breaks the law") as caught:
@@ -81,6 +83,7 @@ def declared(name: str, scope: Any) -> Subject:
     return Subject(method.fn, levels, scope, seed=0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("scope", "method", "law"),
     [

@@ -26,7 +26,7 @@ SHORT = TrainingSettings(steps=40, groups=4, group_size=4)
 
 
 @pytest.mark.parametrize("name", ["bottleneck", "router", "stopping"])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_the_exact_return_is_the_sum_over_all_choices(name: str) -> None:
     task = learning_task(name)
     rng = np.random.default_rng(0)
@@ -272,6 +272,7 @@ def test_signals_with_evidence_learn(name: str) -> None:
     assert curves.expected[-1] > 0.8 and curves.spent[-1] <= settings.budget(learning_task("checklist"))
 
 
+@pytest.mark.slow
 def test_a_step_along_the_gradient_is_the_rate_times_the_gradient() -> None:
     task = learning_task("checklist")
     settings = TrainingSettings(steps=1, optimizer="sgd")
@@ -289,6 +290,7 @@ def test_a_step_along_the_gradient_is_the_rate_times_the_gradient() -> None:
     assert curves.expected[1] == pytest.approx(float(exact_return(task, moved)), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_refitted_critic_has_seen_the_step_and_its_prior_counts_ten_traces() -> None:
     task = learning_task("additive")
     signal = training_signal("control_60_refit")

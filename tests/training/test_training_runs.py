@@ -22,7 +22,7 @@ ONE = (0.1,)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_a_run_resumes_from_its_file(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / f"rows{suffix}"
     first = run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, output=path)
@@ -129,7 +129,7 @@ def test_a_table_of_something_else_is_refused_in_words(tmp_path: Path) -> None:
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", ["rloo", "control_critic", "turn_baseline", "control_exact"])
 def test_a_method_that_refuses_every_action_is_not_trained(signal: str) -> None:
     """In groups of one the table said 0, as of a method that learns nothing."""
@@ -235,6 +235,7 @@ def test_events_are_compared_by_ranks_and_a_seed_that_does_not_arrive_is_last() 
     assert cells(rows[10:] + rows[:10])[1].events_p == pytest.approx(faster.events_p)
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     call = ["bench", "train", "-m", "zero", "--tasks", "pivotal", "--seeds", "2", "--steps", "2",

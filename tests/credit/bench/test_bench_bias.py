@@ -274,6 +274,7 @@ def test_the_command_prints_a_table_and_json() -> None:
     assert result.exit_code != 0 and "No method 'nobody'." in result.stderr
 
 
+@pytest.mark.slow
 def test_an_own_function_is_measured_as_the_method_that_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_for_bias.py").write_text(
         "import estimators\n"

@@ -118,6 +118,7 @@ def test_a_thin_log_says_what_the_full_one_says(name: str) -> None:
     assert name == "dr_mas" or scale == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_measured_points_are_where_the_closed_forms_are() -> None:
     names = ("shared, leave one out", "split by role, parts scored")
     report = run([SCHEMES[name] for name in names], lengths=(10, 100, 1000), effort=TINY)

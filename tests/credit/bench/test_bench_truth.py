@@ -58,6 +58,7 @@ def test_the_truth_itself_has_every_score_of_1(drawn: Draw) -> None:
     assert max(found.slope_half, found.correlation_half, found.sign_half) < 1e-6
 
 
+@pytest.mark.slow
 def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
     rng = np.random.default_rng(1)
     numbers = 3 * drawn.increments + rng.normal(size=len(drawn.increments))
@@ -138,6 +139,7 @@ def test_arguments_out_of_range_are_named() -> None:
         score(draw("pivotal", **SMALL), "c3")
 
 
+@pytest.mark.slow
 def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_for_truth.py").write_text(
         "import estimators\n"

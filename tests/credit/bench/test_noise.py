@@ -95,6 +95,7 @@ def test_the_error_of_explained_leaves_out_a_group_at_a_time(world: tuple[credit
     assert ledger.explained_stderr == pytest.approx(wanted, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_entries_within_two_standard_errors_are_noise(world: tuple[credit.Traces, np.ndarray]) -> None:
     traces, truth = world
     graph = traces.graph
@@ -136,6 +137,7 @@ def test_a_receipt_puts_noise_in_brackets(shared_data: Path) -> None:
     assert "which is noise: within two standard errors of 0" in " ".join(told.stdout.split())
 
 
+@pytest.mark.slow
 def test_nobody_is_blamed_because_no_sibling_reached_the_turn(shared_data: Path, tmp_path: Path) -> None:
     """tau-bench, `credit compose -m rloo,turn_baseline`: "explained: 1.000" and −0.667 for a message of task 37."""
     traces = credit.read(shared_data / "tau_bench_airline")

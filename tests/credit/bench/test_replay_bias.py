@@ -101,7 +101,7 @@ def test_what_the_tree_refuses_is_said_where_the_advantages_are() -> None:
 
 
 @pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline, ledger_control])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_two_fan_outs_give_the_gradient(method: Method) -> None:
     found, reasons = gradient(method, fans=2)
     assert reasons == {Reason.VALID}

@@ -180,6 +180,7 @@ def test_refused_traces_leave_the_rest_and_exit_3(bad: Path, tmp_path: Path) -> 
     assert run("assign", bad, "-o", out, "--allow-bad").exit_code == 0
 
 
+@pytest.mark.slow
 def test_real_logs(shared_data: Path, tmp_path: Path) -> None:
     logs = shared_data / "tau_bench_airline"
     found = json.loads(run("validate", "--json", logs).stdout)
@@ -295,6 +296,7 @@ def test_assign_fills_copies_of_inspect_logs(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
     """Rewards near 100 without a baseline; and a whole batch whose only failure stands alone among 200."""
     log = write(tmp_path / "log.jsonl", [trace("a", "q", 100.0), trace("b", "q", 101.0)])

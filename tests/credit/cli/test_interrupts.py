@@ -18,7 +18,7 @@ LISTENING = (
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_file(sent: signal.Signals, code: int, tmp_path: Path) -> None:
     with start("assign", "-", "-o", tmp_path / "out.csv", stdin=subprocess.PIPE, program=LISTENING) as process:
         assert process.stdin and process.stderr

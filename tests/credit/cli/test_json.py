@@ -98,6 +98,7 @@ def test_every_command_that_prints_has_the_option() -> None:
     assert COMMANDS.keys() - NO_REPORT.keys() <= CALLS.keys() | SLOW.keys() | OWN_TESTS
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CALLS)
 def test_standard_output_is_one_object(name: str, names: dict[str, Any]) -> None:
     arguments, keys = CALLS[name]
@@ -112,6 +113,7 @@ def test_a_table_and_an_object_do_not_share_standard_output(names: dict[str, Any
     assert result.exit_code == 1 and "expected a file with --json" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_object_has_the_numbers_that_are_printed(names: dict[str, Any]) -> None:
     log, out = names["logs"], f"{names['out']}.csv"
     plain = json.loads(run("summary", log, "--by", "agent", "-m", "gae", "--json").stdout)

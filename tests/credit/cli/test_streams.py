@@ -15,6 +15,7 @@ import pytest
 from .logs import CYCLE, ROOT, run, start, trace, write
 
 
+@pytest.mark.slow
 def test_standard_input_and_standard_output(good: Path) -> None:
     process = start("assign", "-", "-o", "-", "--method", "rloo", stdin=subprocess.PIPE)
     out, err = process.communicate(good.read_bytes())
@@ -59,6 +60,7 @@ def test_a_stream_that_the_shell_closed(good: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_text_from_logs_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07[bold red]x[/]\r\n"
     path = write(tmp_path / "x.jsonl", [trace("a", evil, 1.0), trace("b", evil, 1.0), CYCLE | {"trace_id": evil}])

@@ -139,6 +139,7 @@ def test_claims_whose_presence_follows_the_events_type_are_left_out_by_name() ->
     assert vouched.used == ("c",)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_a_control_variate_is_left_out_by_name(worlds: dict[str, Enumerated]) -> None:
     world = worlds["spawn-and"]
     off = world.claim(np.ones(world.n), source="critic", centred=False)
@@ -196,6 +197,7 @@ def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only(
     np.testing.assert_allclose(by_decision(world, control.credit.advantage), [0.125, 0.125], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_an_even_residual_beside_an_exact_claim_halves_the_other_gradient() -> None:
     """Gradient (.125, .0625, 0) with one null event; the named scale is what spreads the residual."""
     world = decisions(2, nulls=1)
@@ -262,6 +264,7 @@ def test_even_is_the_baseline_subtracted_reward_and_nothing_else_may_claim_it(wo
         world.compose([]).advantage("best")
 
 
+@pytest.mark.slow
 def test_even_says_which_traces_have_nothing_to_compare_with() -> None:
     """A group of one got its raw reward, and the words were those of a baseline."""
     graph, reward, rows = credit.from_columns(
@@ -275,6 +278,7 @@ def test_even_says_which_traces_have_nothing_to_compare_with() -> None:
     assert "without another one" not in str(stated.advantage("even"))
 
 
+@pytest.mark.slow
 def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dict[str, Enumerated]) -> None:
     world = worlds["hire-additive"]
     rng = np.random.default_rng(0)
@@ -338,6 +342,7 @@ def test_claims_that_are_large_against_the_rewards_are_refused() -> None:
         ledger.advantage("control", limit=0)
 
 
+@pytest.mark.slow
 def test_rewards_that_are_all_equal_take_their_spread_from_what_was_expected() -> None:
     """Claims of 1,000 where every reward is 1: advantages of 1,000, and no range of rewards to measure them by."""
     ledger, _ = large_claims([1.0, 1.0])

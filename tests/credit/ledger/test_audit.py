@@ -111,6 +111,7 @@ def test_naive_stacking_by_hand(team: Made) -> None:
     assert np.isinf(stacked.overcount[:SUCCESS]).all()  # failures: there was nothing to divide, and yet they were paid
 
 
+@pytest.mark.slow
 def test_addition_is_what_loops_add_up(team: Made, found: Audit) -> None:
     traces, claims = team
     n, reward = traces.sizes, np.asarray(traces.reward, np.float64)
@@ -168,6 +169,7 @@ def test_traces_without_reward_and_wrong_claims(team: Made, found: Audit) -> Non
         audit(traces.graph, reward, {})
 
 
+@pytest.mark.slow
 def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     """The contrast of the pivotal message, times 1 − π, wants what the critic wants: 0.4, paid once."""
     traces, claims = team
@@ -255,6 +257,7 @@ def run(*args: object) -> Result:
 GAE = ("--methods", "gae,rloo", "--option", "gae.lambda_=0.5", "--expected", "value")
 
 
+@pytest.mark.slow
 def test_compose_writes_entries_that_sum_to_the_reward(tmp_path: Path) -> None:
     """The increments of an advantage at any λ are the differences of the values it was computed from."""
     path, out, advantages = log(tmp_path / "x.jsonl"), tmp_path / "ledger.parquet", tmp_path / "advantages.csv"

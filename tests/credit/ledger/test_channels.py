@@ -145,6 +145,7 @@ def ledgers(traces: credit.Traces) -> dict[str, Ledger]:
 WEIGHTS = {"team": 1.0, "format": 0.3, "finish_rate": -0.7}
 
 
+@pytest.mark.slow
 def test_a_weighted_sum_names_the_traces_that_a_channel_refused() -> None:
     """The trace had a reward of 0 there, without a word."""
     graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[3e38, 1.0])
@@ -155,6 +156,7 @@ def test_a_weighted_sum_names_the_traces_that_a_channel_refused() -> None:
     assert any("1 trace left out" in text for text in ledger.warnings)
 
 
+@pytest.mark.slow
 def test_a_weighted_sum_adds_up_exactly(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
     ledger = credit.ledger.weighted_sum(ledgers, WEIGHTS)
     graph, n = traces.graph, traces.sizes

@@ -41,6 +41,7 @@ def test_an_unknown_error_does_not_become_known_beside_another_of_its_source() -
     np.testing.assert_allclose(ROWS.gather(exact.stderr), np.sqrt(0.25 / 2), rtol=1e-6)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("error", [1e-15, 1.0, 1e19, 1.8e19])
 def test_a_claim_keeps_its_weight_whatever_its_error(error: float) -> None:
     """One over the square of an error of 1e19 is no normal number: the entry was 0, and its error 0."""
@@ -128,6 +129,7 @@ def test_presence_is_checked_of_the_claim_that_is_used() -> None:
         assert stated["presence of critic"].why == "every action carries a claim"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
 def test_what_a_frozen_agent_did_in_between_is_the_environments(lambda_: float) -> None:
     """The increment of every action before a frozen one was left out, and what it had changed was unexplained."""

@@ -52,6 +52,7 @@ def entries(ledger: Ledger, graph: credit.EventGraph, trace: int) -> list[float]
     return [float(x) for x in np.asarray(ledger.increments)[mine]] + [float(x[trace]) for x in ends]
 
 
+@pytest.mark.slow
 def test_entries_add_up_to_the_reward_exactly(world) -> None:
     traces, truth, _ = world
     ledger = compose(
@@ -94,6 +95,7 @@ def test_events_without_a_claim_get_exactly_nothing_and_change_nothing(world) ->
     assert np.all(np.abs(np.asarray(nulls.increments - ledger.increments)) <= 2 * unit)
 
 
+@pytest.mark.slow
 def test_nobody_is_paid_twice(world) -> None:
     traces, truth, _ = world
     graph = traces.graph

@@ -10,6 +10,7 @@ from credit.ledger.scales import largest_advantage
 from graphs.errors import CreditError
 
 
+@pytest.mark.slow
 def test_large_rewards_of_one_group_hide_no_large_advantage_of_another() -> None:
     """An advantage of 1 was taken for the rounding of a reward of 1e6: 1,001 spreads of its own group's rewards."""
     graph, reward, rows = credit.from_columns(
@@ -24,6 +25,7 @@ def test_large_rewards_of_one_group_hide_no_large_advantage_of_another() -> None
     assert ledger.advantage("control", beta=1.0, limit=2000).largest == pytest.approx(1001, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_group_without_a_spread_is_measured_by_the_mean_over_groups() -> None:
     """Every other group counts once, whatever the number of its traces: the spreads are 1 and 4."""
     graph, reward, rows = credit.from_columns(
@@ -51,6 +53,7 @@ def noise(graph: credit.EventGraph, rows: credit.Rows) -> credit.Credit:
     return credit.claim(graph, amount, estimand="increment", source="noise", centred=True, own_outcome=False)
 
 
+@pytest.mark.slow
 def test_a_trace_without_a_baseline_takes_no_advantage_from_others() -> None:
     """Its R − b, NaN, entered the coefficients of all other traces: no action of the batch had an advantage."""
     graph, reward, rows = many_traces()

@@ -13,6 +13,7 @@ COLUMNS = {"group": [0] * 6, "trace": [0, 0, 1, 1, 2, 2], "turn": [0, 1] * 3, "r
 STEPS = [5.0, 0, 3, 0, 1, 0]
 
 
+@pytest.mark.slow
 def test_claims_of_outcome_and_event_rewards_beside_the_outcome_alone_are_named() -> None:
     """`expected` was 2, 3.5 and 4.5 for rewards of 1, 0 and 0, and increments added up to the other rewards, without a
     word."""

@@ -145,6 +145,7 @@ def test_exact_claims_that_exclude_each_other_are_an_error_that_names_both() -> 
         credit.compose(graph, total + 1, [events, turns], **met)
 
 
+@pytest.mark.slow
 def test_levels_that_do_not_nest_and_claims_that_differ_within_a_unit_are_refused() -> None:
     graph, _ = batch()
     subtree = increments(graph, np.zeros(1280), unit="subtree")
@@ -236,6 +237,7 @@ def test_shares_split_from_the_top_and_scores_below_them() -> None:
     assert "negative scores" in refused["harsh"] and "divides by shares" in refused["critic"]
 
 
+@pytest.mark.slow
 def test_totals_and_tables_are_exact_sums_at_every_level() -> None:
     graph, _ = batch()
     rng = np.random.default_rng(5)

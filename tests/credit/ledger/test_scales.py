@@ -54,6 +54,7 @@ def test_the_scale_is_the_root_mean_square_over_other_traces_shrunk_to_the_group
     np.testing.assert_array_equal(rows.gather(made.traces), [count for _, count in wanted])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-25, 1.0, 1e30])
 def test_a_scale_follows_the_unit_of_reward_where_squares_would_not(size: float) -> None:
     trace = np.array([0, 0, 1, 2, 3])
@@ -79,6 +80,7 @@ def test_an_agent_that_acts_twice_in_one_trace_of_its_group_has_no_scale() -> No
     assert advantage[1:3].tolist() == [0, 0] and 0 < np.abs(advantage).max() < 3
 
 
+@pytest.mark.slow
 def test_agents_whose_traces_all_ended_alike_are_not_divided_by_nothing() -> None:
     """The guest acts in two failing traces: its advantages do not vary, and it deserves no thousands."""
     trace = np.array([0, 0, 1, 1, 2, 3])
@@ -101,6 +103,7 @@ def test_one_success_among_forty_failures_is_held_to_the_stated_multiple() -> No
     assert np.abs(rows.gather(scaled.advantage)).max() == pytest.approx(LARGEST)
 
 
+@pytest.mark.slow
 def test_replays_under_another_task_are_a_sample_of_each_task() -> None:
     """They counted for the first task alone: a name that two traces of the second held had no scale there."""
     graph, reward, rows = credit.from_columns(

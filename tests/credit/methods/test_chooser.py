@@ -179,6 +179,7 @@ def test_no_baseline_is_recommended_where_all_traces_are_replays_or_frozen(tmp_p
     assert frozen.command == "" and "frozen" in frozen.branches[0].needs["rloo"]
 
 
+@pytest.mark.slow
 def test_the_command_follows_its_own_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.jsonl", agents=2, value=0.5)
     result = CliRunner().invoke(cli, ["choose", str(path), "--json"])

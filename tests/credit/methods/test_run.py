@@ -82,6 +82,7 @@ def test_mistakes_are_named(tmp_path: Path, method: Any, arguments: dict[str, An
         credit.run(traces, method, **arguments)
 
 
+@pytest.mark.slow
 def test_own_functions_get_the_evidence_that_they_name(tmp_path: Path) -> None:
     def scaled(
         graph: EventGraph, reward: Array, *, value: Array, event_reward: Array | None = None, discount: float = 1.0

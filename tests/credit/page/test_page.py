@@ -97,6 +97,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
+@pytest.mark.slow
 def test_advantages_are_those_of_assign(findings: Findings, parts: Any) -> None:
     for name, claim in findings.claims.items():
         rows = credit.table(findings.traces, claim).to_pylist()

@@ -217,6 +217,7 @@ def test_other_tables_in_the_folder_are_refused_and_stay(logs: Path, out: Path, 
     assert content(out) == sorted([name, "_hidden.parquet"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "words"), [("gae", "needs evidence"), ("rloo", "no trace has an outcome")])
 @pytest.mark.usefixtures("cluster")
 def test_a_refused_run_leaves_nothing(logs: Path, tmp_path: Path, method: str, words: str) -> None:

@@ -21,6 +21,7 @@ from graphs.errors import CreditError
 pytest.importorskip("matplotlib")
 
 
+@pytest.mark.slow
 def test_size_title_and_type_of_any_picture_can_be_chosen(tmp_path: Path) -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
     results = {"rloo": credit.rloo(graph, reward), "mine:best": credit.grpo(graph, reward)}
@@ -43,6 +44,7 @@ def test_size_title_and_type_of_any_picture_can_be_chosen(tmp_path: Path) -> Non
             credit.plot.refine(lanes, **options)
 
 
+@pytest.mark.slow
 def test_the_command_writes_pictures_as_asked(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
@@ -66,6 +68,7 @@ def inside(figure: Any) -> list[str]:
     return beyond + [a for i, (a, one) in enumerate(boxes) for _, other in boxes[:i] if one.overlaps(other)]
 
 
+@pytest.mark.slow
 def test_curves_keep_their_panel_at_the_width_of_a_column() -> None:
     length = np.array([10, 100])
     names = ("shared, leave one out", "critic, fixed error", "mine:of_my_own")
@@ -78,6 +81,7 @@ def test_curves_keep_their_panel_at_the_width_of_a_column() -> None:
     assert len(legend.get_texts()) == 4 and legend.get_texts()[0].get_fontfamily() == SERIF
 
 
+@pytest.mark.slow
 def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
     rows: list[Any] = [
         SimpleNamespace(method=method, world=world, k=3, bias=bias, variance=1 + 9 * bias, rank=0.5)

@@ -170,6 +170,7 @@ def test_wrong_arguments_are_refused() -> None:
         draw_trace(traces, "third")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["$\\frac{1}{0}$", "\\input{/x} $", "a\nb\x1b[31m", "$x_1$ \u202eabc"])
 def test_names_are_text_not_mathematics(name: str) -> None:
     traces = small(name)

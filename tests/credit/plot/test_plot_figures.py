@@ -116,6 +116,7 @@ def test_the_bars_of_a_ledger_lead_from_nothing_to_the_reward() -> None:
     assert low < min(min(r[1:]) for r in rows) and high > max(max(r[1:]) for r in rows)
 
 
+@pytest.mark.slow
 def test_a_ledger_of_many_keeps_its_sums() -> None:
     traces = team(90, 2)
     ledger = ledger_of(traces, np.random.default_rng(1))

@@ -32,6 +32,7 @@ def log(folder: Path, traces: list[tuple[str, int, float]]) -> Traces:
     return read(folder / "log.jsonl")
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_long_trace_is_linear(tmp_path: Path) -> None:
     """It listed all events before each decision: 15 GB and no end at 100,000 events."""
 

@@ -237,6 +237,7 @@ def test_siblings_by_chance_stay_independent_samples_of_their_group(tmp_path: Pa
     assert graph.cluster_ids is None
 
 
+@pytest.mark.slow
 def test_nested_draws_are_worth_the_reward_of_their_own_trace() -> None:
     """A context that independent traces reach hangs below each of them, not below the first alone."""
     columns = {"context": ["r", "h"] * 3 + ["r", None], "node": ["a0", "a1", "b0", "b1", "c0", "c1", "d0", None]}

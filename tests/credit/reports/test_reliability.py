@@ -58,6 +58,7 @@ def test_credit_that_follows_the_agent_agrees_and_noise_does_not(traces: Traces,
     assert blind.low < 0.5 and blind.agreement < mixed.agreement
 
 
+@pytest.mark.slow
 def test_halves_see_different_outcomes_and_a_seed_gives_the_same_again(traces: Traces) -> None:
     seen = []
 
@@ -73,6 +74,7 @@ def test_halves_see_different_outcomes_and_a_seed_gives_the_same_again(traces: T
     assert str(first) == str(again)  # NaN: ones do not vary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("halves", ["groups", "traces"])
 def test_memory_is_that_of_the_pairs_which_the_logs_hold(halves: Any) -> None:
     """2,000 tasks with an agent of their own were a table of 4 million tasks and agents, for each resample anew."""

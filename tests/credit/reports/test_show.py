@@ -162,6 +162,7 @@ def test_a_trace_that_is_not_there_is_refused() -> None:
 # --- safety -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", [kind for kind in HOSTILE if kind != "surrogate"])
 def test_hostile_names_come_out_harmless(kind: str) -> None:
     name = HOSTILE[kind]
@@ -212,6 +213,7 @@ def test_printable_cuts() -> None:
     assert printable("a\x1bcdef", 4) == "a\ufffdc…"
 
 
+@pytest.mark.slow
 def test_importing_the_view_loads_no_plotting() -> None:
     script = "import sys, credit.reports.trace_text; print('matplotlib' in sys.modules, 'networkx' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)

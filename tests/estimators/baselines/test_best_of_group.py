@@ -7,6 +7,7 @@ import itertools
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import credit
 
@@ -22,6 +23,7 @@ def leads(cluster: list[int], scores: list[float]) -> list[float]:
     return kept
 
 
+@pytest.mark.slow
 def test_the_second_is_no_replay_of_the_best() -> None:
     for cluster in itertools.product([0, 1, 2], repeat=5):
         if len(set(cluster)) < 2:

@@ -128,6 +128,7 @@ def test_a_sub_agent_without_a_block_is_refused_and_counts_nowhere() -> None:
     np.testing.assert_allclose(found, [expected[r["trace"], r["agent"]] for r in kept], rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("gate", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_matpo_against_a_loop(seed: int, gate: bool) -> None:
@@ -210,6 +211,7 @@ def test_c3_magrpo_against_a_loop(seed: int, baseline: str, by: str | None) -> N
     log.check(result, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_foldgrpo_and_its_fork_against_loops(seed: int) -> None:
     log = Log(seed)

@@ -121,7 +121,7 @@ def every(sizes: tuple[int, ...]) -> list[tuple[float, int, str]]:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_cells_sum_to_the_total_exactly_in_any_order(dtype: type) -> None:
     with jax.enable_x64(dtype is np.float64):
         assert check(dtype, every((1, 2, 7, 200)), 200, seed=0) == 432
@@ -153,6 +153,7 @@ def test_numbers_that_a_backend_may_flush_to_zero_are_never_called_exact(total: 
     assert bool(part.exact[0]) is (total >= 1)  # beside a normal total a subnormal cell is less than a unit
 
 
+@pytest.mark.slow
 def test_a_remainder_that_a_backend_flushes_to_zero_is_never_called_exact() -> None:
     """A reward of 3.3e-33 beside claims of 3e-31 was summed to 3.2999888e-33, with `exact` True."""
     rng = np.random.default_rng(0)

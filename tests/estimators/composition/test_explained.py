@@ -73,6 +73,7 @@ def test_it_is_relative_to_the_mean_of_the_other_samples(name: str) -> None:
     assert measured(graph, reward, known) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_baseline_that_holds_the_traces_own_outcome_explains_nothing() -> None:
     """The group's mean with the trace in it leaves (n − 1) / n of R − b: 0.44 of its variance seemed known."""
     graph, reward = batch("groups of four")

@@ -89,6 +89,7 @@ def outcomes(replays: bool) -> tuple[credit.EventGraph, np.ndarray, np.random.Ge
     return graph, np.array(reward), rng
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replays", [False, True])
 def test_the_spread_of_the_others_is_that_of_a_loop(replays: bool) -> None:
     graph, reward, _ = outcomes(replays)
@@ -107,7 +108,7 @@ def test_the_spread_of_the_others_is_that_of_a_loop(replays: bool) -> None:
         assert found[3][t] == pytest.approx(np.var(left, ddof=1) if len(left) > 1 else 0, rel=1e-5, abs=1e-7)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("replays", [False, True])
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
 def test_no_reward_however_large_enters_its_own_coefficient(replays: bool, size: float) -> None:

@@ -44,6 +44,7 @@ def run(given: dict[str, Any], **changes: Any) -> Contrast:
     return doubly_robust_contrast(**{k: v for k, v in given.items() if k not in ("truth", "q")} | changes)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_effect_and_the_naive_difference_does_not() -> None:
     given = world(0)
     result = run(given)
@@ -81,6 +82,7 @@ def test_formula_of_each_decision_and_of_the_mean() -> None:
         assert float(result.ess[s]) == pytest.approx(min(ess), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_clusters_widen_the_error_when_decisions_share_an_outcome() -> None:
     given = world(2, repeats=1, decisions=100)
     columns = {k: np.repeat(v, 4) for k, v in given.items() if isinstance(v, np.ndarray)}

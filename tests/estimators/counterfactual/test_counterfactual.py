@@ -127,6 +127,7 @@ def test_values_are_means_of_child_means(fan_outs: list[int], baseline: str) -> 
             assert found[name] == pytest.approx(values[index] - others.mean(), abs=2e-6)
 
 
+@pytest.mark.slow
 def test_unequal_replays_weigh_alternatives_equally_and_ended_traces_are_leaves() -> None:
     # root: a (replayed twice, ends), b (goes on to a choice of c with three replays or d with one)
     paths = [
@@ -146,6 +147,7 @@ def test_unequal_replays_weigh_alternatives_equally_and_ended_traces_are_leaves(
     assert log.per_node(result.baseline) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_own_outcome_is_left_out_on_request() -> None:
     log = full_tree([2, 3], np.array([[1.0, 0.0, 0.5], [0.0, 0.25, 1.0]]))
     result = log.credit(own_outcome=False)
@@ -159,6 +161,7 @@ def test_own_outcome_is_left_out_on_request() -> None:
     assert result.own_outcome is False
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("options", [{"baseline": "mean"}, {"normalise": True}, {"variant": "value_only"}])
 def test_what_holds_the_own_outcome_is_refused_where_it_is_to_be_left_out(options: dict[str, Any]) -> None:
     """The mean over all siblings holds it: the claim moved with it, and said that it does not."""

@@ -72,6 +72,7 @@ REFUSALS: dict[str, tuple[Any, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", REFUSALS)
 def test_refusals(case: str) -> None:
     graph, reward, _ = small_log()
@@ -88,6 +89,7 @@ def test_refusals(case: str) -> None:
     assert (np.asarray(credit.reason)[:DRAWS] == reason).all()
 
 
+@pytest.mark.slow
 def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_task() -> None:
     graph, reward, _ = small_log()
     given = evidence(small_log(), critic=False)
@@ -101,6 +103,7 @@ def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_t
     assert np.asarray(one.valid)[:DRAWS][rest[:DRAWS]].all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(3))
 def test_a_favourite_that_is_hardly_ever_drawn_has_no_answer(seed: int) -> None:
     """π_b draws the target's favourite with probability 0.0005, and 300 draws of each context hardly ever hold it."""

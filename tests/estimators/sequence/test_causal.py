@@ -69,6 +69,7 @@ def by_recursion(batch: Batch) -> dict[int, tuple[float, float]]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_against_a_recursion_over_successors(seed: int) -> None:
     batch = branching(seed)

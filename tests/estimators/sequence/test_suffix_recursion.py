@@ -22,6 +22,7 @@ def by_loop(factor: np.ndarray, addend: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("length", "factor"), [(1, 0.9), (7, 1.0), (50, 0.95), (1000, 0.999), (100_000, 1.0), (100_000, 0.99999)]
 )
@@ -48,6 +49,7 @@ def test_a_factor_that_is_no_number_ends() -> None:
     np.testing.assert_array_equal(y, [np.nan, np.nan, 2.0, 1.0])
 
 
+@pytest.mark.slow
 def test_padding_changes_no_bit_and_jit_and_vmap_none_either() -> None:
     rng = np.random.default_rng(0)
     a = jnp.asarray(np.where(rng.random(777) < 0.05, 0, rng.uniform(0.5, 1, 777)), jnp.float32).at[-1].set(0)
@@ -97,6 +99,7 @@ def test_gradients_are_finite_beside_padding_that_holds_nan() -> None:
     np.testing.assert_allclose(slope[rows.event], -1, atol=1e-6)  # G − V: each value enters its own advantage only
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 0.9, 1.0])
 def test_members_behind_and_flags_ahead_against_loops(density: float) -> None:
     rng = np.random.default_rng(int(100 * density))
@@ -116,6 +119,7 @@ def test_members_behind_and_flags_ahead_against_loops(density: float) -> None:
         assert reaches[t] == (bool(row[t]) and bool(ahead))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("density", [0.3, 1.0])
 def test_members_alike_have_bits_alike_and_the_derivatives_of_the_other_solver(density: float) -> None:
     rng = np.random.default_rng(5)

@@ -57,7 +57,7 @@ def test_noise_enters_the_standard_error_and_meets_the_bound() -> None:
     assert np.mean(errors) < 1.25 * attainable_stderr(n, m, 0.5) ** 2
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [(), ("empty",), ("full",), ("empty", "full")], ids=str)
 def test_noise_of_an_enumeration_is_that_of_the_endpoints_that_were_evaluated(given: tuple[str, ...]) -> None:
     """Errors of shares and of the total against 20,000 noisy repetitions, on a plan as it is and padded."""
@@ -119,6 +119,7 @@ def test_endpoints_of_exact_values_add_no_error() -> None:
     assert np.isnan(np.asarray(unknown.share)).all() and np.isinf(np.asarray(unknown.stderr)).all()
 
 
+@pytest.mark.slow
 def test_an_error_that_overflows_is_infinite_not_zero() -> None:
     game = game_of("logistic", 8)
     plan = plan_pairs(jax.random.key(0), 8, 60)

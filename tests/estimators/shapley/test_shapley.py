@@ -27,6 +27,7 @@ from .games import brute_force, game_of, rel
 pytestmark = pytest.mark.usefixtures("double_precision")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f != "unanimity"])
 def test_closed_forms_and_enumeration_equal_brute_force(family: str) -> None:
     game = game_of(family, 6)
@@ -78,6 +79,7 @@ def test_what_the_rule_chooses_lies_within_its_errors(family: str) -> None:
     np.testing.assert_allclose(np.asarray(got.share).sum(), float(got.total), atol=1e-9)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", ["walks", "pairs", "exact"])
 def test_axioms(method: str) -> None:
     """Efficiency, linearity, null player, symmetry. The last two hold per draw for null terms and in enumeration."""
@@ -176,6 +178,7 @@ def test_chains_that_repeat_the_indicators_leave_the_regression_solvable() -> No
         assert np.isfinite(np.asarray(got.share)).all() and (np.asarray(got.stderr) > 0).all(), seed
 
 
+@pytest.mark.slow
 def test_marginals_along_orders_equal_walks() -> None:
     orders = np.array([[2, 0, 1], [1, 0, 2], [0, 1, 2], [2, 1, 0]], np.int32)
     game = two_additive(3, np.random.default_rng(0))

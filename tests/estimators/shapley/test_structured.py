@@ -141,6 +141,7 @@ def test_extensions_never_break_precedence_at_scale() -> None:
     assert (ranks[:, parent] < ranks)[:, ~root].all()
 
 
+@pytest.mark.slow
 def test_sampled_precedence_values_agree_with_exact_ones() -> None:
     parent, v = forest(8, 4), some_game(8, 4)
     exact = [float(x) for x in mean_over(grow(parent), 8, v)]
@@ -152,6 +153,7 @@ def test_sampled_precedence_values_agree_with_exact_ones() -> None:
     )  # only teams that can exist
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("n", [3, 5, 7])
 def test_permission_values_equal_their_definition(n: int) -> None:
     parent, v = forest(n, n), some_game(n, n)

@@ -48,7 +48,7 @@ def shared(tmp_path: Path) -> Path:
     return write(tmp_path / "shared.jsonl", traces)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["magrpo", "c3", "off_policy", "rloo"])
 def test_contexts_and_nodes_that_tasks_share_give_the_rows_of_one_process(method: str, shared: Path) -> None:
     traces = credit.read(shared)
@@ -61,6 +61,7 @@ def test_contexts_and_nodes_that_tasks_share_give_the_rows_of_one_process(method
         assert any(row["valid"] for row in parts.values())
 
 
+@pytest.mark.slow
 def test_one_context_of_two_models_has_the_siblings_of_each(tmp_path: Path) -> None:
     log = [(f"t{i}", "q", float(i), [action("root", f"t{i}")], ("small", "large")[i % 2]) for i in range(4)]
     traces = credit.read(write(tmp_path / "log.jsonl", log))

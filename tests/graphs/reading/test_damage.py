@@ -163,6 +163,7 @@ def test_no_trace_is_read_without_one_of_its_records(tmp_path: Path, name: str, 
     assert list(silent_losses(tmp_path, name, seed=times, times=times)) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [name for name, sample in ALL.items() if sample.lines])
 def test_a_line_that_is_no_json_is_named_and_refuses_what_the_rule_says(tmp_path: Path, name: str) -> None:
     path = ALL[name].write(tmp_path / "damaged")
@@ -199,6 +200,7 @@ def steps(runs: int) -> Lines:
     return [json.dumps(line).encode() + b"\n" for line in lines]
 
 
+@pytest.mark.slow
 def test_a_reader_without_a_line_about_damage_keeps_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acme, known = reader_of_contributing(), detection.reader_of
     monkeypatch.setitem(FORMATS, "acme", Format("acme", "steps of runs"))

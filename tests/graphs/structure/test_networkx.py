@@ -31,6 +31,7 @@ def same_graph(one: Traces, other: Traces, *, names: bool = True) -> None:
             np.testing.assert_array_equal(getattr(other.graph, name), values, err_msg=name)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(12))
 def test_round_trip_of_a_batch_of_one_is_exact(random_records: Records, seed: int) -> None:
     for record in random_records(seed):

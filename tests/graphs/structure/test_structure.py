@@ -357,6 +357,7 @@ def test_padding_changes_nothing(traces: Traces) -> None:
         np.testing.assert_array_equal(forest, spawn_forest(graph).depth[: real.agents])
 
 
+@pytest.mark.slow
 def test_a_batch_gives_what_its_traces_give_singly(random_records: Records) -> None:
     for seed in SEEDS:
         together = assemble(random_records(seed))

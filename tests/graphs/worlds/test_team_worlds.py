@@ -135,7 +135,7 @@ def verify(world: TeamWorld, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_increments_are_those_of_all_completions(kind: str) -> None:
     for seed in range(2):
         verify(small_world(kind, seed), seed)

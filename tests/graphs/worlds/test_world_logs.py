@@ -58,6 +58,7 @@ def expected_edges(record: TraceRecord) -> set[tuple[int, int, int]]:
     return {(a, b, int(k)) for a, b, k in edges if a is not None and b is not None}
 
 
+@pytest.mark.slow
 def test_logs_have_the_edges_and_actions_of_the_data_model(
     logged: tuple[World, Episodes, list[TraceRecord]],
 ) -> None:
@@ -89,6 +90,7 @@ def test_workers_run_in_parallel_at_times_that_nanoseconds_keep(
     assert interleaved > len(logged[2]) / 2
 
 
+@pytest.mark.slow
 def test_logs_carry_evidence_that_is_true(logged: tuple[World, Episodes, list[TraceRecord]]) -> None:
     world, episodes, records = logged
     for row, record in enumerate(records[:8]):

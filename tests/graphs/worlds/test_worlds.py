@@ -55,7 +55,7 @@ def small_world(kind: str, seed: int) -> World:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_increments_are_those_of_full_enumeration(kind: str, x64: None) -> None:
     for seed in range(3):
         world = small_world(kind, seed)
@@ -110,7 +110,7 @@ def _is_call(world: World, slot: int, mask: np.ndarray, i: int) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_reward_is_expected_plus_increments_plus_outcome(kind: str) -> None:
     world = small_world(kind, 3)
     episodes = world.sample(jax.random.key(3), 12)
@@ -222,6 +222,7 @@ def test_a_run_again_keeps_the_past_and_the_forced_choice() -> None:
     np.testing.assert_array_equal(few, start[:5])
 
 
+@pytest.mark.slow
 def test_a_run_again_that_makes_no_sense_is_refused() -> None:
     world = World()
     episodes, key = world.sample(jax.random.key(1), 80), jax.random.key(2)

@@ -40,6 +40,7 @@ WRITERS: dict[str, Callable[[Any, Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [chain, team], ids=lambda shape: shape.__name__)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_writing_is_linear(tmp_path: Path, writer: str, shape: Callable[[int], Any]) -> None:

@@ -63,6 +63,7 @@ def before(number: int) -> Prefix:
     return Prefix("t", "q", CALLS[:number], CALLS[number])
 
 
+@pytest.mark.slow
 def test_values_of_message_lists(url: str, tmp_path: Any) -> None:
     team = Team(url)
     tape = record(team, "t", "q", seed=3)

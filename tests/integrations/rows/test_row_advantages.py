@@ -212,6 +212,7 @@ def test_row_numbers_of_an_error_are_those_of_the_batch() -> None:
     assert caught.value.rows == [2, 3]
 
 
+@pytest.mark.slow
 def test_evidence_reaches_the_method() -> None:
     got = RowAdvantages("c3")(
         group=["q"] * 3,
@@ -299,6 +300,7 @@ def test_rows_that_fill_the_batch_link_nothing() -> None:
     assert got.advantages.tolist() == [1.0, -1.0, 0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_an_option_that_biases_is_not_called_unbiased() -> None:
     rows: dict[str, Any] = {"group": ["q"] * 3, "reward": np.array([1.0, 0.0, 0.5])}
     siblings = {"context": ["c"] * 3, "node": ["x", "y", "z"]}
@@ -381,6 +383,7 @@ def test_sizes_grow_and_never_shrink() -> None:
     assert advantages.compilations == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("context",), ("context", "node", "trainable")])
 def test_after_warmup_neither_replays_nor_frozen_agents_compile(names: tuple[str, ...]) -> None:
     """The first batch with replays compiled once more, at whatever step it came."""

@@ -143,6 +143,7 @@ def test_a_fault_in_a_row_without_a_reward_names_the_row_of_the_batch(order: Any
     assert refused.value.rows == [2]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "order",
     [
@@ -174,6 +175,7 @@ def test_ids_that_begin_with_none_may_be_uuids() -> None:
     assert got.advantages.tolist() == of_pandas.advantages.tolist() == want.advantages.tolist()
 
 
+@pytest.mark.slow
 def test_a_watch_writes_ids_that_are_integers_of_numpy(tmp_path: Path) -> None:
     advantages = RowAdvantages("rloo", watch=tmp_path)
     advantages(group=["q", "q"], agent=[np.int64(3), np.int64(4)], reward=np.array([1.0, 0]))

@@ -189,6 +189,7 @@ def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_before_it_is(tmp_pa
         read(tmp_path / "bomb.parquet", limits=limits)
 
 
+@pytest.mark.slow
 def test_a_text_in_a_dictionary_is_held_once(tmp_path: Path) -> None:
     """A megabyte that 200,000 rows share is 200 GB where each row spells it out."""
     ids = pa.DictionaryArray.from_arrays(pa.array([0] + [1] * 200_000), pa.array(["a", "b" * (1 << 20)]))

@@ -357,6 +357,7 @@ def test_any_change_reads_or_is_named(tmp_path: Path, place: tuple[Any, ...], va
     assert "runs/task-3/trial-other" in traces.traces["trace"].to_pylist()
 
 
+@pytest.mark.slow
 def test_the_real_file_learns_from_exactly_the_tasks_whose_trials_differ(shared_data: Path) -> None:
     from estimators import grpo, rloo
 

@@ -62,7 +62,7 @@ def measured(path: Path, **limits: int) -> tuple[list[str], list[str], int]:
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_a_bomb_fills_no_memory(suffix: str, tmp_path: Path) -> None:
     """Blanks behind a trace, up to a gibibyte: at most twice the limit on a file, and 32 MiB."""
     file = tmp_path / f"x.jsonl.{suffix}"
@@ -114,7 +114,7 @@ def test_a_string_beyond_its_limit_costs_three_times_the_file(tmp_path: Path) ->
     assert grown < 3 * 60 * MIB + 32 * MIB
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_a_million_brackets_cost_little(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b"\n".join([text("before"), noted(b"[" * 10**6 + b"]" * 10**6), text("behind")]))
@@ -170,7 +170,7 @@ main()
 
 
 @pytest.mark.parametrize("command", ["convert", "assign"])  # the second loads JAX
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_of_error_and_leaves_nothing(command: str, tmp_path: Path) -> None:
     """The disk is full after 2000 bytes."""
     log, out = tmp_path / "x.jsonl", tmp_path / "out"

@@ -84,6 +84,7 @@ def unpacks(*_: object, **__: object) -> None:
 DOORS = (table, rewards, groups, cache, phoenix_spans, trl_completions)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_a_file_is_refused_before_it_is_unpacked(
     door: Callable[[Path], tuple[Path, dict[str, Path]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

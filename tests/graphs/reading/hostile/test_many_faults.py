@@ -17,6 +17,7 @@ COUNT = 3 * MOST_LISTED
 OF_LINES = [name for name, sample in ALL.items() if sample.lines]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("line", ["{}", "{", "[1]", '"x"', "{}{}"])
 @pytest.mark.parametrize("name", OF_LINES)
 def test_problems_of_lines_are_bounded_and_counted(tmp_path: Path, name: str, line: str) -> None:

@@ -167,7 +167,8 @@ TIMES = {"otlp_calls_of_one_id": 2, "langfuse_of_many_roots": 4, "agent_lightnin
 """How much larger a log has to be for what is quadratic to show."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in TIMES)) for name in LOGS])
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", LOGS)
 def test_reading_is_linear(name: str, tmp_path: Path) -> None:
     def prepare(size: int) -> Callable[[], object]:
         path = tmp_path / f"{size}.json"
@@ -180,6 +181,7 @@ def test_reading_is_linear(name: str, tmp_path: Path) -> None:
     assert_linear(prepare, LARGE * TIMES.get(name, 1), runs=1)
 
 
+@pytest.mark.slow
 def test_refusing_more_edges_than_the_limit_is_linear(tmp_path: Path) -> None:
     """Calls of n agents before n tasks, each of which any of them may have sent: no edge is drawn."""
 

@@ -54,6 +54,7 @@ def tell(head: bytes) -> None:
     detect(head)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
 @pytest.mark.parametrize("start", [b"", b"{", b'{"events":[{"id":"', b"["], ids=repr)
 def test_telling_the_format_is_linear(start: bytes, piece: bytes) -> None:

@@ -12,6 +12,7 @@ from graphs.logs import read
 from .native_faults import FAULTS, changed, only_problem, trace
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_has_a_name_and_a_place_and_harms_no_neighbour(name: str, tmp_path: Path) -> None:
     kind, field, make = FAULTS[name]
@@ -25,6 +26,7 @@ def test_a_fault_has_a_name_and_a_place_and_harms_no_neighbour(name: str, tmp_pa
     assert traces.traces["trace"].to_pylist() == ["before", "behind"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_the_first_line_does_not_hide_the_format(name: str, tmp_path: Path) -> None:
     kind, _, make = FAULTS[name]
@@ -35,6 +37,7 @@ def test_a_fault_in_the_first_line_does_not_hide_the_format(name: str, tmp_path:
     assert traces.traces["trace"].to_pylist() == ["behind"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_a_list_of_traces(name: str, tmp_path: Path) -> None:
     kind, _, make = FAULTS[name]

@@ -54,6 +54,7 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, name: str, at: int) -> N
     assert [(problem.kind, problem.line) for problem in problems if problem.kind != "lost-row"] == [(kind, at + 1)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", " \n", "\n \t"])
 def test_blanks_between_lines(tmp_path: Path, end: str) -> None:
     lines = [span(trace, number) for trace in (1, 2) for number in range(1, 1500)]
@@ -66,6 +67,7 @@ def test_blanks_between_lines(tmp_path: Path, end: str) -> None:
         assert text[:start].count(b"\n") == line - 1
 
 
+@pytest.mark.slow
 def test_lists_and_objects_in_a_row_are_as_lines(tmp_path: Path) -> None:
     spans = [json.loads(span(trace, number)) for trace in (1, 2) for number in range(1, 900)]
     found = read_lines(tmp_path / "lines.jsonl", [json.dumps(one) for one in spans])

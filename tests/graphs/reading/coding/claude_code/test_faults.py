@@ -180,6 +180,7 @@ VALUES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), VALUES), min_size=1, max_size=3))
 def test_any_change_reads_or_is_named(tmp_path: Path, changes: list[tuple[tuple[Any, ...], Any]]) -> None:
@@ -203,6 +204,7 @@ def test_any_change_reads_or_is_named(tmp_path: Path, changes: list[tuple[tuple[
     assert traces.sizes.traces == 2 or traces.problems
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(len(inline().lines))))
 def test_lines_in_any_order_read_or_are_named(tmp_path: Path, order: list[int]) -> None:
