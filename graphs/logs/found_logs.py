@@ -12,10 +12,11 @@ from typing import Any
 
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.formats import FORMATS
-from graphs.logs.detection import reader_of, sort_sources
+from graphs.logs.detection import HEAD, reader_of, sort_sources
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.reading.damage import undamaged
 from graphs.reading.find import find_sources, without_tables
+from graphs.reading.owned_folders import without_foreign
 from graphs.reading.source import Source
 from graphs.text import counted, excerpt, one_of
 from graphs.traces.limits import DEFAULT, Limits
@@ -99,9 +100,16 @@ def open_logs(
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
     sources, of_tables = without_tables(sources, tables)
+    rows = FORMATS if format is None else {format: FORMATS[format]}
+    sources, of_others = without_foreign(sources, {name: row.owns for name, row in rows.items()}, _is_of)
+    problems += of_others
     if not sources and not problems:
         place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
         count = counted(len(ignored) + len(of_tables), "file")
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
     members, refused, results = sort_sources(progress(sources), format)
     return Corpus(members, problems + refused, [*ignored, *of_tables, *results], is_detected=format is None)
+
+
+def _is_of(name: str, source: Source) -> bool:
+    return bool(reader_of(name).sniff(source.head(HEAD)))
