@@ -53,12 +53,18 @@ class _Agent(msgspec.Struct):
     model_info: _Model | None = None
 
 
+class _Exception(msgspec.Struct):
+    exception_type: str = "an exception"
+    exception_message: str = ""
+
+
 class _Result(msgspec.Struct):
     task_name: str = ""
     trial_name: str = ""
     source: str | None = None
     verifier_result: _Verifier | None = None
     agent_info: _Agent | None = None
+    exception_info: _Exception | None = None
 
 
 RECORDS = (_Result,)
@@ -150,6 +156,8 @@ def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
     record.format = "harbor"
     record.sources = [file]
     record.trace_id = result.trial_name or record.trace_id
+    if result.exception_info is not None:
+        record.error = f"{result.exception_info.exception_type}: {result.exception_info.exception_message}"
     task = result.task_name or record.group_id
     record.group_id = f"{result.source}/{task}" if result.source else task
     agent = result.agent_info or _Agent()

@@ -14,6 +14,7 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.formats import FORMATS
 from graphs.logs.detection import HEAD, reader_of, sort_sources
 from graphs.logs.outcome_rows import OutcomeRows
+from graphs.logs.run_states import KEEP, judged
 from graphs.reading.damage import undamaged
 from graphs.reading.find import find_sources, without_tables
 from graphs.reading.owned_folders import without_foreign
@@ -50,11 +51,12 @@ class Corpus:
         """All files, format by format."""
         return [source for members in self.members.values() for source in members]
 
-    def records(self, columns: Mapping[str, str] | None = None) -> Iterator[Item]:
+    def records(self, columns: Mapping[str, str] | None = None, errors: str = KEEP) -> Iterator[Item]:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
           columns: for the table reader, the columns by meaning.
+          errors: what is done with runs that ended in an error (`graphs.logs.run_states.judged`).
         """
         yield from self.problems
         reported = frozenset(self.problems)  # a reader that looks beside its files may meet them again
@@ -67,7 +69,7 @@ class Corpus:
             options: dict[str, Any] = {"columns": columns} if name == "table" else {}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
-            for item in outcomes.noted(undamaged(items, members, FORMATS[name].holds)):
+            for item in outcomes.noted(judged(undamaged(items, members, FORMATS[name].holds), errors)):
                 is_silent = False
                 if not (isinstance(item, Problem) and item in reported):
                     yield item
