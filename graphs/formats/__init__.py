@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphs.reading.owned_folders import Owned
+
 if TYPE_CHECKING:
     from graphs.reading.damage import Holds
 
@@ -28,22 +30,37 @@ class Format(NamedTuple):
       holds: "traces", a record (a line, an element of a list, a whole file) is a whole trace; "session", a file is one
         trace; "parts", a trace may be spread over records. It decides which traces a record that cannot be read
         refuses (`graphs.reading.damage`). "parts" refuses most, and is right for every format.
+      owns: folders in which its harness lets an agent write, and the files below them that are logs.
     """
 
     module: str
     about: str
     holds: Holds = "parts"
+    owns: tuple[Owned, ...] = ()
 
 
-def _row(module: str, about: str, holds: Holds = "parts") -> Format:
-    return Format(f"graphs.formats.{module}", about, holds)
+def _row(module: str, about: str, holds: Holds = "parts", owns: tuple[Owned, ...] = ()) -> Format:
+    return Format(f"graphs.formats.{module}", about, holds, owns)
 
+
+# Harbor 0.26 (models/trial/paths.py): the agent's container mounts agent/, verifier/ and artifacts/ of a trial. Its
+# agents write agent/trajectory.json, Terminus 2 continues it in files of the two other names; a trial of several steps
+# moves agent/ into steps/NAME/.
+_TRAJECTORIES = ("trajectory.json", "trajectory.cont-*.json", "trajectory.summarization-*.json")
+_TRIAL = (
+    *("result.json", "config.json", *_TRAJECTORIES),
+    *(f"{folder}/{name}" for folder in ("agent", "steps/*/agent") for name in _TRAJECTORIES),
+)
 
 FORMATS: dict[str, Format] = {
     "native": _row("native", "the survey's orchestration-trace JSON, extended: one trace a line or a file", "traces"),
     "tau-bench": _row("tau_bench", "tau-bench result files: a JSON list of runs", "traces"),
     "claude-code": _row(
-        "claude_code", "Claude Code session files, sub-agents inline or in files of their own", "session"
+        "claude_code",
+        "Claude Code session files, sub-agents inline or in files of their own",
+        "session",
+        # Claude Code keeps long results of tools there, too.
+        owns=(Owned("*.jsonl", ("subagents/agent-*.jsonl",), "{stem}"),),
     ),
     "openai-agents": _row("openai_agents", "exports of the OpenAI Agents SDK: traces and spans"),
     "inspect-ai": _row("inspect_ai", "logs of Inspect AI: .json and .eval", "traces"),
@@ -59,10 +76,29 @@ FORMATS: dict[str, Format] = {
         "tau2_bench", "results of tau2-bench: simulations of an agent and a user, both with tools", "traces"
     ),
     "langfuse": _row("langfuse", "exports of Langfuse: traces with observations, pages of its API"),
-    "openhands": _row("openhands", "OpenHands: output.jsonl and event streams", "session"),
-    "swe-agent": _row("swe_agent", "SWE-agent trajectories, with results and predictions beside them"),
+    "openhands": _row(
+        "openhands",
+        "OpenHands: output.jsonl and event streams",
+        "session",
+        # The resolver of 0.62 mounts workspace/ISSUE into the agent's container, a copy of repo/.
+        owns=(Owned("output.jsonl", (), "workspace"), Owned("output.jsonl", (), "repo")),
+    ),
+    "swe-agent": _row(
+        "swe_agent",
+        "SWE-agent trajectories, with results and predictions beside them",
+        # SWE-agent 1.1 writes INSTANCE/INSTANCE.traj; results and predictions lie one folder above.
+        owns=(Owned("{folder}.traj", ("{folder}.traj",)),),
+    ),
     "codex": _row("codex", "rollouts of Codex CLI", "session"),
-    "harbor": _row("harbor", "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards", "traces"),
+    "harbor": _row(
+        "harbor",
+        "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",
+        "traces",
+        owns=(
+            Owned("result.json", _TRIAL, keys=frozenset({"task_name", "trial_name"})),
+            Owned("config.json", _TRIAL, keys=frozenset({"trial_name", "task", "agent"})),
+        ),
+    ),
     "autogen": _row("autogen", "runs of AutoGen's AgentChat, Magentic-One among them", "session"),
     "langgraph": _row("langgraph", "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints"),
     "otlp": _row("otlp", "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs"),

@@ -3,7 +3,7 @@
     JOB/TRIAL/result.json           {task_name, trial_name, agent_info: {name, model_info: {name}},
                                      verifier_result: {rewards: {NAME: NUMBER}}, config}
     JOB/TRIAL/config.json           {task, trial_name, agent, …}
-    JOB/TRIAL/agent/*trajectory*.json    ATIF, read as `graphs.formats.atif` does
+    JOB/TRIAL/agent/trajectory.json      ATIF, read as `graphs.formats.atif` does, with the files that continue it
     JOB/result.json, JOB/config.json     of the whole job: no trace
 
 A trial is a trace, named by the trial; its group is its task. `docs/formats/harbor.md` has the whole mapping.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Annotated
 
 import msgspec
@@ -33,6 +34,7 @@ _RESULT = frozenset({"task_name", "trial_name"})
 _TRIAL_CONFIG = frozenset({"trial_name", "task", "agent"})
 _CONFIGS = (_TRIAL_CONFIG, frozenset({"jobs_dir", "agents"}))
 _JOB = frozenset({"n_total_trials", "stats"})
+_FIRST = "trajectory.json"  # the trajectory of the trial, which may refer to others
 
 
 class _Verifier(msgspec.Struct):
@@ -51,12 +53,18 @@ class _Agent(msgspec.Struct):
     model_info: _Model | None = None
 
 
+class _Exception(msgspec.Struct):
+    exception_type: str = "an exception"
+    exception_message: str = ""
+
+
 class _Result(msgspec.Struct):
     task_name: str = ""
     trial_name: str = ""
     source: str | None = None
     verifier_result: _Verifier | None = None
     agent_info: _Agent | None = None
+    exception_info: _Exception | None = None
 
 
 RECORDS = (_Result,)
@@ -86,8 +94,9 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trial that has a result and a trajectory.
 
     Problem kinds: those of `graphs.reading.json_problems` and of the ATIF reader; of one trial "several-results",
-    "disagreeing-rewards", "missing-result" (it has a configuration alone, and its trajectory reads as ATIF). Named,
-    though nothing is wrong: "no-events", a trial without a trajectory.
+    "disagreeing-rewards", "missing-result" (it has a configuration alone, and its trajectory reads as ATIF). Named
+    while the trial reads without it: "unlinked-trajectory", one that `trajectory.json` does not refer to. Named, though
+    nothing is wrong: "no-events", a trial without a trajectory.
     """
     trajectories: dict[str, list[Source]] = {}  # these and the others by the folder of the trial
     results: dict[str, list[Source]] = {}
@@ -126,7 +135,12 @@ def _read_trial(folder: str, results: list[Source], trajectories: list[Source]) 
     if not trajectories:
         expected = "a trajectory in its folder `agent`"
         yield Problem("no-events", source.name, 0, "trajectory", "absent", expected, result.trial_name)
+    first = {source.name for source in trajectories if PurePath(source.name).name.startswith(_FIRST)}
     for item in atif.read(trajectories):
+        if isinstance(item, TraceRecord) and first and item.file not in first:
+            value, expected = excerpt(PurePath(item.file).name), "a trajectory that the trial's first one refers to"
+            yield Problem("unlinked-trajectory", item.file, item.line, "file", value, expected, result.trial_name)
+            continue
         try:
             yield _joined(item, result, source.name) if isinstance(item, TraceRecord) else item
         except TraceError as error:
@@ -142,6 +156,8 @@ def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
     record.format = "harbor"
     record.sources = [file]
     record.trace_id = result.trial_name or record.trace_id
+    if result.exception_info is not None:
+        record.error = f"{result.exception_info.exception_type}: {result.exception_info.exception_message}"
     task = result.task_name or record.group_id
     record.group_id = f"{result.source}/{task}" if result.source else task
     agent = result.agent_info or _Agent()

@@ -95,6 +95,7 @@ class _Row(msgspec.Struct):
     report: _Report | None = None
     test_result: _Test | None = None
     metadata: _Settings | None = None
+    error: str | None = None
 
     @property
     def task(self) -> str:
@@ -172,6 +173,7 @@ def _row(document: Document, file: str) -> TraceRecord:
     trace = f"{file}/{place.line}"
     row = decode(_ROW, raw, file=place.file, line=place.line, trace=trace)
     record = TraceRecord(trace, row.task or trace, place.file, place.line, place.offset, format="openhands")
+    record.error = row.error or ""
     record.complete = True  # a row is a whole run, where a file of events ends at any event
     usages = row.metrics.token_usages if row.metrics is not None else []
     settings = row.metadata or _Settings()

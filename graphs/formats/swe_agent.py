@@ -35,6 +35,8 @@ __all__ = ["RECORDS", "read", "sniff"]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _RESOLVED = ("resolved", "resolved_ids")
 _UNRESOLVED = ("unresolved", "unresolved_ids", "error_ids", "empty_patch_ids", "incomplete_ids")
+# Of SWE-agent 1.1: the model's or the environment's fault, also where what there was has been submitted.
+_FAILED = ("exit_api", "exit_environment_error", "exit_error", "early_exit")
 _WORD = re.compile(r"[\w./-]+")  # the first word of a command, with its path
 
 
@@ -235,6 +237,9 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
     instance = stem(source.name, ".traj")
     record = TraceRecord(name, instance, source.name, 1, 0, format="swe-agent", system="swe-agent")
     evaluation.apply(record, instance)
+    status = (wire.info.exit_status if wire.info else None) or ""
+    if status.removeprefix("submitted (").removesuffix(")") in _FAILED:
+        record.error = status
     if wire.info and wire.info.model_stats and wire.info.model_stats.tokens_received is not None:
         record.costs["tokens"] = float(wire.info.model_stats.tokens_received)
     chat, steps = Chat(record, "agent"), []

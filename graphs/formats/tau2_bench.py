@@ -76,12 +76,18 @@ class _Message(msgspec.Struct):
     tool_messages: list[msgspec.Raw] | None = None
 
 
+# tau2-bench's own metrics leave out the first (metrics/agent_metrics.py). Its other reasons are failures of the agent
+# or the user, which it scores 0.
+_FAILED = ("infrastructure_error", "unexpected_error")
+
+
 class _Simulation(msgspec.Struct):
     id: str
     task_id: str | int
     messages: msgspec.Raw
     trial: int | None = None
     reward_info: _Reward | None = None
+    termination_reason: str | None = None
 
 
 RECORDS = (_Results, _Simulation)
@@ -139,6 +145,8 @@ def _record(info: _Info, raw: bytes, place: Place, at: str, file: str, ids: Writ
     record.run = run_digest(domain, agent, str(simulation.task_id), simulation.trial, simulation.id)
     ids.check(record, f"{at}.task_id", simulation.task_id)
     record.model, record.system = agent.llm or "", agent.implementation or ""
+    if simulation.termination_reason in _FAILED:
+        record.error = simulation.termination_reason or ""
     if simulation.reward_info is not None:
         parts = simulation.reward_info.reward_breakdown or {}
         record.rewards = {name: part for name, part in parts.items() if part is not None and name != "team"}

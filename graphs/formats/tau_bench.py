@@ -55,6 +55,7 @@ class _Info(msgspec.Struct):
     task: _Task | None = None
     reward_info: _RewardInfo | None = None
     user_cost: Any = None  # for the run's digest
+    error: str | None = None
 
 
 class _Run(msgspec.Struct):
@@ -133,6 +134,7 @@ def _record(document: Document, index: int, name: str, tasks: Tasks) -> TraceRec
     group = tasks.group(task, content, f"{name}/{task}")
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="tau-bench", system=name)
     tasks.ids.check(record, "task_id", run.task_id)
+    record.error = info.error or ""
     parts = (info.reward_info.info if info.reward_info else None) or _Components()
     rewards = {"team": run.reward, "r_actions": parts.r_actions, "r_outputs": parts.r_outputs}
     record.rewards = {channel: amount for channel, amount in rewards.items() if amount is not None}

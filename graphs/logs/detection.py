@@ -19,7 +19,7 @@ from graphs.reading.results import is_result
 from graphs.reading.source import Source, unreadable
 from graphs.text import excerpt
 
-__all__ = ["FORMATS", "detect", "reader_of", "sort_sources"]
+__all__ = ["FORMATS", "HEAD", "detect", "reader_of", "sort_sources"]
 
 FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
 LONG = 256  # bytes of a string that is left out there

@@ -12,10 +12,12 @@ from typing import Any
 
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.formats import FORMATS
-from graphs.logs.detection import reader_of, sort_sources
+from graphs.logs.detection import HEAD, reader_of, sort_sources
 from graphs.logs.outcome_rows import OutcomeRows
+from graphs.logs.run_states import KEEP, judged
 from graphs.reading.damage import undamaged
 from graphs.reading.find import find_sources, without_tables
+from graphs.reading.owned_folders import without_foreign
 from graphs.reading.source import Source
 from graphs.text import counted, excerpt, one_of
 from graphs.traces.limits import DEFAULT, Limits
@@ -49,11 +51,12 @@ class Corpus:
         """All files, format by format."""
         return [source for members in self.members.values() for source in members]
 
-    def records(self, columns: Mapping[str, str] | None = None) -> Iterator[Item]:
+    def records(self, columns: Mapping[str, str] | None = None, errors: str = KEEP) -> Iterator[Item]:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
           columns: for the table reader, the columns by meaning.
+          errors: what is done with runs that ended in an error (`graphs.logs.run_states.judged`).
         """
         yield from self.problems
         reported = frozenset(self.problems)  # a reader that looks beside its files may meet them again
@@ -66,7 +69,7 @@ class Corpus:
             options: dict[str, Any] = {"columns": columns} if name == "table" else {}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
-            for item in outcomes.noted(undamaged(items, members, FORMATS[name].holds)):
+            for item in outcomes.noted(judged(undamaged(items, members, FORMATS[name].holds), errors)):
                 is_silent = False
                 if not (isinstance(item, Problem) and item in reported):
                     yield item
@@ -99,9 +102,16 @@ def open_logs(
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
     sources, ignored, problems = find_sources(paths, limits)
     sources, of_tables = without_tables(sources, tables)
+    rows = FORMATS if format is None else {format: FORMATS[format]}
+    sources, of_others = without_foreign(sources, {name: row.owns for name, row in rows.items()}, _is_of)
+    problems += of_others
     if not sources and not problems:
         place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
         count = counted(len(ignored) + len(of_tables), "file")
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
     members, refused, results = sort_sources(progress(sources), format)
     return Corpus(members, problems + refused, [*ignored, *of_tables, *results], is_detected=format is None)
+
+
+def _is_of(name: str, source: Source) -> bool:
+    return bool(reader_of(name).sniff(source.head(HEAD)))

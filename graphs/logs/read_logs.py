@@ -12,6 +12,7 @@ from graphs.errors import CreditError, expect
 from graphs.logs.chosen_channel import DEFAULT_CHANNEL, judge_channel
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Item, open_logs
+from graphs.logs.run_states import KEEP, check_errors
 from graphs.reading.find import check_paths
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
@@ -35,6 +36,7 @@ def read(
     groups: str | Path | Mapping[str, str] | None = None,
     columns: Mapping[str, str] | None = None,
     group_by: str | Iterable[str] = GROUP_KEYS,
+    errors: str = KEEP,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
@@ -57,6 +59,8 @@ def read(
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
       group_by: the keys of a group, whose traces are compared. By default traces of one task, one model and one system,
         where the log states model and system; ("task",) compares all traces of a task.
+      errors: "keep" or "drop": whether runs that their log calls failed are read, with the reward that it states, or
+        left out. Either way each is named in `problems` (kind "run-error"). docs/formats/index.md lists what counts.
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
       progress: wraps the iteration over files, as a progress bar does.
@@ -67,7 +71,7 @@ def read(
 
     Raises:
       NothingReadError: not one trace is usable.
-      CreditError: an unknown `format`, or an argument of a wrong type.
+      CreditError: an unknown `format` or `errors`, or an argument of a wrong type.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -81,8 +85,8 @@ def read(
       (2, [0.0, 1.0])
     """
     return read_and_count(
-        *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by, to=to,
-        limits=limits, progress=progress, watch=watch,
+        *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by,
+        errors=errors, to=to, limits=limits, progress=progress, watch=watch,
     )[0]  # fmt: skip
 
 
@@ -97,6 +101,7 @@ def read_and_count(
     limits: Limits,
     progress: Callable[[Iterable[Source]], Iterable[Source]],
     watch: Callable[[Iterable[Item]], Iterable[Item]],
+    errors: str = KEEP,
     to: Sizes | None = None,
 ) -> tuple[Traces, RewardSources]:
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
@@ -106,11 +111,12 @@ def read_and_count(
 
     check_paths(paths)
     check_group_by(group_by)
+    check_errors(errors)
     expect("limits", limits, Limits, "graphs.traces.limits.Limits(...)")
     expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
     if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
-        if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS:
-            given = "format, columns, rewards, groups and group_by belong to `credit convert`, which made it"
+        if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS or errors != KEEP:
+            given = "format, columns, rewards, groups, group_by and errors belong to `credit convert`, which made it"
             raise CreditError(f"{str(paths[0])!r} is a cache of read logs; {given}")
         cached = read_cache(paths[0], reward=reward, to=to, limits=limits)
         return judge_channel(cached, reward, paths), RewardSources({}, "")
@@ -124,7 +130,7 @@ def read_and_count(
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     with collector_paused():
         traces = assemble(
-            join.apply(watch(corpus.records(columns))),
+            join.apply(watch(corpus.records(columns, errors))),
             reward=reward,
             group_by=group_by,
             to=to,

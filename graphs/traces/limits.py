@@ -17,7 +17,7 @@ from graphs.text import counted, excerpt
 __all__ = ["DEFAULT", "LARGEST_LIMIT", "SMALL_ARCHIVE", "Limits", "brackets", "structure"]
 
 SMALL_ARCHIVE = 1 << 20
-"""Unpacked size in bytes up to which `Limits.ratio` does not apply to an archive."""
+"""Unpacked size in bytes up to which `Limits.ratio` does not apply."""
 
 LARGEST_LIMIT = 10**18 - 1
 """Greatest value of any limit, so that sums of bounded sizes fit 64 bits."""
@@ -51,8 +51,8 @@ class Limits:
         bound of the JSON decoder (about 1000).
       events, edges: number per trace.
       files: number of files of all paths together, and of members of an archive.
-      ratio: unpacked size of all members of an archive, divided by the archive's own size. It applies from
-        `SMALL_ARCHIVE` unpacked bytes on.
+      ratio: unpacked size of all members of an archive, or of a Parquet table, divided by the file's own size. It
+        applies from `SMALL_ARCHIVE` unpacked bytes on.
 
     Raises:
       CreditError: a limit is not a positive integer.

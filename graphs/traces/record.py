@@ -50,6 +50,8 @@ class TraceRecord:
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.
       sources: further files that something of the trace was read from, such as its scores.
       complete: whether the format marks the end of a trace, and the log has the mark.
+      error: why the log says that the run failed, such as the error of its environment; "" where it says nothing.
+      invalidated: why the log says that the outcome does not count; "" where it does.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
         (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent. The columns of
@@ -92,6 +94,8 @@ class TraceRecord:
     sources: list[str] = dataclasses.field(default_factory=list)
     complete: bool = False
     run: str = ""
+    error: str = ""
+    invalidated: str = ""
 
     def event(
         self,

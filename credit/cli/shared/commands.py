@@ -16,7 +16,8 @@ SECTIONS: dict[str, str] = {
     **dict.fromkeys(("rule", "expected", "tau", "unclaimed", "exact"), LEDGER),
     **dict.fromkeys(("size", "title", "style", "dpi"), PICTURE),
     **dict.fromkeys(
-        ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "limits", "allow_bad"), READING
+        ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "errors", "limits", "allow_bad"),
+        READING,
     ),
 }
 """The section of an option by its name; all others are the command's own and come first."""

@@ -80,6 +80,13 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--reward-channel", default=CHANNEL, show_default=True, help="Reward of the log that is the outcome."
         ),
         click.option(
+            "--errors",
+            type=click.Choice(["keep", "drop"]),
+            default="keep",
+            show_default=True,
+            help="Runs that their log calls failed: read them with the reward that it states, or leave them out.",
+        ),
+        click.option(
             "--limit",
             "limits",
             multiple=True,
@@ -102,7 +109,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
     return decorate
 
 
-READING = ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "limits")
+READING = ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "errors", "limits")
 
 
 def given_inputs(context: click.Context) -> list[str]:
@@ -255,6 +262,7 @@ def read_traces(
     groups: str | None,
     reward_channel: str,
     group_by: tuple[str, ...] | None,
+    errors: str,
     limits: tuple[str, ...],
 ) -> Traces:
     """Read logs, with a progress bar on standard error where that is a terminal.
@@ -284,6 +292,7 @@ def read_traces(
             groups=groups,
             group_by=GROUP_KEYS if group_by is None else group_by,
             reward=reward_channel,
+            errors=errors,
             limits=bounds,
             progress=opened,
             watch=reading_bar(bar, read_sources),

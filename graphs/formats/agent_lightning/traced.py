@@ -16,12 +16,14 @@ from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
 from graphs.reading.decode import decode
 from graphs.reading.documents import Document
-from graphs.reading.json_problems import not_a_number, untyped
+from graphs.reading.json_problems import not_a_number
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["TracedSpan", "write_traced"]
 
-_ANNOTATION = "agentlightning.annotation"
+_ANNOTATION, _EMITTED = "agentlightning.annotation", "agentlightning.reward"
+# AgentOps names a span after the function and the kind of its decorator, and `@reward` always wraps this function.
+_OPERATIONS = ("agentops_reward_operation.task", "agentops_reward_operation.operation")
 _REWARD = re.compile(r"agentlightning\.reward\.(\d+)\.(name|value)")
 _LINK = re.compile(r"agentlightning\.link\.(\d+)\.(key_match|value_match)")
 _OUTPUTS = ("agentops.task.output", "agentops.entity.output")
@@ -51,7 +53,14 @@ class TracedSpan(msgspec.Struct):
     end_time: float | None = None
 
 
+class _Output(msgspec.Struct):
+    """What the decorator `@reward` returns, as AgentOps writes it; None where that was no number."""
+
+    value: float | None
+
+
 _SPAN = msgspec.json.Decoder(TracedSpan)
+_OUTPUT = msgspec.json.Decoder(_Output)
 
 
 class _Reward(NamedTuple):
@@ -162,20 +171,22 @@ def _count(value: Any, name: str, span: Span, trace: str) -> int | None:
 def _amounts(traced: TracedSpan, attributes: dict[str, Any], span: Span, trace: str) -> list[tuple[str, float]]:
     """The rewards that a span carries and their names, the primary one first; none where it is no reward.
 
-    v0.3: `agentlightning.reward.N.name` and `.value`; v0.2: `reward` of an annotation; v0.1: the JSON
-    `{"type": "reward", "value": ...}` as the output of an operation.
+    v0.3: `agentlightning.reward.N.name` and `.value` of an annotation; v0.2: `reward` of a span of that name, or of an
+    annotation; v0.1: the output of the operation that `@reward` makes. Other spans state no reward, whatever their
+    attributes say: a tool returns what the agent chooses.
     """
-    parts: dict[int, dict[str, Any]] = {}
-    for key, value in attributes.items():
-        match = _REWARD.fullmatch(key)
-        if match and len(match[1]) < 10:
-            parts.setdefault(int(match[1]), {})[match[2]] = value
-    if parts:
+    named: list[tuple[str, Any]] = []
+    if traced.name in (_ANNOTATION, _EMITTED):
+        parts: dict[int, dict[str, Any]] = {}
+        for key, value in attributes.items():
+            match = _REWARD.fullmatch(key)
+            if match and len(match[1]) < 10:
+                parts.setdefault(int(match[1]), {})[match[2]] = value
         named = [(_text(parts[i].get("name")) or f"reward.{i}", parts[i].get("value")) for i in sorted(parts)]
-    elif traced.name == _ANNOTATION and attributes.get("reward") is not None:
-        named = [("primary", attributes["reward"])]
-    else:
-        named = [("primary", value) for value in [_operation_reward(attributes)] if value is not None]
+        if not parts and attributes.get("reward") is not None:
+            named = [("primary", attributes["reward"])]
+    elif traced.name in _OPERATIONS:
+        named = [("primary", value) for value in [_operation_reward(attributes, span, trace)] if value is not None]
     stated: dict[str, Any] = {}
     for name, value in named:
         if not_a_number(value):
@@ -191,11 +202,18 @@ def _amounts(traced: TracedSpan, attributes: dict[str, Any], span: Span, trace: 
     return [(name, float(value)) for name, value in stated.items()]
 
 
-def _operation_reward(attributes: dict[str, Any]) -> Any:
-    output = _first(attributes, _OUTPUTS)
-    if isinstance(output, str):
-        output = untyped(output.encode("utf-8", "replace"))
-    return output.get("value") if isinstance(output, dict) and output.get("type") == "reward" else None
+def _operation_reward(attributes: dict[str, Any], span: Span, trace: str) -> float | None:
+    """The number in the output of a reward operation, an object or its JSON.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode`.
+    """
+    name = next((name for name in _OUTPUTS if attributes.get(name) is not None), None)
+    if name is None:
+        return None
+    output, (file, line, _) = attributes[name], span.place
+    data = output.encode() if isinstance(output, str) else msgspec.json.encode(output)
+    return decode(_OUTPUT, data, file=file, line=line, at=f"attributes.{name}", trace=trace).value
 
 
 def _links(attributes: dict[str, Any]) -> list[tuple[str, str]]:

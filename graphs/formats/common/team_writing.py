@@ -61,6 +61,9 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     written = _Writer(record, tree, root).write()
     calls = (span.model for span_id, span in tree.spans.items() if tree.kind[span_id] is Kind.CALL)
     record.model = record.model or model_names(calls)
+    whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
+    if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
+        record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
     return written
 
 

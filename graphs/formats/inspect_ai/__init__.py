@@ -21,10 +21,20 @@ from graphs.formats.common.team_writing import write_spans
 from graphs.formats.inspect_ai.archive import Archive
 from graphs.formats.inspect_ai.events import spans_of
 from graphs.formats.inspect_ai.outcomes import channels
-from graphs.formats.inspect_ai.sample_fields import DECODE_SAMPLE, Header, Log, Sample, Score, events_of, scores_of
+from graphs.formats.inspect_ai.sample_fields import (
+    DECODE_SAMPLE,
+    Header,
+    Log,
+    Sample,
+    Score,
+    Withdrawn,
+    events_of,
+    scores_of,
+)
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Place, Places
 from graphs.reading.files import Tasks, canonical, short_names
+from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.text import excerpt
@@ -42,6 +52,7 @@ RECORDS = (Log, Sample)
 
 _HEADER = msgspec.json.Decoder(Header)
 _LOG = msgspec.json.Decoder(Log)
+_WITHDRAWN = msgspec.json.Decoder(Withdrawn)
 _SAMPLES = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
@@ -71,15 +82,17 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """
     tasks, names = Tasks(), short_names(sources, ".eval")
     for source in sources:
-        is_empty = True
+        is_empty, all_withdrawn = True, None
         try:
             for item in _items(source):
                 is_empty = False
                 if isinstance(item, Problem):
                     yield item
                     continue
+                if all_withdrawn is None:
+                    all_withdrawn = item.log.invalidated and not _says_which(source)
                 try:
-                    yield from _read_sample(item, names[source.name], tasks)
+                    yield from _read_sample(item, names[source.name], tasks, all_withdrawn)
                 except TraceError as error:
                     yield error.problem
             if is_empty:
@@ -151,7 +164,22 @@ def _header_name(archive: Archive, source: Source) -> str:
     return header
 
 
-def _read_sample(item: _Item, name: str, tasks: Tasks) -> Iterator[TraceRecord | Problem]:
+def _says_which(source: Source) -> bool:
+    """Whether a log that says that samples were invalidated says of one that it was.
+
+    Raises:
+      TraceError: it cannot be read.
+    """
+    for item in _items(source):
+        try:
+            if not isinstance(item, Problem) and bytes(_WITHDRAWN.decode(item.raw).invalidation) != b"null":
+                return True
+        except JSON_ERRORS:  # the sample is refused when it is read
+            continue
+    return False
+
+
+def _read_sample(item: _Item, name: str, tasks: Tasks, all_withdrawn: bool) -> Iterator[TraceRecord | Problem]:
     log, raw, place, at = item
     sample = decode_record(DECODE_SAMPLE, raw, file=place.file, line=place.line, at=at)
     trace, group = f"{name}/{sample.id}/{sample.epoch}", f"{log.eval.task}/{sample.id}"
@@ -162,6 +190,11 @@ def _read_sample(item: _Item, name: str, tasks: Tasks) -> Iterator[TraceRecord |
     record = TraceRecord(trace, group, place.file, place.line, max(place.offset, 0), format="inspect-ai")
     tasks.ids.check(record, f"{at}.id", sample.id)
     record.model, record.system = log.eval.model, log.eval.solver or ""
+    record.error = sample.error.message or "an error" if sample.error is not None else ""
+    if sample.invalidation is not None:
+        record.invalidated = f"invalidated: {sample.invalidation}"
+    elif all_withdrawn:
+        record.invalidated = "a log with invalidated samples that does not say which"
     events = events_of(sample, place, at, trace)
     write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
     record.run = _run(sample, log, record.times)

@@ -9,7 +9,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 
-__all__ = ["DECODE_SAMPLE", "Header", "Log", "Sample", "Score", "events_of", "scores_of"]
+__all__ = ["DECODE_SAMPLE", "Header", "Log", "Sample", "Score", "Withdrawn", "events_of", "scores_of"]
 
 
 class _Eval(msgspec.Struct):
@@ -40,6 +40,7 @@ class Header(msgspec.Struct):
 
     eval: _Eval
     results: _Results | None = None
+    invalidated: bool = False
 
     @property
     def scorer(self) -> str:
@@ -59,6 +60,24 @@ class Score(msgspec.Struct):
     value: Any = None
 
 
+class _Invalidation(msgspec.Struct):
+    author: str | None = None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return self.reason or f"by {self.author or 'an unnamed author'}"
+
+
+class Withdrawn(msgspec.Struct):
+    """Whether a sample was invalidated."""
+
+    invalidation: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
 class _Transcript(msgspec.Struct):
     events: msgspec.Raw
 
@@ -74,6 +93,8 @@ class Sample(msgspec.Struct):
     scores: dict[str, Score] | None = None
     score: Score | None = None
     uuid: Any = None
+    invalidation: _Invalidation | None = None
+    error: _Error | None = None
 
 
 DECODE_SAMPLE = msgspec.json.Decoder(Sample)

@@ -29,6 +29,7 @@ SCALARS: dict[str, str] = {
     "topology": "text",
     "system": "text",
     "model": "text",
+    "error": "text",
     "agent.id": "text",
     "agent.index": "count",
     "agent.role": "text",

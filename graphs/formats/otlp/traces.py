@@ -29,7 +29,7 @@ CALL_TYPES = (EventType.ORCHESTRATOR_DECISION, EventType.MESSAGE, EventType.AGGR
 
 _FIELDS = ("spanId", "parentSpanId")
 _COLUMNS = frozenset((*TEXT_COLUMNS, *EVENT_EVIDENCE, "trusted", "time"))  # marks that are columns of an event
-_OF_TRACE = ("version", "trace.id", "topology", "system", "model", "edges")
+_OF_TRACE = ("version", "trace.id", "topology", "system", "model", "edges", "error")
 _NUMBERS = ("evidence.", "costs.", "metrics.")
 
 
@@ -55,6 +55,7 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
         topology=marks.get("topology", ""),
         system=marks.get("system", ""),
         model=marks.get("model", ""),
+        error=marks.get("error", ""),
         evidence=_numbers(marks, "evidence."),
         costs=_numbers(marks, "costs."),
         metrics=_numbers(marks, "metrics."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import msgspec
 from graphs.errors import Problem
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.responses import Item, Responses, Usage
+from graphs.formats.common.run_digest import run_digest
 from graphs.formats.rollouts.rows import mixed_ids, prompt_group, run_of
 from graphs.reading.decode import decode_record
 from graphs.reading.documents import Document
@@ -98,8 +98,11 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="rollouts")
     if row.task is None or row.rollout is None:
         record.run = run_of(raw, place)
-    else:  # a run that went on may have appended the row again, or a file holds a copy of it
-        record.run = f"{row.task}\0{row.rollout}\0{hashlib.blake2b(canonical(raw), digest_size=16).hexdigest()}"
+    else:  # a run that went on may have appended the row again, or a file holds a copy of it, perhaps scored otherwise
+        spoken = _INDICES.decode(raw)
+        record.run = run_digest(
+            row.task, row.rollout, *map(canonical, (spoken.responses_create_params, spoken.response))
+        )
     record.model = row.response.model or ""
     record.system = row.agent_ref.name if row.agent_ref is not None else ""
     if row.reward is not None:

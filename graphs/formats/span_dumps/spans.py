@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.otlp.marks import PREFIX
 from graphs.formats.otlp.spans import TracedSpan, make_span, trace_id_of
 from graphs.formats.otlp.wire import Attributes
 from graphs.reading.decode import decode_record
@@ -240,15 +241,17 @@ def _of_mlflow(given: Attributes) -> Attributes:
 
 
 def assessments(info: Any) -> Attributes:
-    """Numbers of an MLflow trace's assessments, as evaluations of the trace; those of one span are left out.
+    """Numbers of an MLflow trace's assessments, as evaluations of the trace, and its state if that is an error.
 
-    So are those that another overrides, which MLflow keeps. A number that is written as a text is passed on as it is:
-    who reads the evaluations refuses it by name.
+    Assessments of one span are left out, and those that another overrides, which MLflow keeps. A number that is
+    written as a text is passed on as it is: who reads the evaluations refuses it by name.
     """
     listed = info.get("assessments") if isinstance(info, dict) else None
     found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     overridden = {name for one in found if isinstance(name := one.get("overrides"), str)}
     attributes: Attributes = {}
+    if isinstance(info, dict) and "ERROR" in (info.get("state"), info.get("status")):
+        attributes[f"{PREFIX}error"] = "the trace's state is ERROR"
     for number, one in enumerate(found):
         if one.get("span_id") or one.get("valid") is False or one.get("assessment_id") in overridden:
             continue

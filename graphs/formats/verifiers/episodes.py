@@ -45,10 +45,11 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
     else:
         lone = decode_record(_LONE, raw, file=place.file, line=place.line)
         task = decode(_TASK, lone.task, file=place.file, line=place.line, at="task") if bytes(lone.task) else Task()
-        episode = Episode(lone.id, [lone], task)
+        episode = Episode(lone.id, [lone], task, ok=True)
     record = TraceRecord(episode.id, _group(episode), place.file, place.line, place.offset, format="verifiers")
     if episode.run is not None and episode.run.version is not None:
         record.evidence["policy_version"] = episode.run.version
+    record.error = episode.error
     record.model = model_names(model for trace in episode.traces for model in trace.models)
     problem = _set_rewards(record, episode.traces)
     for index, trace in enumerate(episode.traces):

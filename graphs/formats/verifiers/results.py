@@ -25,6 +25,7 @@ class Result(msgspec.Struct):
     completion: msgspec.Raw
     reward: float | None = None
     metrics: dict[str, float | None] | None = None
+    error: Any = None
 
 
 _RESULT = msgspec.json.Decoder(Result)
@@ -52,6 +53,8 @@ def read_result(document: Document, file: str, tasks: Tasks) -> TraceRecord:
     # Rows have no ids and no times, and two rollouts may have one text: the folder and the line tell runs apart, too.
     record.run = run_digest(os.path.dirname(place.file), place.line, str(row.example_id), prompt, completion)
     tasks.ids.check(record, "example_id", row.example_id)
+    if row.error:  # a text, or an object with texts
+        record.error = str(row.error.get("error") or row.error) if isinstance(row.error, dict) else str(row.error)
     record.system = file  # no model is stated, and a file is one run of one model
     if row.reward is not None:
         record.rewards["team"] = row.reward

@@ -16,6 +16,7 @@ __all__ = [
     "Call",
     "Config",
     "Episode",
+    "Error",
     "Link",
     "Named",
     "Node",
@@ -89,6 +90,13 @@ class Reward(msgspec.Struct):
     weight: float = 1.0
 
 
+class Error(msgspec.Struct):
+    """An error of an attempt."""
+
+    type: str = "an error"
+    message: str = ""
+
+
 class AgentTrace(msgspec.Struct):
     """The trace of one agent."""
 
@@ -99,6 +107,8 @@ class AgentTrace(msgspec.Struct):
     rewards: dict[str, Reward | None] = {}
     metrics: dict[str, float | None] = {}
     task: msgspec.Raw = msgspec.Raw()
+    ok: bool | None = None
+    errors: list[Error] = []
 
     @property
     def models(self) -> list[str | None]:
@@ -159,3 +169,14 @@ class Episode(msgspec.Struct):
     env: Named | None = None
     group: Named | None = None
     run: Run | None = None
+    ok: bool | None = None
+    errors: list[Error] = []
+
+    @property
+    def error(self) -> str:
+        """Why the run failed; "" if it did not. An attempt that was repeated leaves its errors in a run that is ok."""
+        for ok, errors in [(self.ok, self.errors), *((trace.ok, trace.errors) for trace in self.traces)]:
+            if ok is False or (ok is None and errors):
+                last = errors[-1] if errors else Error("ok is false")
+                return f"{last.type}: {last.message}".removesuffix(": ")
+        return ""

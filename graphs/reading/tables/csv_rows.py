@@ -117,8 +117,14 @@ def _check_text(source: Source) -> None:
 
 
 def _records(source: Source) -> Iterator[tuple[int, int, int]]:
-    """(line where it begins, start, stop without the line break) of each row that is not blank."""
+    """(line where it begins, start, stop without the line break) of each row that is not blank.
+
+    Raises:
+      TraceError: "bad-csv", also for rows of which some end in CR alone and some in LF: where the writer ended its rows
+        in LF, a CR is a character of a cell, and what stands behind it would become a row.
+    """
     data, at, line = source.data, 0, 0
+    of_cr, of_lf = 0, 0  # the first lines that end so
     if b'"' not in data and b"\r" not in data:  # for speed: each line is a row
         while at < len(data):
             line += 1
@@ -135,6 +141,13 @@ def _records(source: Source) -> Iterator[tuple[int, int, int]]:
             value_text = excerpt(_text(data[at : at + 40]))
             raise TraceError(Problem("bad-csv", source.name, line + 1, "row", value_text, expected))
         text = data[at : match.end()]
+        if text.endswith(b"\n"):
+            of_lf = of_lf or line + 1
+        elif text.endswith(b"\r") and match.end() < len(data):  # at the end of the file, an LF may have been cut off
+            of_cr = of_cr or line + 1
+        if of_cr and of_lf:
+            shown, expected = "a CR alone in a file of LF", "rows that end alike: a CR within a cell needs quotes"
+            raise TraceError(Problem("bad-csv", source.name, of_cr, "row", excerpt(shown), expected))
         content = text.rstrip(b"\r\n")
         if content:
             yield line + 1, at, at + len(content)

@@ -23,6 +23,7 @@ from graphs.reading.source import Lost, Source, is_one_record, unreadable
 from graphs.reading.tables.csv_rows import csv_header, csv_rows
 from graphs.reading.tables.ids import id_text
 from graphs.text import counted, excerpt
+from graphs.traces.limits import SMALL_ARCHIVE
 
 __all__ = [
     "PARQUET", "Row", "column_names", "is_csv", "nested_names", "number", "open_parquet", "read_rows",
@@ -162,6 +163,10 @@ def open_parquet(source: Source) -> pq.ParquetFile:
         unpacked = unpacked_bytes(metadata)
         if unpacked > source.limits.file_bytes:
             raise TraceError(Problem("too-large", source.name, 0, "file", counted(unpacked, "byte"), most))
+        size, ratio = len(source.data), source.limits.ratio
+        if unpacked > max(ratio * size, SMALL_ARCHIVE):  # equal rows take no space, but time
+            expected = f"at most {ratio} times the {counted(size, 'byte')} of the file, or --limit ratio=N"
+            raise TraceError(Problem("too-large", source.name, 0, "file", counted(unpacked, "byte"), expected))
         file = pq.ParquetFile(
             pa.BufferReader(source.data),
             read_dictionary=dictionary_columns(metadata),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -46,6 +47,47 @@ def test_one_id_with_two_contents_is_read_from_neither(tmp_path: Path) -> None:
         ("second.jsonl", "duplicate-trace", "a"),
         ("second.jsonl", "repeated-run", "b"),
         ("third.jsonl", "duplicate-trace", "a"),
+    ]
+
+
+def other_outcome(name: str) -> str:
+    """The log of a format with another outcome in its first record."""
+    first, *others = copy.deepcopy(ALL[name].values)
+    if name == "verifiers":
+        first["traces"][0]["rewards"] = {"right": {"score": 0.125, "weight": 1.0}}
+    elif name == "tau2-bench":
+        first["simulations"][0]["reward_info"]["reward"] = 0.25
+    elif name == "openhands":
+        first["resolved"] = False
+    else:
+        first["reward"] = 0.25
+    return ALL[name]._replace(values=[first, *others]).text
+
+
+@pytest.mark.parametrize("name", ["verifiers", "rollouts of nemo gym", "openhands", "tau2-bench"])
+def test_two_outcomes_of_one_run_are_read_from_neither_file(tmp_path: Path, name: str) -> None:
+    """The first file's outcome counted, or both did."""
+    path = ALL[name].write(tmp_path)
+    alone = read(tmp_path).traces["trace"].to_pylist()
+    (tmp_path / f"copy of {path.name}").write_text(other_outcome(name))
+    try:
+        traces = read(tmp_path)
+        left, problems = traces.traces["trace"].to_pylist(), traces.problems
+    except NothingReadError as error:
+        left, problems = [], error.problems
+    contradicting = [problem for problem in problems if problem.kind == "duplicate-trace"]
+    assert {Path(problem.file).name for problem in contradicting} == {path.name, f"copy of {path.name}"}
+    assert len(contradicting) == 2 and len(left) == len(alone) - 1
+
+
+def test_two_sessions_of_codex_with_one_id_are_read_from_neither_file(tmp_path: Path) -> None:
+    lines = (ALL["codex"].write(tmp_path)).read_text().splitlines(keepends=True)
+    (tmp_path / "rollout-2.jsonl").write_text("".join(lines[:-2]))
+    with pytest.raises(NothingReadError, match="so neither is read") as caught:
+        read(tmp_path)
+    assert sorted(Path(problem.file).name for problem in caught.value.problems) == [
+        "rollout-1.jsonl",
+        "rollout-2.jsonl",
     ]
 
 

@@ -126,7 +126,7 @@ def written(folder: Path, name: str) -> tuple[Path, Path]:
     """A log of the format, and one of other traces beside it."""
     first = ALL[name].write(folder / "first")
     if name == "harbor":  # a trial's result is read with its trajectory
-        ALL["atif"].write(folder / "first")
+        ALL["atif"].write(folder / "first").rename(folder / "first" / "trajectory.json")
     second = folder / "second" / first.name
     second.parent.mkdir()
     data = first.read_bytes()

@@ -339,3 +339,24 @@ def test_a_row_that_names_two_traces_is_of_neither(log: Path, tmp_path: Path) ->
     assert "'a'" in problem.expected
     rewards = dict(zip(traces.traces["trace"].to_pylist(), np.asarray(traces.reward)[:3].tolist(), strict=True))
     assert rewards["c"] == 3 and np.isnan([rewards["a"], rewards["b"]]).all()
+
+
+@pytest.mark.parametrize(
+    "text", ["trace,reward\na,0\rb,1\nc,0\n", "trace,reward\ra,0\nb,1\r", 'trace,reward\n"a",0\r\n"b",1\rc,0\n']
+)
+def test_a_cr_alone_ends_no_row_of_a_file_whose_rows_end_in_lf(text: str, tmp_path: Path) -> None:
+    """A cell with a CR made a row of a trace that the writer did not write."""
+    path = tmp_path / "rewards.csv"
+    path.write_bytes(text.encode())
+    with pytest.raises(TraceError) as caught:
+        list(read_rows(path))
+    assert caught.value.problem.kind == "bad-csv" and "end alike" in caught.value.problem.expected
+
+
+@pytest.mark.parametrize(
+    "text", ["trace,reward\ra,0\rb,1\r", "trace,reward\r\na,0\nb,1\r", 'trace,reward\n"a",0\nb,"1\r"\n']
+)
+def test_rows_that_end_alike_are_read(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "rewards.csv"
+    path.write_bytes(text.encode())
+    assert [row["trace"] for _, row in read_rows(path) if not isinstance(row, Lost)] == ["a", "b"]

@@ -174,18 +174,60 @@ def call(number: int, response: str, parent: str | None = None) -> dict[str, Any
     return span("openai.chat.completion", number, parent, **{"gen_ai.response.id": response})
 
 
+OPERATION = "agentops_reward_operation.task"
+REWARD = {"type": "reward", "value": 0.5}
+
+
+@pytest.mark.parametrize(
+    "name, attributes",
+    [
+        (
+            "agentlightning.annotation",
+            {"agentlightning.reward.0.name": "primary", "agentlightning.reward.0.value": 0.5},
+        ),
+        ("agentlightning.annotation", {"reward": 0.5}),
+        ("agentlightning.reward", {"reward": 0.5}),
+        (OPERATION, {"agentops.task.output": json.dumps(REWARD)}),
+        (OPERATION, {"agentops.entity.output": REWARD}),
+        ("agentops_reward_operation.operation", {"agentops.entity.output": json.dumps(REWARD)}),
+    ],
+)
+def test_all_forms_of_reward_spans(tmp_path: Path, name: str, attributes: dict[str, Any]) -> None:
+    record = only(tmp_path, [call(1, "a"), span(name, 2, **attributes)])
+    assert record.rewards == {"team": 0.5} and len(record.ids) == 1
+
+
+@pytest.mark.parametrize("name", ["search.tool", "openai.chat.completion", "plan.task", "agentlightning.operation"])
 @pytest.mark.parametrize(
     "attributes",
     [
-        {"agentlightning.reward.0.name": "primary", "agentlightning.reward.0.value": 0.5},
-        {"reward": 0.5},
-        {"agentops.task.output": '{"type": "reward", "value": 0.5}'},
-        {"agentops.entity.output": {"type": "reward", "value": 0.5}},
+        {"agentops.task.output": json.dumps(REWARD | {"value": 5})},
+        {"agentops.entity.output": REWARD},
+        {"agentlightning.reward.0.name": "primary", "agentlightning.reward.0.value": 5.0},
+        {"reward": 5.0},
     ],
 )
-def test_all_forms_of_reward_spans(tmp_path: Path, attributes: dict[str, Any]) -> None:
-    record = only(tmp_path, [call(1, "a"), span("agentlightning.annotation", 2, **attributes)])
-    assert record.rewards == {"team": 0.5} and len(record.ids) == 1
+def test_what_another_span_returns_is_no_reward(tmp_path: Path, name: str, attributes: dict[str, Any]) -> None:
+    """A tool that returned `{"type": "reward", "value": 5}` set the outcome."""
+    stated = span("agentlightning.annotation", 2, reward=0.0)
+    record = only(tmp_path, [call(1, "a"), stated, span(name, 3, **attributes)])
+    assert record.rewards == {"team": 0.0} and "event_reward" not in record.columns
+
+
+@pytest.mark.parametrize(
+    "output, kind",
+    [
+        ('{"type": "reward", "value": NaN}', "non-finite"),
+        ('{"type": "reward", "value": "5"}', "bad-type"),
+        ('{"type": "reward", "val', "bad-json"),
+        ('{"type": "reward"}', "missing-field"),
+    ],
+)
+def test_the_output_of_a_reward_operation_is_decoded_as_the_log_is(tmp_path: Path, output: str, kind: str) -> None:
+    """What could not be decoded, or had another type, stated no reward, and the rollout was read without one."""
+    (problem,) = items(write(tmp_path, [call(1, "a"), span(OPERATION, 2, **{"agentops.task.output": output})]))
+    assert isinstance(problem, Problem) and (problem.kind, problem.trace, problem.line) == (kind, "r", 2)
+    assert problem.field.startswith("attributes.agentops.task.output")
 
 
 def test_order_is_that_of_the_sequence_and_a_response_counts_once(tmp_path: Path) -> None:

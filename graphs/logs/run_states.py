@@ -1,0 +1,61 @@
+"""Runs that their log calls failed or withdrawn: the one place that acts on `TraceRecord.error` and `invalidated`.
+
+Readers only note what a log says. A withdrawn outcome counts in no way: the trace keeps its events and has no reward.
+A run that ended in an error keeps its reward, unless the caller leaves such runs out, because harnesses differ: some
+score such a run, some write 0 without looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from graphs.errors import CreditError, Problem
+from graphs.text import excerpt, one_of
+from graphs.traces.part import Part
+from graphs.traces.record import TraceRecord
+
+__all__ = ["ERRORS", "KEEP", "check_errors", "judged"]
+
+KEEP = "keep"
+ERRORS = (KEEP, "drop")
+"""What may be done with runs that ended in an error."""
+
+_STEP_REWARDS = "event_reward"
+
+
+def check_errors(errors: str) -> None:
+    """Check the name of what is done with such runs.
+
+    Raises:
+      CreditError: there is no such name.
+    """
+    if errors not in ERRORS:
+        raise CreditError(f"errors is {errors!r}; expected {one_of(errors, ERRORS)}")
+
+
+def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) -> Iterator[TraceRecord | Part | Problem]:
+    """The items, with a note for each run that its log calls failed or withdrawn.
+
+    Args:
+      items: what readers yield.
+      errors: "keep", a run that ended in an error is read as any other; "drop", it is left out.
+    """
+    for item in items:
+        if not isinstance(item, TraceRecord) or not (item.error or item.invalidated):
+            yield item
+            continue
+        if item.invalidated:
+            item.rewards = {}
+            item.columns.pop(_STEP_REWARDS, None)
+            expected = "an outcome that the log has not withdrawn: the trace is read without one"
+            yield _note("invalidated", "outcome", item, item.invalidated, expected)
+        if item.error:
+            done = "its reward counts; --errors drop (in Python errors='drop') leaves it out"
+            expected = "a run without an error: " + (done if errors == KEEP else "this one is left out")
+            yield _note("run-error", "error", item, item.error, expected)
+        if errors == KEEP or not item.error:
+            yield item
+
+
+def _note(kind: str, field: str, record: TraceRecord, value: str, expected: str) -> Problem:
+    return Problem(kind, record.file, record.line, field, excerpt(value, 200), expected, record.trace_id)

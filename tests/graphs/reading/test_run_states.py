@@ -1,0 +1,148 @@
+"""Runs that their log calls failed or withdrawn: named, counted, and left out where that is asked for."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+from graphs.errors import CreditError
+from graphs.logs import read
+
+from .all_formats import ALL, TAU
+from .samples import HARBOR_RESULT, MLFLOW, OPENHANDS, SWE_AGENT, TAU2
+
+EVENTS = [{"event": "model", "output": {"choices": [{"message": {}}], "usage": {"input_tokens": 3}}}]
+INSPECT: dict[str, Any] = {"version": 2, "status": "success", "eval": {"task": "quiz"}, "samples": []}
+EPISODE = ALL["verifiers"].values[0]
+
+
+def sample(epoch: int = 1, **more: Any) -> dict[str, Any]:
+    return {"id": "q", "epoch": epoch, "input": "hi", "scores": {"match": {"value": "C"}}, "events": EVENTS} | more
+
+
+def within(value: Any, *path: Any, **changes: Any) -> Any:
+    """A copy in which the object at a path is changed."""
+    value = copy.deepcopy(value)
+    part = value
+    for step in path:
+        part = part[step]
+    part.update(changes)
+    return value
+
+
+class Case(NamedTuple):
+    files: dict[str, Any]
+    error: str
+
+
+def file(name: str, value: Any, error: str) -> Case:
+    return Case({name: value}, error)
+
+
+FAILED = {
+    "inspect-ai": file("l.json", INSPECT | {"samples": [sample(error={"message": "no sandbox"})]}, "no sandbox"),
+    "verifiers": file(
+        "t.jsonl",
+        EPISODE | {"ok": False, "errors": [{"type": "SandboxError", "message": "lost"}]},
+        "SandboxError: lost",
+    ),
+    "verifiers agent": file("t.jsonl", within(EPISODE, "traces", 0, ok=False), "ok is false"),
+    "verifiers results": file(
+        "results.jsonl", ALL["verifiers results"].values[0] | {"error": {"error": "ModelError"}}, "ModelError"
+    ),
+    "tau2-bench": file(
+        "r.json", within(TAU2, "simulations", 0, termination_reason="infrastructure_error"), "infrastructure_error"
+    ),
+    "tau-bench": file("log.json", [within(TAU, "info", error="no user")], "no user"),
+    "openhands": file("output.jsonl", OPENHANDS | {"error": "RuntimeError"}, "RuntimeError"),
+    "swe-agent": file("i.traj", within(SWE_AGENT, "info", exit_status="submitted (exit_api)"), "exit_api"),
+    "harbor": Case(
+        {
+            "t/result.json": HARBOR_RESULT
+            | {"exception_info": {"exception_type": "EnvError", "exception_message": "m", "exception_traceback": ""}},
+            "t/agent/trajectory.json": ALL["atif"].values[0],
+        },
+        "EnvError: m",
+    ),
+    "mlflow": file("m.json", within(MLFLOW, "info", state="ERROR"), "ERROR"),
+    "root span": file("m.json", within(MLFLOW, "data", "spans", 0, status={"code": "STATUS_CODE_ERROR"}), "root span"),
+}
+"""A run that failed, of each format that says so, and a part of what it says."""
+
+
+def write(folder: Path, files: dict[str, Any]) -> Path:
+    for name, value in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value) + "\n")
+    return folder
+
+
+def native(folder: Path) -> None:
+    event = {"id": "e", "type": "message", "agent": "a"}
+    write(folder, {"n.json": {"trace_id": "whole", "task_id": "n", "events": [event], "rewards": {"team": 1.0}}})
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_run_that_failed_is_named_and_left_out_where_that_is_asked_for(name: str, tmp_path: Path) -> None:
+    """It was read with its reward, and nothing said so."""
+    native(tmp_path)
+    write(tmp_path, FAILED[name].files)
+    kept, left = read(tmp_path), read(tmp_path, errors="drop")
+    assert kept.sizes.traces == 2 and left.traces["trace"].to_pylist() == ["whole"]
+    for traces in (kept, left):
+        (problem,) = (problem for problem in traces.problems if problem.kind == "run-error")
+        assert FAILED[name].error in problem.value and not problem.is_failure
+        assert problem.trace in kept.traces["trace"].to_pylist()
+    assert np.isfinite(kept.reward[:2]).sum() == 2 - (name in ("swe-agent",)), "the reward that the log states"
+
+
+@pytest.mark.parametrize("name", ["inspect-ai", "verifiers", "tau2-bench", "openhands", "swe-agent", "spans of mlflow"])
+def test_a_run_without_an_error_is_none(name: str, tmp_path: Path) -> None:
+    samples = {name: sample for name, sample in ALL.items() if name != "inspect-ai"}
+    value: Any = INSPECT | {"samples": [sample()]} if name == "inspect-ai" else samples[name].values[0]
+    write(tmp_path, {"i.traj" if name == "swe-agent" else "l.json": value})
+    assert "run-error" not in {problem.kind for problem in read(tmp_path, errors="drop").problems}
+
+
+def test_an_attempt_that_was_repeated_leaves_its_error_in_a_run_that_is_whole(tmp_path: Path) -> None:
+    repeated = EPISODE | {"ok": True, "errors": [{"type": "SandboxError", "message": "lost"}]}
+    assert read(write(tmp_path, {"t.json": repeated})).problems == ()
+
+
+def test_a_sample_that_was_invalidated_has_no_outcome(tmp_path: Path) -> None:
+    """It was read with its score."""
+    why = {"timestamp": "2026-01-01T00:00:00Z", "author": "me", "reason": "leaked answer"}
+    log = INSPECT | {"invalidated": True, "samples": [sample(1, invalidation=why), sample(2)]}
+    traces = read(write(tmp_path, {"l.json": log}))
+    assert np.isnan(traces.reward[0]) and float(traces.reward[1]) == 1.0
+    (problem,) = traces.problems
+    assert (problem.kind, problem.trace, problem.is_failure) == ("invalidated", "l/q/1", False)
+    assert "leaked answer" in problem.value
+
+
+def test_a_log_that_does_not_say_which_samples_were_invalidated_has_no_outcome(tmp_path: Path) -> None:
+    log = INSPECT | {"invalidated": True, "samples": [sample(1), sample(2)]}
+    traces = read(write(tmp_path, {"l.json": log}))
+    assert np.isnan(traces.reward[:2]).all() and [problem.kind for problem in traces.problems] == ["invalidated"] * 2
+
+
+def test_failed_runs_are_counted_by_validate_and_left_out_by_an_option(tmp_path: Path) -> None:
+    native(tmp_path)
+    write(tmp_path, FAILED["tau2-bench"].files)
+    result = CliRunner().invoke(cli, ["validate", str(tmp_path)])
+    assert result.exit_code == 0 and "1 run-error" in result.output
+    result = CliRunner().invoke(cli, ["validate", "--errors", "drop", "--json", str(tmp_path)])
+    assert json.loads(result.stdout)["traces"] == 1
+
+
+def test_another_name_of_what_is_done_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CreditError, match="errors is 'ignore'; expected one of keep, drop"):
+        read(tmp_path, errors="ignore")
