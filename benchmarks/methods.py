@@ -82,6 +82,7 @@ def evidence_of(graph: EventGraph, rng: np.random.Generator) -> dict[str, np.nda
         **floats,
         "context": before.astype(np.int32),
         "node": after.astype(np.int32),
+        "alternative": after.astype(np.int32),
         "completion": after.astype(np.int32),
         "propensity": half,
         "target_propensity": half,

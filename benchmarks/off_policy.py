@@ -131,7 +131,7 @@ def free() -> dict[str, Any]:
             weight = np.exp(shift * x - shift**2 / 2)
             logged = Alternatives(
                 context=np.repeat(np.arange(CONTEXTS, dtype=np.int32), DRAWS),
-                node=np.arange(n, dtype=np.int32),
+                alternative=np.arange(n, dtype=np.int32),
                 propensity=np.full(n, 1e-5, np.float32),
                 target_propensity=(1e-5 * weight).astype(np.float32),
                 target_support=np.ones(n, np.float32),

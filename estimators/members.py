@@ -99,7 +99,9 @@ def members(
 ) -> Members:
     """Form the samples: rows, traces, or the rows of one agent or role name of a trace taken together.
 
-    A sample has at least one row: a trace with an outcome in which the team chose nothing enters no baseline.
+    A sample has at least one row, but for whole traces by "sum": there an action of a frozen agent is enough. Whether a
+    trained one acts may be the choice of a frozen one, and the outcome is an independent sample either way. A trace
+    with an outcome in which the team chose nothing enters no baseline.
 
     Args:
       graph: the batch.
@@ -122,7 +124,7 @@ def members(
       >>> members(graph, reward, None, by=None, population="trace", aggregate="sum").score[:3].tolist()
       [1.0, 0.0, 0.0]
     """
-    outcome, _ = check_reward(graph, reward)
+    outcome, scored = check_reward(graph, reward)
     score, rows = row_scores(graph, reward, event_reward)
     trace_ids = jnp.asarray(graph.trace_ids)
     place = jnp.arange(graph.num_events, dtype=jnp.int32)
@@ -153,7 +155,10 @@ def members(
         return Members(score, row_key, rows, place, shared)
     if population != "trace":
         raise CreditError(f"population is {population!r}; expected 'trace' or 'row'")
-    member_mask = segment_count(unit, num, rows) > 0
+    acts = rows
+    if by is None and aggregate == "sum" and graph.trainable_mask is not None:
+        acts = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[trace_ids]
+    member_mask = segment_count(unit, num, acts) > 0
     unit_score = _unit_scores(graph, unit_reward, score, event_reward, unit, rows, aggregate)
     # Over the batch, one trace has several samples where it has several names.
     several = by is not None and over == "batch"

@@ -12,23 +12,29 @@ Two traces share a choice if
     sibling_parent    the same, with the `sibling_parent` id.
 
 Siblings at the first action of their traces share only the task. Where each earlier action has a `node` id, in every
-trace of a context, the nodes alone decide: independent traces may reach one context by equal choices. Sharing is
-transitive: a cluster is a connected component of these links. A cluster may span groups, as replays under another
-task do. If links across groups join traces of one group that share nothing within it, ids count within each group
-only. Each draw needs a `node` id of its own: independent traces that chose alike and are logged with one `node` id are
-indistinguishable from replays.
+trace of a context, the nodes alone decide: independent traces may reach one context by equal choices. An action with an
+`alternative` and no node is a draw of its own. Sharing is transitive: a cluster is a connected component of these
+links. A cluster may span groups, as replays under another task do. If links across groups join traces of one group that
+share nothing within it, ids count within each group only.
+
+A node is one draw, so what its traces state of it must agree. A log that names alternatives by `node`, as this library
+once asked of logs for `credit.off_policy`, would make replays of independent traces. It is refused where that shows.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["replays_elsewhere", "with_clusters"]
+__all__ = ["CHANCES", "replays_elsewhere", "with_clusters"]
+
+CHANCES = ("propensity", "target_propensity")
+"""Evidence of a draw that all its replays share."""
 
 
 def with_clusters(
@@ -37,19 +43,25 @@ def with_clusters(
     context: Array | None = None,
     node: Array | None = None,
     sibling_parent: Array | None = None,
+    alternative: Array | None = None,
+    stated: Mapping[str, Array] | None = None,
+    names: Sequence[str] | None = None,
 ) -> EventGraph:
     """The graph with `cluster_ids` from the ids of a replay tree; on the host, O(E log T).
 
     Args:
       graph: the batch, padded or not.
-      context, node, sibling_parent: int [E], ids of any range, -1 where the log has none; None where no event has one.
+      context, node, sibling_parent, alternative: int [E], ids of any range, -1 where the log has none; None where no
+        event has one.
+      stated: float [E] by name, `propensity` and `target_propensity` of the log, which nodes are checked against.
+      names: of the traces, for errors; by default their rows.
 
     Returns:
       The graph with `cluster_ids` int32 [T], the row of the first trace of each trace's cluster, 0 in padding; None
       where no two traces share a choice.
 
     Raises:
-      CreditError: ids are not integers [E].
+      CreditError: ids are not integers [E], or traces that share a node are not continued from one draw.
 
     Example: three siblings that branch after their first action, and one trace of its own.
       Examples:
@@ -66,9 +78,10 @@ def with_clusters(
     trace = np.asarray(graph.trace_ids)
     action_mask = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
     later_mask = action_mask & (_before_in_trace(graph, action_mask) > 0)
-    drawn_mask = np.zeros(len(trace), bool)  # later actions of which all earlier ones have a node
-    if node is not None and np.shape(node) == np.shape(trace):
-        drawn_mask = later_mask & (_before_in_trace(graph, action_mask & (np.asarray(node) < 0)) == 0)
+    told = [np.asarray(ids) >= 0 for ids in (node, alternative) if ids is not None and np.shape(ids) == trace.shape]
+    drawn_mask = np.zeros(len(trace), bool)  # later actions of which all earlier ones have a node or an alternative
+    if told:
+        drawn_mask = later_mask & (_before_in_trace(graph, action_mask & ~np.any(told, axis=0)) == 0)
 
     links: list[tuple[np.ndarray, np.ndarray]] = []
     wide_links: list[tuple[np.ndarray, np.ndarray]] = []
@@ -89,11 +102,72 @@ def with_clusters(
                 linked = linked & np.isin(of_link, of_link[row_mask & later_mask])
                 linked &= np.isin(of_link, of_link[row_mask & ~drawn_mask])
             pairs.append((trace[linked], np.unique(of_link[linked], return_inverse=True)[1]))
+    if node is not None:
+        facts = {"context": context, "alternative": alternative} | dict(stated or {})
+        _check_draws(graph, np.asarray(node), {k: v for k, v in facts.items() if v is not None}, names)
     cluster = _across(_components(graph.num_traces, links), _components(graph.num_traces, wide_links), group)
     trace_mask = np.asarray(graph.trace_mask)
     alone = bool((cluster[trace_mask] == np.flatnonzero(trace_mask)).all())
     cluster_ids = None if alone else np.where(trace_mask, cluster, 0).astype(np.int32)
     return dataclasses.replace(graph, cluster_ids=cluster_ids)
+
+
+def _check_draws(graph: EventGraph, node: np.ndarray, facts: Mapping[str, Array], names: Sequence[str] | None) -> None:
+    """Refuse nodes that are shared by traces which did not continue from one draw.
+
+    Args:
+      graph: the batch.
+      node: int [E].
+      facts: what the log states of a draw, [E] by name: ids, -1 where it has none, and numbers, NaN where it has none.
+      names: of the traces.
+
+    Raises:
+      CreditError: what two traces state of one node differs; or a node of several traces has a `target_propensity` and
+        no `alternative`, as where `node` is what was chosen and each trace drew afresh.
+    """
+    trace, group = np.asarray(graph.trace_ids), np.asarray(graph.group_ids)
+    rows = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (node >= 0))
+    _, dense = np.unique(np.stack([group[trace[rows]], node[rows]]), axis=1, return_inverse=True)
+    # Several actions may be one joint turn: the first of each trace stands for it.
+    _, first = np.unique(np.stack([trace[rows], dense]), axis=1, return_index=True)
+    rows, dense = rows[np.sort(first)], dense[np.sort(first)]
+    before = np.full(len(rows), -1)
+    before[1:] = np.where(np.diff(trace[rows]) == 0, dense[:-1], -1)
+    _, lead = np.unique(dense, return_index=True)
+    other = lead[dense]  # the first trace of the node
+    agent = np.asarray(graph.agent_ids)
+    kinds = {"type": np.asarray(graph.event_type), "agent": np.asarray(graph.agent_name_ids)[agent]}
+    columns = {name: np.asarray(values)[rows] for name, values in (kinds | dict(facts)).items()}
+    columns["node before it"] = before
+    for name, values in columns.items():
+        known = np.isfinite(values) & (values >= 0)
+        apart = known & known[other] & ~np.isclose(values, values[other], rtol=0, atol=1e-3)
+        _refuse_draw(apart, rows[other], rows, trace, names, f"but state different values of {name!r} there")
+    target, chosen = columns.get("target_propensity"), columns.get("alternative")
+    if target is not None:
+        judged = np.isfinite(target) & (other != np.arange(len(rows)))
+        judged &= True if chosen is None else chosen < 0
+        why = "and the log states 'target_propensity' but no 'alternative'"
+        _refuse_draw(judged, rows[other], rows, trace, names, why)
+
+
+def _refuse_draw(
+    wrong: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    trace: np.ndarray,
+    names: Sequence[str] | None,
+    why: str,
+) -> None:
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        pair = [int(trace[events[at]]) for events in (first, second)]
+        shown = [str(row) if names is None else repr(names[row]) for row in pair]
+        raise CreditError(
+            f"traces {' and '.join(shown)} share a 'node', {why}; expected a node in several traces only where they "
+            "continued from one draw. If each trace drew for itself, log what it chose as 'alternative' in place of "
+            "'node'. If they are replays, log both"
+        )
 
 
 def _before_in_trace(graph: EventGraph, mask: np.ndarray) -> np.ndarray:

@@ -77,9 +77,10 @@ def siblings() -> dict[str, Any]:
     room = graph.num_events - n
     context = np.pad(np.arange(n) // 40, (0, room), constant_values=-1).astype(np.int32)
     choice = rng.integers(0, 2, n)
-    node = np.pad(2 * (np.arange(n) // 40) + choice, (0, room), constant_values=-1).astype(np.int32)
+    alternative = np.pad(2 * (np.arange(n) // 40) + choice, (0, room), constant_values=-1).astype(np.int32)
     target = np.pad(np.where(choice == 1, 0.7, 0.3), (0, room), constant_values=np.nan).astype(np.float32)
-    given = {"context": context, "node": node, "propensity": np.full_like(target, 0.5), "target_propensity": target}
+    given = {"context": context, "alternative": alternative, "target_propensity": target}
+    given |= {"propensity": np.full_like(target, 0.5)}
     return {"credit": credit, "estimators": estimators, "graph": graph, "reward": reward} | given
 
 

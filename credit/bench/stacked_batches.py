@@ -58,11 +58,11 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
     Evidence per event: the true `value`, `q_value` and `propensity`; `expected_return`, the value with what was earned
     before; `wrong_value`, `wrong_q_value` and `wrong_expected_return`, those of a bad critic; `target_value`,
     `target_propensity` and `target_support`, where the policy that acted is the one judged; `anchor`, what the decider
-    sees, and `history`, all that happened; `context` and `node`, where traces that came to one history count as drawn
-    there; `stage`; `env_step`, the number of the decision; `block` and `tokens`, one for all; `mark`, the increment
-    as a judge's verdict; `counterfactual_reward`, the expected return where the decision is replaced by choice 0 and
-    what comes later is run again. Per trace: `greedy_reward`, expected. What the way of sampling gives takes their
-    place.
+    sees, and `history`, all that happened; `context`, where traces that came to one history count as drawn there, with
+    `node` and `alternative`, both what was chosen; `stage`; `env_step`, the number of the decision; `block` and
+    `tokens`, one for all; `mark`, the increment as a judge's verdict; `counterfactual_reward`, the expected return
+    where the decision is replaced by choice 0 and what comes later is run again. Per trace: `greedy_reward`, expected.
+    What the way of sampling gives takes their place.
     """
     world, absent = draws.world, len(draws.world.ends)
     members = np.where(draws.members < 0, absent, draws.members)
@@ -90,7 +90,7 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
             return _first(state, state >= 0)
         if name == "anchor":
             return _first(world.anchors[state], state >= 0)
-        if name == "node":
+        if name in ("node", "alternative"):
             return _first(state * world.policy.shape[1] + choice, state >= 0)
         raise CreditError(f"no world has evidence {name!r}; add a setting for the method, or a reason for no score")
 

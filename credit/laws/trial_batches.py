@@ -40,6 +40,7 @@ LARGER = Sizes(events=448, edges=512, agents=160, traces=72)
 
 _NAMES = (("planner", 0), ("solver", 1), ("critic", 1))  # agent name, role
 _GROUPS = (5, 3, 1, 4, 2, 3, 2)  # traces of each group in a ragged batch
+_CHOSEN = frozenset(("node", "alternative"))  # evidence whose ids are those of a replay tree
 _TIED, _MISSING, _LONELY, _IDLE = 1, 3, 4, 5  # its groups with equal rewards, without some reward, and so on
 
 
@@ -83,7 +84,7 @@ def regular(seed: int, needs: Needs, *, even: bool = True) -> Batch:
     """
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(4), 4)
-    acting = (0, 1) if "node" in needs else (0, 1, 0, 1)
+    acting = (0, 1) if needs.keys() & _CHOSEN else (0, 1, 0, 1)
     graph = _graph([[(agent, EventType.MESSAGE, True) for agent in acting] for _ in groups], groups, rng)
     step = rng.choice([0, -0.25, 0.25], graph.num_events).astype(np.float32)
     reward = draw_rewards(graph, rng)
@@ -253,8 +254,8 @@ def _evidence(
 ) -> dict[str, np.ndarray]:
     """Plausible evidence, a part of it absent: floats in (0, 1), counts from 1 to 20, ids shared within a group.
 
-    `block` is shared by groups; `share` is constant within an agent; `context` and `node` are a replay tree where both
-    are asked for, and propensities are then probabilities of its alternatives.
+    `block` is shared by groups; `share` is constant within an agent. Where `node` or `alternative` is asked for, it is
+    with `context` a replay tree, and propensities are probabilities of its alternatives.
     """
     drawn: dict[str, np.ndarray] = {}
     for name, level in needs.items():
@@ -273,18 +274,19 @@ def _evidence(
             values = values[graph.agent_ids % length]
         values[rng.random(length) < missing] = _absent(values)
         drawn[name] = values
-    if "node" in needs:
-        drawn |= _replay_tree(graph, rng, missing, leaves)
-        for name in drawn.keys() & {"propensity", "target_propensity"}:
-            chance = _policy(drawn["context"], drawn["node"], np.random.default_rng(len(name)))
-            drawn[name] = np.where(np.isnan(drawn[name]), np.nan, chance).astype(np.float32)
+    for name in needs.keys() & _CHOSEN:
+        context, drawn[name] = _replay_tree(graph, rng, missing, leaves)
+        drawn["context"] = context
+        for chance in drawn.keys() & {"propensity", "target_propensity"}:
+            policy = _policy(context, drawn[name], np.random.default_rng(len(chance)))
+            drawn[chance] = np.where(np.isnan(drawn[chance]), np.nan, policy).astype(np.float32)
     return drawn
 
 
 def _replay_tree(
     graph: EventGraph, rng: np.random.Generator, missing: float, leaves: Sequence[int] | None
-) -> dict[str, np.ndarray]:
-    """Ids `context` and `node` as if the traces of a group were replays of its first: two alternatives a context.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Contexts and nodes as if the traces of a group were replays of its first: two alternatives a context.
 
     The i-th trace of a group takes the alternatives that the binary digits of i, or of `leaves[i]`, name, the lowest
     first. Absence goes by trace: one that was no replay has neither.
@@ -302,7 +304,7 @@ def _replay_tree(
             context[event] = ids.setdefault(path, len(ids))
             path, leaf = (*path, leaf % 2), leaf // 2
             node[event] = ids.setdefault(path, len(ids))
-    return {"context": context, "node": node}
+    return context, node
 
 
 def _policy(context: np.ndarray, node: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -280,7 +280,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="formula",
         reference="Dudik et al. 2011, arXiv:1103.4601; also SNIPS (2015) and SWITCH (2017), by its option",
-        needs=("context", "node", "propensity", "target_propensity"),
+        needs=("context", "alternative", "propensity", "target_propensity"),
         cost="O(E log E)",
     ),
     "coma": Method(

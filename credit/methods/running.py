@@ -35,6 +35,9 @@ __all__ = [
     "run_part",
 ]
 
+_ALWAYS = ("event_reward", "node")
+"""Evidence that a method is given wherever the log has it: without it the numbers would be of another log."""
+
 EVIDENCE = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
 """Every key of evidence that a log can hold, per event and per trace."""
 
@@ -193,7 +196,7 @@ class Request:
                 )
 
     def arrays(self, traces: Traces, also: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
-        """The evidence of a call: what the method needs, `also`, and event rewards; `given` arrays replace the log's.
+        """The evidence of a call: what the method needs, `also`, event rewards and nodes; `given` replaces the log's.
 
         Raises:
           CreditError: the method does not take it, or the log lacks it. The message states how to log it.
@@ -204,8 +207,7 @@ class Request:
         if lacking:
             how = "; ".join(f"{name!r}: {text}" for name, text in lacking.items())
             raise CreditError(f"method {self.name!r} needs evidence that the log does not have. {how}")
-        if "event_reward" in traces.evidence and "event_reward" in self.takes:
-            wanted["event_reward"] = None
+        wanted |= dict.fromkeys(name for name in _ALWAYS if name in traces.evidence and name in self.takes)
         return {name: traces.evidence[name].array for name in wanted} | dict(given)
 
 

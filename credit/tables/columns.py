@@ -36,7 +36,7 @@ from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
 from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad, pad_array
-from graphs.replay_clusters import with_clusters
+from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -92,8 +92,9 @@ def from_columns(
         `causal`): which row led to which. Both ends lie in one trace, the sender first. Default: no edges.
       tokens: tokens that the row generated.
       evidence: further columns by the names in `graphs.traces.schema`; null or NaN where a row has none. Evidence of
-        traces (`greedy_reward`) must be constant within a trace. `context`, `node` and `sibling_parent` say which
-        traces are replays that share a choice (`graphs.replay_clusters`); group-relative methods heed it.
+        traces (`greedy_reward`) must be constant within a trace. `context`, `node`, `sibling_parent` and
+        `alternative` say which traces are replays that share a choice (`graphs.replay_clusters`); group-relative
+        methods heed it.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given.
 
@@ -106,6 +107,7 @@ def from_columns(
         groups or two outcomes, an instance has two roles or parents, a parent is no agent of the trace, or descends
         from its child; with the row numbers.
       CapacityError: the content does not fit the sizes asked for; it names the size needed.
+      CreditError: traces that share a `node` are not continued from one draw.
 
     Examples:
       >>> import credit
@@ -150,8 +152,9 @@ def from_columns(
         to,
     )
     arrays = {name: _evidence(name, column, n, by_trace, to) for name, column in columns.items()}
-    tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent")}
-    graph = with_clusters(graph, **tree)
+    tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent", "alternative")}
+    stated = {name: arrays[name] for name in CHANCES if name in arrays}
+    graph = with_clusters(graph, **tree, stated=stated, names=trace_names.to_pylist() if "node" in arrays else None)
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])
     padded = pad_array(outcome.astype(np.float32), to.traces)

@@ -25,7 +25,7 @@ def with_withheld_links(
     Args:
       graph: of the kept rows, in their order, as `from_columns` makes it.
       group, trace: the task and the trace of every row, in the order of actions.
-      choices: `context`, `node` and `sibling_parent` of every row, as far as they are known.
+      choices: `context`, `node`, `sibling_parent` and `alternative` of every row, as far as they are known.
       kept: bool [N], the rows of the graph: all rows of some traces.
     """
     whole, _, rows = from_columns(group=group, trace=trace, reward=np.zeros(len(kept)), evidence=choices)

@@ -82,8 +82,8 @@ def _to_go(chain: Chains, values: jax.Array) -> jax.Array:
 def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns:
     """The turns of every trace, their places, and what each of them earned.
 
-    A trace counts among the rivals of its group where it has an outcome and at least one action. With replays, rivals
-    are clusters of traces (`estimators.clusters`).
+    A trace counts among the rivals of its group where it has an outcome and at least one action, be it that of a frozen
+    agent. With replays, rivals are clusters of traces (`estimators.clusters`).
 
     Args:
       graph: the batch.
@@ -135,6 +135,9 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
         ahead = jnp.where(row, _to_go(chain, earned)[lead_of], jnp.zeros_like(earned))
         reference = ahead[segment_first(key, n, leads)][key]
         relative = jnp.where(row, ahead - reference, jnp.zeros_like(ahead))
+    if graph.trainable_mask is not None:  # a trace in which only frozen agents act has no turn, and counts as 0
+        acts = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[trace]
+        acted = segment_count(trace, graph.num_traces, acts) > 0
     shared = clusters_of(graph, places, group, acted, several=False, dtype=outcome.dtype)
     if shared is None:
         rivals = segment_count(group, graph.num_traces, acted, outcome.dtype)[group][trace]

@@ -13,22 +13,20 @@ one more draw had been made, from the alternatives that were not drawn.
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from estimators.base import Reason, check_event_array, check_reward
 from estimators.compared_ids import numbered
-from estimators.counterfactual.replays import ReplayTree, replay_tree
+from estimators.counterfactual.replays import ReplayTree, event_ids, ids_below, replay_tree
 from estimators.options import BOUNDS, refuse_option
-from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum
+from graphs.levels import pair_ids
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
 
-__all__ = ["Alternatives", "Drawn", "Draws", "Refusals", "drawn"]
-
-Draws = Literal["trace", "node"]
+__all__ = ["Alternatives", "Drawn", "Refusals", "drawn"]
 
 ROUNDING = 1e-3
 """Logged probabilities carry rounding errors: they agree if they differ by no more than this."""
@@ -44,20 +42,23 @@ class Alternatives:
 
     Attributes:
       context: int, the frozen context of the decision, an id in [0, E); -1 where the log has none.
-      node: int, the alternative that was chosen, any id; -1 where the log has none.
+      alternative: int, what was chosen in the context, any id; draws that chose alike share it. -1 where the log has
+        none.
       propensity: float, π_b of the chosen alternative; one behaviour policy for each context. NaN where unknown.
       target_propensity: float, π_e of the chosen alternative; 0 is allowed. NaN where unknown.
       target_support: float, the mass of π_e on all alternatives that π_b could draw: 1 where π_b was sampled without
         truncation. None or NaN where unknown; then the alternatives that were drawn must hold nearly all of π_e.
       q_value: float, a model's value of the chosen alternative; comes with `target_value`.
       target_value: float, the same model's mean over all alternatives under π_e.
+      node: int, the draw, any id: traces that share one are replays of one draw, which counts once. -1 or None: every
+        trace drew afresh.
 
     Examples:
       >>> import numpy as np
       >>> from estimators import Alternatives
       >>> logged = Alternatives(
       ...     context=np.array([0, 0]),
-      ...     node=np.array([0, 1]),
+      ...     alternative=np.array([0, 1]),
       ...     propensity=np.array([0.5, 0.5], np.float32),
       ...     target_propensity=np.array([0.9, 0.1], np.float32),
       ... )
@@ -66,14 +67,16 @@ class Alternatives:
     """
 
     context: Array
-    node: Array
+    alternative: Array
     propensity: Array
     target_propensity: Array
     target_support: Array | None = None
     q_value: Array | None = None
     target_value: Array | None = None
+    node: Array | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "alternative", numbered(self.alternative))
         object.__setattr__(self, "node", numbered(self.node))
 
 
@@ -110,17 +113,17 @@ class Refusals:
 
 
 class Drawn(NamedTuple):
-    """The draws of every context; arrays [E], by event, node or context.
+    """The draws of every context; arrays [E], by event, alternative or context.
 
     Attributes:
-      tree: contexts and nodes.
+      tree: contexts and alternatives; its nodes are alternatives.
       draw_mask: by event, bool, whether it stands for a draw.
       draw: by event, the event that stands for its draw.
       outcome: by event, that of its draw, relative to `reference`, so that equal outcomes differ by exactly 0.
       trace_outcome: by event, that of its trace, relative to `reference`.
       weight: by event, w of its draw.
       target: by event, π_e of its draw.
-      own: by node, its value, relative to `reference`.
+      own: by alternative, its value, relative to `reference`.
       reference: by context, an outcome in it.
       draws: by context, float, the number of draws.
       ess: by context, (Σ w)² / Σ w².
@@ -164,34 +167,35 @@ class _Probabilities(NamedTuple):
     has_target: jax.Array
 
 
-def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, unseen: float | Array) -> Drawn:
+def drawn(graph: EventGraph, reward: Array, logged: Alternatives, unseen: float | Array) -> Drawn:
     """Find the draws, weigh them, and see what forbids an answer.
+
+    Traces of one `node` are replays of one draw, whose outcome is the node's value (`ReplayTree.values`).
 
     Args:
       graph: uses the ids of traces and groups, and the masks.
       reward: float [T], NaN where unknown.
       logged: arrays [E].
-      draws: "trace", every trace drew its alternative afresh; "node", an alternative was drawn once and replayed.
       unseen: the largest part of π_e that π_b need not be able to draw.
 
     Raises:
-      CreditError: wrong dtypes, shapes or options, at trace time.
+      CreditError: wrong dtypes or shapes, at trace time.
     """
     outcome, scored = check_reward(graph, reward)
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
-    tree = replay_tree(graph, scored[trace], logged.context, logged.node, outcome.dtype)
+    tree = replay_tree(graph, scored[trace], logged.context, _of_context(graph, logged), outcome.dtype)
     row, of, at = tree.row, tree.context, tree.node
     reference, relative = tree.relative(outcome[trace])
     place = jnp.arange(n, dtype=jnp.int32)
-    if draws == "trace":
-        draw_mask, draw, value = row, place, relative
-        own = segment_mean(relative, at, n, row)
-    elif draws == "node":
-        draw_mask, draw = row & (tree.first[at] == place), tree.first[at]
-        own = tree.values(relative)
-        value = own[at]
-    else:
-        raise CreditError(f"draws is {draws!r}; expected 'trace' or 'node'")
+    draw_mask, draw, value, mixed, split = row, place, relative, tree.mixed, jnp.zeros(n, bool)
+    if logged.node is not None:
+        node = event_ids(graph, "node", logged.node)
+        # An event without a node is a draw by itself. Together these are E ids or fewer.
+        node = jnp.where(node < 0, n + place, ids_below(n, node, node >= 0))
+        replayed = replay_tree(graph, row, of, ids_below(n, node, row), outcome.dtype)
+        draw, value = replayed.first[replayed.node], replayed.values(relative)[replayed.node]
+        draw_mask, mixed, split = row & (draw == place), mixed | replayed.mixed, row & (at[draw] != at)
+    own = segment_mean(value, at, n, draw_mask)
 
     p = _probabilities(graph, logged, row, relative.dtype)
     weight = jnp.where(p.overlap & row, p.target / jnp.where(p.overlap & row, p.behaviour, 1), jnp.zeros_like(p.target))
@@ -202,7 +206,8 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, 
     reason = _unsupported(tree, draw_mask, weight, count, seen, covered, unseen)
     acted = segment_sum(p.behaviour[tree.first], tree.context_of, n, tree.node_mask)
     one_more = _ess_with_one_more(tree, draw_mask, weight, seen, acted, unseen)
-    reason = _inconsistent(tree, p, (seen > 1 + ROUNDING) | (acted > 1 + ROUNDING), reason)
+    over = (seen > 1 + ROUNDING) | (acted > 1 + ROUNDING) | (segment_count(of, n, split) > 0)
+    reason = _inconsistent(tree, p, over, mixed, reason)
     return Drawn(
         tree,
         draw_mask,
@@ -220,6 +225,17 @@ def drawn(graph: EventGraph, reward: Array, logged: Alternatives, draws: Draws, 
         covered,
         reason,
     )
+
+
+def _of_context(graph: EventGraph, logged: Alternatives) -> jax.Array:
+    """The alternatives as ids of one context each, int32 [E]: two contexts may have alternatives of one name."""
+    n, context = graph.num_events, event_ids(graph, "context", logged.context)
+    named = event_ids(graph, "alternative", logged.alternative)
+    row = jnp.asarray(graph.event_mask) & (context >= 0) & (named >= 0)
+    ids = ids_below(n, named, row)
+    elsewhere = jnp.any(row & (context[segment_first(ids, n, row)][ids] != context))
+    apart: jax.Array = jax.lax.cond(elsewhere, lambda: pair_ids(context, ids, row), lambda: ids)
+    return jnp.where(row, apart, -1)
 
 
 def _probabilities(graph: EventGraph, logged: Alternatives, row: jax.Array, dtype: jnp.dtype) -> _Probabilities:
@@ -284,7 +300,9 @@ def _ess_with_one_more(
     return jnp.where(missing, safe_divide(total**2, squares), jnp.inf)
 
 
-def _inconsistent(tree: ReplayTree, p: _Probabilities, over: jax.Array, reason: jax.Array) -> jax.Array:
+def _inconsistent(
+    tree: ReplayTree, p: _Probabilities, over: jax.Array, mixed: jax.Array, reason: jax.Array
+) -> jax.Array:
     """The reason by context, with what makes a context no situation in which one policy drew alternatives."""
     n, row, of, at = tree.row.shape[0], tree.row, tree.context, tree.node
 
@@ -295,6 +313,6 @@ def _inconsistent(tree: ReplayTree, p: _Probabilities, over: jax.Array, reason: 
     unequal = unequal | (jnp.abs(p.target - p.target[tree.first][at]) > ROUNDING)
     reason = jnp.where(segment_count(tree.context_of, n, tree.node_mask) < 2, Reason.NO_SIBLING, reason)
     reason = jnp.where(somewhere(unequal) | over, Reason.CONTRADICTION, reason)
-    reason = jnp.where(tree.mixed, Reason.CONTEXTS_DIFFER, reason)
+    reason = jnp.where(mixed, Reason.CONTEXTS_DIFFER, reason)
     reason = jnp.where(somewhere(~p.overlap), Reason.NO_OVERLAP, reason)
     return jnp.where(somewhere(~p.has_target), Reason.NO_EVIDENCE, reason)

@@ -7,7 +7,6 @@ the answer, and every failure has its own reason: `policy_value` lists them.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -15,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit, Reason, finish
-from estimators.counterfactual.alternatives import Alternatives, Drawn, Draws, Refusals, drawn
+from estimators.counterfactual.alternatives import Alternatives, Drawn, Refusals, drawn
 from estimators.counterfactual.empirical_likelihood import influence_interval, limits, stratified_interval
 from estimators.counterfactual.policy_estimates import Estimate, Evaluation, estimate
-from estimators.counterfactual.replays import event_ids, ids_below, ids_by_group, leaf_returns
+from estimators.counterfactual.replays import ids_by_group, leaf_returns
 from estimators.options import checked_options
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -148,8 +147,9 @@ def policy_value(
 
         NO_EVIDENCE      a target probability or a model value is missing
         CONTEXTS_DIFFER  a node occurs under two contexts, or a context in two groups
-        CONTRADICTION    probabilities of one node differ, those of a context sum to more than 1, or the mean weight
-                         differs from 1 by more than its error although all of π_e was drawn
+        CONTRADICTION    probabilities of one alternative differ, those of a context sum to more than 1, a node has two
+                         alternatives, or the mean weight differs from 1 by more than its error although all of π_e was
+                         drawn
         NO_OVERLAP       a propensity is missing, 0 or 1
         NO_SIBLING       one alternative
         NO_SUPPORT       part of π_e is not covered: by `target_support`, or by a mean weight below 1 by more than its
@@ -162,7 +162,7 @@ def policy_value(
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
       logged: arrays [E], what was chosen among which alternatives, with what probabilities.
       event_reward: float [E], rewards at single events, which count as part of the outcome, or None. NaN counts as 0.
-      evaluation: the estimator, what counts as a draw, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, 50
+      evaluation: the estimator, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, 50
         effective draws are asked for, which intervals need.
 
     Returns:
@@ -198,12 +198,10 @@ def _policy_value(
     graph: EventGraph, reward: Array, logged: Alternatives, event_reward: Array | None, evaluation: Evaluation
 ) -> PolicyValue:
     refusals = evaluation.refusals or Refusals(min_ess=INTERVAL_ESS)
-    node = event_ids(graph, "node", logged.node)
-    node = jnp.where(node >= 0, ids_below(graph.num_events, node, node >= 0), -1)
-    logged = dataclasses.replace(logged, node=node)
-    d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, evaluation.draws, refusals.unseen)
+    d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, refusals.unseen)
     e = estimate(graph, d, logged, evaluation)
-    strata = (d.seen >= MOSTLY) & (evaluation.estimator == "doubly_robust") & (evaluation.draws == "trace")
+    afresh = segment_count(d.tree.context, graph.num_events, d.tree.row, d.draws.dtype) <= d.draws  # no draw replayed
+    strata = (d.seen >= MOSTLY) & (evaluation.estimator == "doubly_robust") & afresh
     strata = strata & (logged.q_value is None)
     sample = _sample(d, e, strata)
     reason = d.refusal(e.known, refusals)
@@ -251,12 +249,13 @@ def off_policy(
     reward: Array,
     *,
     context: Array,
-    node: Array,
+    alternative: Array,
     propensity: Array,
     target_propensity: Array,
     target_support: Array | None = None,
     q_value: Array | None = None,
     target_value: Array | None = None,
+    node: Array | None = None,
     event_reward: Array | None = None,
     evaluation: Evaluation = Evaluation(),  # noqa: B008 - frozen
 ) -> Credit:
@@ -278,12 +277,13 @@ def off_policy(
     Args:
       graph: uses the ids of traces and groups, and the masks.
       reward: float [T], the outcome of each trace in units of reward; NaN where unknown.
-      context, node: int [E], the frozen context and the chosen alternative, any ids; -1 where the log has none.
+      context, alternative: int [E], the frozen context and what was chosen in it, any ids; -1 where the log has none.
       propensity, target_propensity: float [E], π_b and π_e of the chosen alternative.
       target_support: float [E], the mass of π_e on all alternatives that π_b could draw.
       q_value, target_value: float [E], a model's value of the alternative, and its mean under π_e; both or neither.
+      node: int [E], the draw: traces that share one are replays of one draw. None: every trace drew afresh.
       event_reward: float [E], rewards at single events, which count as part of the outcome, or None. NaN counts as 0.
-      evaluation: the estimator, what counts as a draw, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, a
+      evaluation: the estimator, τ, and the limits of LOW_ESS and NO_SUPPORT. Without limits, a
         tenth of the draws must be effective, since few siblings make a noisy credit, not a wrong one.
 
     Returns:
@@ -307,17 +307,20 @@ def off_policy(
       ...     graph,
       ...     reward,
       ...     context=np.zeros(8, np.int32),
-      ...     node=np.array([0, 1] * 4, np.int32),
+      ...     alternative=np.array([0, 1] * 4, np.int32),
       ...     propensity=np.full(8, 0.5, np.float32),
       ...     target_propensity=np.array([0.8, 0.2] * 4, np.float32),
       ... )
       >>> [round(float(a), 2) for a in result.advantage[:2]]
       [0.2, -0.8]
     """
-    context, node = ids_by_group(graph, "context", context), ids_by_group(graph, "node", node)
-    logged = Alternatives(context, node, propensity, target_propensity, target_support, q_value, target_value)
+    context, alternative = ids_by_group(graph, "context", context), ids_by_group(graph, "alternative", alternative)
+    node = None if node is None else ids_by_group(graph, "node", node)
+    logged = Alternatives(
+        context, alternative, propensity, target_propensity, target_support, q_value, target_value, node
+    )
     refusals = evaluation.refusals or Refusals()
-    d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, evaluation.draws, refusals.unseen)
+    d = drawn(graph, leaf_returns(graph, reward, event_reward), logged, refusals.unseen)
     e = estimate(graph, d, logged, evaluation)
     of, draw = d.tree.context, d.draw
     reason = d.refusal(e.known, refusals)[of]
@@ -328,7 +331,7 @@ def off_policy(
         credit=d.reference[of] + d.own[d.tree.node],
         baseline=d.reference[of] + e.without[draw],
         scale=jnp.ones_like(d.outcome),
-        stderr=_stderr(d, e, evaluation.draws),
+        stderr=_stderr(d, e),
         reason=reason,
         unit="event",
         estimand="increment",
@@ -338,15 +341,13 @@ def off_policy(
     )
 
 
-def _stderr(d: Drawn, e: Estimate, draws: Draws) -> jax.Array:
+def _stderr(d: Drawn, e: Estimate) -> jax.Array:
     """Standard error of an alternative against its context, by event; their shared outcomes are counted once."""
     n, of, at, row = d.draw_mask.shape[0], d.tree.context, d.tree.node, d.tree.row
     replays = segment_count(at, n, row, d.outcome.dtype)
     deviation = jnp.where(row, d.trace_outcome - d.own[at], jnp.zeros_like(d.outcome))
     own = safe_divide(segment_sum(deviation**2, at, n, row), replays * (replays - 1))
-    shared = jnp.zeros_like(own)
-    if draws == "trace":
-        shared = segment_sum(jnp.where(d.draw_mask, deviation * e.influence, 0), at, n)
+    shared = segment_sum(jnp.where(d.draw_mask, (d.outcome - d.own[at]) * e.influence, 0), at, n)
     variance = own[at] + e.stderr[of] ** 2 - 2 * safe_divide(shared, replays)[at]
     stated = (replays[at] > 1) & (d.ess[of] >= INTERVAL_ESS)
     return jnp.where(stated, safe_sqrt(jnp.where(stated, variance, 0)), jnp.inf)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import check_event_array
-from estimators.counterfactual.alternatives import Alternatives, Drawn, Draws, Refusals
+from estimators.counterfactual.alternatives import Alternatives, Drawn, Refusals
 from estimators.options import refuse_option
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -25,39 +25,33 @@ __all__ = ["Estimate", "Estimator", "Evaluation", "estimate"]
 Estimator = Literal["snips", "doubly_robust", "switch"]
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass, data_fields=["threshold", "refusals"], meta_fields=["estimator", "draws"]
-)
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["threshold", "refusals"], meta_fields=["estimator"])
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
     """How the value of a context under the target policy is estimated from draws of another policy.
 
     Attributes:
       estimator: "snips", "doubly_robust" or "switch"; `policy_value` has their formulas.
-      draws: "trace", every trace drew its alternative afresh; "node", an alternative was drawn once and then replayed:
-        its traces are one draw, with the node's value (`estimators.counterfactual.replays`).
       threshold: τ, the weight above which "switch" leaves out the correction. None: the square root of the number of
         draws.
       refusals: when a context gets no answer. None: the limits that the function states.
 
     Raises:
-      CreditError: `estimator` or `draws` is none of its choices, or `threshold` is NaN.
+      CreditError: `estimator` is none of its choices, or `threshold` is NaN.
 
     Examples:
       >>> from estimators import Evaluation, Refusals
-      >>> Evaluation("switch", threshold=3.0, refusals=Refusals(min_ess=20)).draws
-      'trace'
+      >>> Evaluation("switch", threshold=3.0, refusals=Refusals(min_ess=20)).threshold
+      3.0
     """
 
     estimator: Estimator = "doubly_robust"
-    draws: Draws = "trace"
     threshold: float | Array | None = None
     refusals: Refusals | None = None
 
     def __post_init__(self) -> None:
-        for name, choices in (("estimator", get_args(Estimator)), ("draws", get_args(Draws))):
-            if getattr(self, name) not in choices:
-                refuse_option("Evaluation", name, getattr(self, name), " or ".join(map(repr, choices)))
+        if self.estimator not in get_args(Estimator):
+            refuse_option("Evaluation", "estimator", self.estimator, " or ".join(map(repr, get_args(Estimator))))
         if isinstance(self.threshold, float) and self.threshold != self.threshold:
             refuse_option("Evaluation", "threshold", self.threshold, "a number")
 

@@ -19,7 +19,7 @@ from graphs.event_graph import EventGraph
 from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad_array
 from graphs.problem_log import ProblemLog
-from graphs.replay_clusters import with_clusters
+from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.traces.batch import Traces
 from graphs.traces.copies import without_copies
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
@@ -179,7 +179,7 @@ def _join(
     if outcome is not None:
         reward = outcome.array[: n.traces].astype(np.float32)
     return Traces(
-        graph=clustered(graph, evidence),
+        graph=clustered(graph, evidence, [heading.trace_id for heading in headings]),
         reward=pad_array(reward, to.traces),
         evidence=evidence,
         events=_event_table(columns, times, event_counts, lengths),
@@ -251,15 +251,32 @@ def _event_table(columns: _Columns, times: np.ndarray, counts: np.ndarray, lengt
     )
 
 
-def clustered(graph: EventGraph, evidence: Mapping[str, Evidence]) -> EventGraph:
-    """The graph with `cluster_ids` and `trainable_mask`, from the evidence of replays and frozen agents."""
+def clustered(graph: EventGraph, evidence: Mapping[str, Evidence], names: Sequence[str]) -> EventGraph:
+    """The graph with `cluster_ids` and `trainable_mask`, from the evidence of replays and frozen agents.
+
+    Args:
+      graph: the batch.
+      evidence: of the log.
+      names: of the traces, for errors.
+
+    Raises:
+      CreditError: traces that share a node are not continued from one draw (`graphs.replay_clusters`).
+    """
     if "trainable" in evidence:
         graph = with_trainable(graph, evidence["trainable"].array)
 
     def ids(name: str) -> np.ndarray | None:
         return evidence[name].array if name in evidence else None
 
-    return with_clusters(graph, context=ids("context"), node=ids("node"), sibling_parent=ids("sibling_parent"))
+    return with_clusters(
+        graph,
+        context=ids("context"),
+        node=ids("node"),
+        sibling_parent=ids("sibling_parent"),
+        alternative=ids("alternative"),
+        stated={name: evidence[name].array for name in CHANCES if name in evidence},
+        names=names,
+    )
 
 
 def _mask(real: int, length: int) -> np.ndarray:

@@ -364,7 +364,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
             outcome[:traces] = channel.array[:traces].astype(np.float32)
     tables = {axis: _table(columns, axis) for axis in _TABLES}
     return Traces(
-        graph=clustered(pad(graph, to), evidence),
+        graph=clustered(pad(graph, to), evidence, tables["traces"]["trace"].to_pylist()),
         reward=outcome,
         evidence=evidence,
         events=pa.table(tables["events"]),

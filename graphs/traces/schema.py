@@ -55,8 +55,9 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
     ),
     "context": EvidenceKey(
         "id",
-        "the frozen context the action was sampled in; equal contexts make siblings",
-        'add "context": STRING, a hash of the exact prompt the action was sampled from',
+        "the frozen context the action was sampled in; its traces are siblings that continued from one prefix, unless "
+        "their earlier actions have nodes or alternatives, which then decide",
+        'add "context": STRING, an id of the frozen prefix, equal only in traces that were continued from it',
     ),
     "sibling_parent": EvidenceKey(
         "id",
@@ -65,8 +66,13 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
     ),
     "node": EvidenceKey(
         "id",
-        "the alternative that was chosen in a context; events with one node are replays of one choice",
-        'add "node": STRING, the same in every trace that was continued from this very action',
+        "one draw of a choice; events with one node are this very draw, met in several traces that continued from it",
+        'add "node": STRING, an id of this very draw, equal only in traces that were continued from it',
+    ),
+    "alternative": EvidenceKey(
+        "id",
+        "what was chosen in a context; draws that chose alike share it, and without a node each is a draw of its own",
+        'add "alternative": STRING, a name of what was chosen, equal in all traces of the context that chose it',
     ),
     "q_value": EvidenceKey(
         "float",

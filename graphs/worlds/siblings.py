@@ -78,10 +78,10 @@ class SiblingWorld:
         else:
             reward = rng.random(n) < self.mean[choice]
         context = np.repeat(np.arange(contexts, dtype=np.int32), draws)
-        _, node = np.unique(context * len(self.behaviour) + choice, return_inverse=True)
+        _, alternative = np.unique(context * len(self.behaviour) + choice, return_inverse=True)
         evidence = {
             "context": context,
-            "node": node.astype(np.int32),
+            "alternative": alternative.astype(np.int32),
             "propensity": (self.behaviour[choice] if self.logged else np.full(n, np.nan)).astype(np.float32),
             "target_propensity": self.target[choice].astype(np.float32),
         }

@@ -107,6 +107,7 @@ def test_options_and_shared_ids_give_the_numbers_of_one_device(tmp_path: Path) -
         events = [
             {"id": f"e{k}", "type": "message", "agent": f"a{k % 2}", "value": float(rng.random()), "context": "root"}
             | {"node": f"n{number % 3}" if k == 0 else f"{number}-{k}", "propensity": 0.3, "target_propensity": 0.4}
+            | {"alternative": f"n{number % 3}" if k == 0 else "only"}
             for k in range(count)
         ]
         trace = {"trace_id": f"t{number}", "task_id": f"q{number % 3 % 2}", "model": "ab"[number % 2], "events": events}

@@ -23,22 +23,22 @@ class Node:
 class Tree:
     """The steps of each trace (runs of actions with one node), and the nodes they make."""
 
-    def __init__(self, traces: list[Trace]) -> None:
+    def __init__(self, traces: list[Trace], chosen: str = "node") -> None:
         self.steps: dict[int, list[list[Event]]] = {}
         self.nodes: dict[int, Node] = {}
         self.alternatives: dict[int, set[int]] = {}
         for t in traces:
             path: list[list[Event]] = []
             for e in t.rows:
-                if e.given["context"] is None or e.given["node"] is None:
+                if e.given["context"] is None or e.given[chosen] is None:
                     continue
-                if path and path[-1][0].given["node"] == e.given["node"]:
+                if path and path[-1][0].given[chosen] == e.given[chosen]:
                     path[-1].append(e)
                 else:
                     path.append([e])
             self.steps[t.number] = path
             for i, step in enumerate(path):
-                node, context = step[0].given["node"], step[0].given["context"]
+                node, context = step[0].given[chosen], step[0].given["context"]
                 known = self.nodes.setdefault(node, Node(context, [], set(), []))
                 known.passing.append((t, i))
                 self.alternatives.setdefault(context, set()).add(node)
@@ -148,7 +148,7 @@ def off_policy(traces: list[Trace], snips: bool = False) -> dict[int, float]:
     Doubly robust with the siblings as model: an alternative is worth the mean of the other draws of it, and one that
     nobody else drew, or nobody at all, the others' self-normalised mean.
     """
-    tree, out = Tree(traces), {}
+    tree, out = Tree(traces, "alternative"), {}
     for rivals in tree.alternatives.values():
         draws = [(node, t, e) for node in sorted(rivals) for t, i in tree.nodes[node].passing
                  for e in tree.steps[t.number][i]]  # fmt: skip

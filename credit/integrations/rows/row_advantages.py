@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STRUCTURE", "Advantages", "RowAdvantages", "rows_advantage"]
 
-STRUCTURE = frozenset(("context", "node", "sibling_parent", "trainable"))
+STRUCTURE = frozenset(("context", "node", "sibling_parent", "alternative", "trainable"))
 """Evidence that shapes the graph: traces that share a choice (`graphs.replay_clusters`), and agents that are frozen."""
 
 
@@ -334,7 +334,7 @@ def _kept(method: str | Callable[..., Credit]) -> RowAdvantages:
     return RowAdvantages(method)
 
 
-CHOICES = ("context", "node", "sibling_parent")
+CHOICES = ("context", "node", "sibling_parent", "alternative")
 """Of `STRUCTURE`, the ids of choices."""
 
 _FROM_COLUMNS = frozenset(("group", "trace", "agent", "role", "parent", "turn", "reward", "event_reward"))
@@ -355,8 +355,10 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
     frozen = (False, True) if "trainable" in names else (False,)
     for replays, some_frozen in itertools.product(linked, frozen):
         columns: dict[str, Any] = {name: list("abcdef") if name in _LABELS else [0.0] * 6 for name in names}
-        if replays:  # traces 0 and 1 share their second choice
-            columns |= {name: list("abcbef") for name in names if name in CHOICES}
+        if replays:  # traces 0 and 1 share their choices; an alternative without a node would say that they do not
+            shared = [name for name in names if name in CHOICES and (name != "alternative" or "node" in names)]
+            columns |= {name: list("ababef") for name in shared}
+            columns |= {} if "node" in names or "alternative" not in names else {"alternative": [None] * 6}
         if "trainable" in names:
             columns["trainable"] = [1.0] * 5 + [0.0 if some_frozen else 1.0]
         yield columns

@@ -113,4 +113,4 @@ def with_siblings(traces: Traces, shared: SharedPrefixes) -> Traces:
       CreditError: `shared` is of another batch.
     """
     known = add_evidence(traces, context=shared.context, node=shared.node)
-    return dataclasses.replace(known, graph=clustered(known.graph, known.evidence))
+    return dataclasses.replace(known, graph=clustered(known.graph, known.evidence, known.traces["trace"].to_pylist()))

@@ -48,6 +48,7 @@ def known(leaf: tuple[int, ...], k: int) -> dict[str, Any]:
         "log_prob": float(np.log(0.5)),
         "context": name,
         "node": "".join(map(str, through)),
+        "alternative": str(leaf[k]),
         "sibling_parent": name,
         "anchor": name,
         "env_step": k,

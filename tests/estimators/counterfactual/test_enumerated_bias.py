@@ -110,7 +110,7 @@ def test_doubly_robust_values_have_no_bias_before_refusals(world: str, model: st
     batch, choice, prize = (np.array(column) for column in zip(*rows_of, strict=True))
     given = {
         "context": [f"c{d}" for d in batch],
-        "node": [f"n{d}-{c}" for d, c in zip(batch, choice, strict=True)],
+        "alternative": [f"n{d}-{c}" for d, c in zip(batch, choice, strict=True)],
         "propensity": behaviour[choice],
         "target_propensity": target[choice],
     }
@@ -132,7 +132,7 @@ def test_doubly_robust_values_have_no_bias_before_refusals(world: str, model: st
             arrays["target_value"] = arrays["target_value"].astype(np.float64)
             arrays["target_value"][rows.event] = guess[:count] @ target
         logged = Alternatives(**arrays)
-        d = drawn(graph, reward, logged, "trace", 1.0)
+        d = drawn(graph, reward, logged, 1.0)
         value = np.asarray(d.reference + estimate(graph, d, logged, Evaluation("doubly_robust")).value)
         context = np.asarray(d.tree.context)[rows.event[::3]]
     chance = np.array([math.prod(one[0] for one in batch) for batch in batches])

@@ -64,7 +64,7 @@ def test_estimates_are_those_of_a_loop_over_draws(critic: bool) -> None:
     weight = given["target_propensity"] / given["propensity"]
     for c in range(0, CONTEXTS, 7):
         mine = slice(c * DRAWS, (c + 1) * DRAWS)
-        y, w, a = reward[mine].tolist(), weight[mine].tolist(), given["node"][mine].tolist()
+        y, w, a = reward[mine].tolist(), weight[mine].tolist(), given["alternative"][mine].tolist()
         models = [given[k][mine].tolist() for k in ("q_value", "target_value")] if critic else [None, None]
         slow = slowly(y, w, given["target_propensity"][mine].tolist(), a, *models)
         for name in ("snips", "doubly_robust"):
@@ -92,11 +92,11 @@ def test_error_of_alternatives_that_were_drawn_often_goes_by_their_counts() -> N
     for c in np.flatnonzero(np.asarray(result.valid))[::9]:
         mine = given["context"] == c
         total = variance = 0.0
-        nodes, counts = np.unique(given["node"][mine], return_counts=True)
+        nodes, counts = np.unique(given["alternative"][mine], return_counts=True)
         if counts.min() < 2:
             continue
         for node in nodes:
-            y, p = reward[given["node"] == node], given["target_propensity"][given["node"] == node][0]
+            y, p = reward[given["alternative"] == node], given["target_propensity"][given["alternative"] == node][0]
             total, variance = total + p * y.mean(), variance + p**2 * y.var(ddof=1) / len(y)
         assert float(result.value[c]) == pytest.approx(total, abs=2e-3)  # the alternatives drawn hold 99 % or more
         assert float(result.stderr[c]) == pytest.approx(np.sqrt(variance), rel=0.02)
@@ -143,12 +143,18 @@ def test_on_policy_snips_is_the_leave_one_out_mean_of_c3() -> None:
     rng, n = np.random.default_rng(1), CONTEXTS * DRAWS
     log = small_log()
     node = np.arange(n, dtype=np.int32) // 2  # every draw replayed twice
-    given = {"context": log[2]["context"], "node": node}
+    tree = {"context": log[2]["context"], "node": node}
     chance = np.full(n, 2 / DRAWS, np.float32)
     reward = rng.normal(size=n).astype(np.float32)
     ours = off_policy(
-        log[0], reward, **given, propensity=chance, target_propensity=chance, evaluation=Evaluation("snips", "node")
+        log[0],
+        reward,
+        **tree,
+        alternative=node,
+        propensity=chance,
+        target_propensity=chance,
+        evaluation=Evaluation("snips"),
     )
-    theirs = c3(log[0], reward, **given)
+    theirs = c3(log[0], reward, **tree)
     np.testing.assert_allclose(ours.advantage, theirs.advantage, atol=2e-6)
     assert np.asarray(ours.valid).all()

@@ -113,7 +113,7 @@ def test_intervals_of_an_alternative_against_its_context_cover() -> None:
     for estimator in ("snips", "doubly_robust"):
         result = off_policy(graph, reward, **given, evaluation=Evaluation(estimator))
         use = np.zeros(MANY * LONG, bool)
-        use[np.unique(given["node"], return_index=True)[1]] = True
+        use[np.unique(given["alternative"], return_index=True)[1]] = True
         use &= np.asarray(result.valid) & np.isfinite(np.asarray(result.stderr))
         choice = np.searchsorted(np.sort(world.behaviour), given["propensity"].astype(float) - 1e-6)
         truth = world.mean[np.argsort(world.behaviour)][choice] - world.value

@@ -28,8 +28,20 @@ def spoil(name: str, value: Any, at: Any = 3) -> Any:
     return spoiled
 
 
-def node_of_another_context(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return spoil("node", given["node"][DRAWS])(given)
+def node_of_two(first: int, second: int) -> Any:
+    """Every draw has a node of its own, but for two."""
+
+    def spoiled(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        node = np.arange(len(given["context"]), dtype=np.int32)
+        node[second] = first
+        return {**given, "node": node}
+
+    return spoiled
+
+
+def unlike_its_first(given: dict[str, np.ndarray]) -> int:
+    """A draw of another alternative than the first of its context."""
+    return int(np.argmax(given["alternative"] != given["alternative"][0]))
 
 
 def rest_elsewhere(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -40,8 +52,8 @@ def rest_elsewhere(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def one_large_weight(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    nodes, counts = np.unique(given["node"][given["context"] == 0], return_counts=True)
-    rare = given["node"] == nodes[np.argmin(counts)]
+    nodes, counts = np.unique(given["alternative"][given["context"] == 0], return_counts=True)
+    rare = given["alternative"] == nodes[np.argmin(counts)]
     return {**given, "propensity": np.where(rare, 1e-4, given["propensity"]).astype(np.float32)}
 
 
@@ -51,8 +63,11 @@ REFUSALS: dict[str, tuple[Any, int]] = {
     "propensity unknown": (spoil("propensity", np.nan), Reason.NO_OVERLAP),
     "target unknown": (spoil("target_propensity", np.nan), Reason.NO_EVIDENCE),
     "target above 1": (spoil("target_propensity", 1.5), Reason.NO_EVIDENCE),
-    "node of another context": (node_of_another_context, Reason.CONTEXTS_DIFFER),
-    "two propensities of one node": (spoil("propensity", 0.9), Reason.CONTRADICTION),
+    "node of another context": (node_of_two(0, DRAWS), Reason.CONTEXTS_DIFFER),
+    "two alternatives of one node": (
+        lambda given: node_of_two(0, unlike_its_first(given))(given), Reason.CONTRADICTION
+    ),
+    "two propensities of one alternative": (spoil("propensity", 0.9), Reason.CONTRADICTION),
     "probabilities above 1": (
         spoil("target_propensity", 0.9, slice(0, DRAWS)),
         Reason.CONTRADICTION,
@@ -62,7 +77,7 @@ REFUSALS: dict[str, tuple[Any, int]] = {
     "one alternative": (
         lambda given: {
             **given,
-            "node": np.where(given["context"] == 0, given["node"][0], given["node"]).astype(np.int32),
+            "alternative": np.where(given["context"] == 0, 0, given["alternative"]).astype(np.int32),
             "propensity": np.where(given["context"] == 0, 0.5, given["propensity"]).astype(np.float32),
             "target_propensity": np.where(given["context"] == 0, 1, given["target_propensity"]).astype(np.float32),
         },
@@ -95,7 +110,7 @@ def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_t
     given = evidence(small_log(), critic=False)
     moved = dataclasses.replace(graph, group_ids=np.where(np.arange(CONTEXTS * DRAWS) == 5, 1, graph.group_ids))
     assert int(policy_value(moved, reward, Alternatives(**given)).reason[0]) == Reason.CONTEXTS_DIFFER
-    tree = {name: given[name] for name in ("context", "node")}
+    tree = {"context": given["context"], "node": given["alternative"]}
     one, without = (c3(moved, r, **tree) for r in (reward, np.where(np.arange(len(reward)) == 5, np.nan, reward)))
     assert int(one.reason[5]) == Reason.NO_SIBLING
     rest = np.arange(len(reward)) != 5
@@ -132,7 +147,7 @@ def test_texts_that_are_never_drawn_twice_show_a_hidden_favourite_by_their_mean_
     graph = small_log()[0]
     logged = {
         "context": small_log()[2]["context"],
-        "node": np.arange(n, dtype=np.int32),
+        "alternative": np.arange(n, dtype=np.int32),
         "propensity": np.full(n, 1e-4, np.float32),
         "target_support": np.ones(n, np.float32),
     }
@@ -177,8 +192,6 @@ def test_wrong_arguments_are_named() -> None:
     graph, reward, given = small_log()
     with pytest.raises(ValueError, match="come together"):
         policy_value(graph, reward, Alternatives(**{k: v for k, v in given.items() if k != "target_value"}))
-    with pytest.raises(CreditError, match="draws is 'tree'; expected 'trace' or 'node'"):
-        Evaluation(draws="tree")
     with pytest.raises(CreditError, match="estimator is 'ips'; expected 'snips' or 'doubly_robust' or 'switch'"):
         Evaluation("ips")
     with pytest.raises(CreditError, match="threshold is nan; expected a number"):

@@ -16,7 +16,8 @@ from graphs.logs.chunks import read_chunks
 
 
 def action(context: str | None, node: str | None, **more: Any) -> dict[str, Any]:
-    ids = {"context": context, "node": node, "propensity": 0.5, "target_propensity": 0.25 + 0.5 * (node == "n0")}
+    ids = {"context": context, "node": node, "alternative": node}
+    ids |= {"propensity": 0.5, "target_propensity": 0.25 + 0.5 * (node == "n0")}
     return {"type": "message", "agent": "a"} | {
         name: value for name, value in (ids | more).items() if value is not None
     }
@@ -44,7 +45,7 @@ def shared(tmp_path: Path) -> Path:
             events = [action("root", f"n{i % 2}"), action(f"c{i % 2}", f"m{i}")]
             traces.append((f"{task}{i}", task, float(i) if task == "p" else i * i / 7, events, ""))
     traces.append(("s0", "s", 1.0, [action("root", "n0"), action("c0", "n1"), action(None, None)], ""))
-    traces.append(("s1", "s", 0.0, [action("root", "n2"), action("c3", "n0")], ""))
+    traces.append(("s1", "s", 0.0, [action("root", "n2"), action("c3", "n3")], ""))
     return write(tmp_path / "shared.jsonl", traces)
 
 
