@@ -127,8 +127,8 @@ def execute(
       What the file holds in the end.
 
     Raises:
-      CreditError: the file holds something else, see `read_results`; or too many runs fail or hang, see `Limits`; or another
-        process makes runs into the file.
+      CreditError: the file holds something else, see `read_results`; too many runs fail or hang, see `Limits`; or
+        another process makes runs into the file.
     """
     with locked(path):
         return _executed(plan, replayer, path, limits, advance)
