@@ -18,7 +18,7 @@ from credit.reports.ranks import correlation, mean_ranks
 from credit.tables.advantages import table
 from credit.tables.files import write_table
 from estimators import Credit, rloo
-from graphs.atomic import atomic_write
+from graphs.atomic import atomic_folder, atomic_write
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.logs import read
@@ -92,25 +92,24 @@ def run(out: str | Path, seed: int = 0) -> DemoResult:
       OSError: the folder cannot be written to.
     """
     out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
     world = World()
     episodes = world.sample(jax.random.key(seed), TRACES)
     truth = world.increments(episodes)
     traces = world.traces(episodes, truth)
     credit = rloo(traces.graph, traces.reward)
-    native.write(traces, out / "traces.jsonl")
-    otlp.write(traces, out / "otlp")
-    for written in (out / "traces.jsonl", out / "otlp"):
-        _require_same(traces, credit, written)
-    write_table(table(traces, credit), out / "advantages.parquet")
-
     increments = truth.flat(traces.graph.num_events)
     gain = np.pad(np.asarray(episodes.reward - truth.expected, np.float64), (0, traces.graph.num_traces - TRACES))
     comparison = compare(traces, credit, increments, gain)
     shown = _telling_trace(traces, credit)
     figure = draw_trace(traces, shown, np.asarray(credit.advantage), label="advantage (rloo)")
-    with atomic_write(out / "trace.svg") as file:
-        figure.savefig(file, format="svg", metadata={"Date": None})
+    with atomic_folder(out) as new:
+        native.write(traces, new / "traces.jsonl")
+        otlp.write(traces, new / "otlp")
+        for written in (new / "traces.jsonl", new / "otlp"):
+            _require_same(traces, credit, written)
+        write_table(table(traces, credit), new / "advantages.parquet")
+        with atomic_write(new / "trace.svg") as file:
+            figure.savefig(file, format="svg", metadata={"Date": None})
 
     files = tuple(out / name for name in ("traces.jsonl", "otlp", "advantages.parquet", "trace.svg"))
     report = (

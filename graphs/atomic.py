@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files and folders that appear whole or not at all, and locks that keep two writers of one file apart."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import errno
 import hashlib
 import os
 import re
+import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-__all__ = ["atomic_write", "remove_unfinished"]
+from graphs.errors import CreditError
+
+__all__ = ["append", "atomic_folder", "atomic_write", "locked", "made_folder", "remove_unfinished"]
 
 LONGEST = 200  # bytes of a name; systems allow 255, and the temporary name adds 15
 
@@ -41,9 +45,9 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             if sys.platform != "win32":  # else an open file cannot be renamed
-                _publish(name, path)
+                _publish(name, path, 0o666)
         if sys.platform == "win32":
-            _publish(name, path)
+            _publish(name, path, 0o666)
     except BaseException as error:
         if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
             error.filename = str(path)
@@ -54,9 +58,143 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         _unfinished.discard(name)
 
 
+@contextlib.contextmanager
+def atomic_folder(folder: str | Path) -> Iterator[Path]:
+    """Fill a temporary folder, which becomes `folder` when all of it is written, and is removed on failure.
+
+    The folders above are made. Where `folder` is there already, the entries of the temporary one replace those of
+    the same names, in the order of their names; its others stay. The next write of the same folder removes what a
+    killed process left behind.
+
+    Raises:
+      OSError: the folder cannot be written to, or is a file. The error names the place in `folder`.
+    """
+    folder = Path(os.path.abspath(folder))  # "." has no name
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    is_new = not folder.exists()
+    home = folder.parent if is_new else folder  # what is above a folder may be another disk, or take no files
+    with made_folder(home):
+        _remove_abandoned(home / folder.name)
+        with _named(folder):
+            name = tempfile.mkdtemp(dir=home, prefix=f".{_stem(folder)}.", suffix=".part")
+        _unfinished.add(name)
+        descriptor = -1 if sys.platform == "win32" else os.open(name, os.O_RDONLY)
+        try:
+            _lock(descriptor)
+            yield Path(name)
+            if is_new:
+                _publish(name, folder, 0o777)
+            else:
+                for entry in sorted(os.listdir(name)):
+                    if Path(name, entry).is_dir():
+                        _remove(folder / entry)  # only an empty folder can be replaced
+                    with _named(folder / entry):
+                        os.replace(Path(name, entry), folder / entry)
+        except OSError as error:
+            if isinstance(error.filename, str):
+                error.filename = error.filename.replace(name, str(folder))
+            raise
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
+            shutil.rmtree(name, ignore_errors=True)
+            _unfinished.discard(name)
+
+
+def append(path: Path, lines: bytes) -> None:
+    """Append whole lines to a file, all or none, and wait until they are on the disk.
+
+    A torn line at the end of the file, from a process that was killed, is cut off first. Several processes that append
+    to one file need `locked`.
+
+    Raises:
+      OSError: the file cannot be written. It is then as before.
+    """
+    with path.open("ab+", buffering=0) as file:  # a buffer would be written again when the file is closed
+        end = file.seek(0, os.SEEK_END)
+        if end:
+            file.seek(end - 1)
+            if file.read(1) != b"\n":
+                file.seek(0)
+                end = file.readall().rfind(b"\n") + 1
+                file.truncate(end)
+        rest = memoryview(lines)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError as error:
+            file.truncate(end)
+            error.filename = str(path)
+            raise
+
+
+@contextlib.contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and those above it; where the block fails, remove those that were made and are empty.
+
+    Raises:
+      OSError: the folder cannot be made, or is a file.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # not empty
+            for path in missing:
+                path.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: float = 0) -> Iterator[None]:
+    """Keep other processes and threads that ask for the same lock from `path`.
+
+    The lock is a file beside `path`, which the system frees when its process ends. Windows has no such locks.
+
+    Args:
+      path: a file, which need not be there; its folder is.
+      wait: seconds to wait for another process.
+
+    Raises:
+      CreditError: another process has the lock.
+      OSError: the folder takes no files.
+    """
+    name, end = path.parent / f".{_stem(path)}.lock", time.monotonic() + wait
+    while True:
+        with _named(path):
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+        has_lock = _lock(descriptor)
+        # The process that had the lock removed its file: a third one may have made and locked another by now.
+        if has_lock and _is_file_of(descriptor, name):
+            break
+        os.close(descriptor)
+        if not has_lock and time.monotonic() >= end:
+            raise CreditError(f"another process writes {path}; expected one at a time")
+        time.sleep(0.005)
+    _unfinished.add(str(name))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        os.close(descriptor)
+        _unfinished.discard(str(name))
+
+
 def remove_unfinished() -> None:
-    """Remove the temporary files of this process, before an exit that runs no `finally` block."""
+    """Remove the temporary files and locks of this process, before an exit that runs no `finally` block."""
     for name in list(_unfinished):
+        _remove(name)
+
+
+def _remove(name: str | Path) -> None:
+    """Remove a file or a folder; one that is gone or belongs to another user stays as it is."""
+    if os.path.isdir(name) and not os.path.islink(name):
+        shutil.rmtree(name, ignore_errors=True)
+    else:
         with contextlib.suppress(OSError):
             os.unlink(name)
 
@@ -64,10 +202,10 @@ def remove_unfinished() -> None:
 _unfinished: set[str] = set()
 
 
-def _publish(name: str, path: Path) -> None:
+def _publish(name: str, path: Path, mode: int) -> None:
     mask = os.umask(0)
     os.umask(mask)
-    os.chmod(name, 0o666 & ~mask)
+    os.chmod(name, mode & ~mask)
     with _named(path):
         os.replace(name, path)
 
@@ -112,12 +250,20 @@ def _remove_abandoned(path: Path) -> None:
     for name in names:
         left = path.parent / name
         with contextlib.suppress(OSError):  # the file is gone, or belongs to another user
-            descriptor = os.open(left, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            descriptor = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
             try:
                 if _lock(descriptor):
-                    os.unlink(left)
+                    _remove(left)
             finally:
                 os.close(descriptor)
+
+
+def _is_file_of(descriptor: int, name: Path) -> bool:
+    """Whether a name still belongs to an open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), name.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _lock(descriptor: int) -> bool:

@@ -1,20 +1,18 @@
 """The folder of a fitted critic: written whole, read with every number checked.
 
     critic.json       what was fitted, on which tasks, and how good it is on others
-    parameters/       the networks' parameters, where networks were kept
-    additive.npz      the weights, where the additive model was kept
-    checkpoints/      of the training of the networks, from which a killed fit resumes
+    arrays.npz        the networks' parameters, or the weights of the additive model
+    checkpoint.npz    of the training of the networks, from which a killed fit resumes
 
-`critic.json` is written last, so a folder that has one is complete.
+`critic.json` holds a checksum of itself and `arrays.npz`: other numbers than were fitted are refused.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import io
-import zipfile
+import hashlib
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -23,7 +21,7 @@ from credit.critics.fitted_critic import Critic
 from estimators.critic.additive.additive_columns import Expected, Level
 from estimators.critic.additive.additive_critic import AdditiveCritic
 from estimators.critic.calibration import Judged
-from estimators.critic.checkpoints import load_tree, save_tree
+from estimators.critic.checkpoints import arrays_of, tree_of
 from estimators.critic.data import Scaler
 from estimators.critic.network import Architecture
 from estimators.critic.objective import initial
@@ -32,15 +30,15 @@ from estimators.critic.signs.places import HeldOutMean, PlaceTest
 from estimators.critic.signs.regions import Region
 from estimators.critic.train import Epoch, Fitted
 from estimators.critic.validation import SignTest
-from graphs.atomic import atomic_write
+from graphs.array_files import read_arrays, write_arrays
+from graphs.atomic import atomic_folder, atomic_write
 from graphs.errors import CreditError
 from graphs.text import counted
 
 __all__ = ["read_critic", "save_critic"]
 
-FORMAT = 5  # raised when the fields of `critic.json` or the arrays change; other formats are refused
-MOST_BYTES = 1 << 30
-"""The largest `additive.npz` that is read, unpacked."""
+FORMAT = 6  # raised when the fields of `critic.json` or the arrays change; other formats are refused
+ARRAYS, EXPECTED = "arrays.npz", "the arrays of a critic"
 
 
 class _Sizes(msgspec.Struct, forbid_unknown_fields=True):
@@ -120,6 +118,8 @@ class _Kept(msgspec.Struct):
     tests: list[_KeptTest]
     network: _Network | None
     additive: _Additive | None
+    sha256: str = ""
+    """Of `_checksum`."""
 
 
 class _Version(msgspec.Struct):
@@ -127,24 +127,24 @@ class _Version(msgspec.Struct):
 
 
 def save_critic(critic: Critic, folder: Path) -> None:
-    """Write a critic to a folder, in place of what it held: parameters first, `critic.json` last.
+    """Write a critic to a folder, in place of the one that it held; both files or none.
 
     Args:
       critic: what `fit_critic` returned.
       folder: made where it is missing.
+
+    Raises:
+      OSError: a file cannot be written.
     """
-    (folder / "critic.json").unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
     fitted, judged = critic.fitted, critic.judged
     network = additive = None
     if isinstance(fitted, AdditiveCritic):
-        with atomic_write(folder / "additive.npz") as file:
-            np.savez(file, **cast(dict[str, Any], _arrays(fitted)))
+        arrays = _arrays(fitted)
         additive = _Additive(
             fitted.head, fitted.features, fitted.roles, len(fitted.levels), fitted.steps, fitted.converged
         )
     else:
-        save_tree(folder / "parameters", fitted.parameters)
+        arrays = arrays_of(fitted.parameters)
         network = _Network(
             _Sizes(**dataclasses.asdict(fitted.sizes)),
             len(fitted.parameters["start"].get_value()),
@@ -161,8 +161,19 @@ def save_critic(critic: Critic, folder: Path) -> None:
         [_kept_test(test) for test in critic.tests],
         network, additive,
     )  # fmt: skip
-    with atomic_write(folder / "critic.json") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
+    with atomic_folder(folder) as new:
+        write_arrays(new / ARRAYS, arrays)
+        kept.sha256 = _checksum(kept, new / ARRAYS)
+        with atomic_write(new / "critic.json") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
+
+
+def _checksum(kept: _Kept, arrays: Path) -> str:
+    """SHA-256 of what `critic.json` says apart from it, and of the file of arrays."""
+    # Decoded once, so that a number has one form, whether it was computed or read.
+    plain = msgspec.json.decode(msgspec.json.encode(kept), type=_Kept)
+    plain.sha256 = ""
+    return hashlib.sha256(msgspec.json.encode(plain) + arrays.read_bytes()).hexdigest()
 
 
 def read_critic(folder: Path) -> Critic:
@@ -194,6 +205,8 @@ def read_critic(folder: Path) -> Critic:
         tuple(kept.judged.curve),
     )  # fmt: skip
     tests = tuple(_sign_test(path, i, test) for i, test in enumerate(kept.tests))
+    if kept.sha256 != _checksum(kept, folder / ARRAYS):
+        raise CreditError(f"{folder} holds other numbers than were fitted: its checksum differs; fit the critic again")
     return Critic(fitted, kept.roles, kept.dense, judged, kept.held_out, kept.validation, tests)
 
 
@@ -216,7 +229,10 @@ def _network(folder: Path, kept: _Network) -> Fitted:
         raise CreditError(f"{path}: network.history is empty; expected an epoch or more")
     scaler = _scaler(path, kept.scaler, sizes.features)
     architecture = Architecture(sizes.features, sizes.hidden, sizes.sums, sizes.layers, sizes.counts, sizes.head)
-    parameters = load_tree(folder / "parameters", initial(architecture, kept.members, 0, 0.0))
+    try:
+        parameters = tree_of(initial(architecture, kept.members, 0, 0.0), read_arrays(folder / ARRAYS, EXPECTED))
+    except CreditError as error:
+        raise CreditError(f"{folder / ARRAYS}: {error}") from error
     history = tuple(Epoch(*epoch) for epoch in kept.history)
     return Fitted(parameters, architecture, scaler, kept.centre, kept.scale, history, kept.converged)
 
@@ -251,14 +267,14 @@ def _arrays(critic: AdditiveCritic) -> dict[str, np.ndarray]:
 
 
 def _additive(folder: Path, kept: _Additive | None) -> AdditiveCritic:
-    path = folder / "additive.npz"
+    path = folder / ARRAYS
     if kept is None or not 1 <= kept.levels <= 16:
         raise CreditError(f"{folder / 'critic.json'}: additive.levels is out of range; expected 1 to 16")
     names = [
         *(f"expected.{name}" for name in Expected._fields),
         *(f"level{i}.{name}" for i in range(kept.levels) for name in Level._fields), "start", "ahead",
     ]  # fmt: skip
-    arrays = _load_arrays(path, names)
+    arrays = _finite_arrays(path, names)
     expected = Expected(*(arrays[f"expected.{name}"] for name in Expected._fields))
     levels = tuple(Level(arrays[f"level{i}.keys"], arrays[f"level{i}.weight"]) for i in range(kept.levels))
     members, width = len(arrays["start"]), len(expected.spread)
@@ -281,25 +297,13 @@ def _additive(folder: Path, kept: _Additive | None) -> AdditiveCritic:
     )  # fmt: skip
 
 
-def _load_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file, finite numbers all.
+def _finite_arrays(path: Path, names: list[str]) -> dict[str, np.ndarray]:
+    """The arrays of a file, finite numbers all.
 
     Raises:
       CreditError: the file is missing or damaged, or an array is missing or holds other things than finite numbers.
     """
-    if not path.is_file():
-        raise CreditError(f"{path} is missing; expected the weights of an additive critic")
-    try:
-        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
-            size = sum(info.file_size for info in archive.infolist())
-        if size > MOST_BYTES:
-            raise CreditError(f"{path} unpacks to {size} bytes; expected {MOST_BYTES} or fewer")
-        with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, Any] = {name: file[name] for name in names if name in file}
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, KeyError, NotImplementedError) as error:
-        if isinstance(error, CreditError):
-            raise
-        raise CreditError(f"{path} cannot be read: {error}; expected the weights of an additive critic") from error
+    arrays = read_arrays(path, EXPECTED)
     for name in names:
         if name not in arrays:
             raise CreditError(f"{path} has no array {name}; expected the weights of an additive critic")

@@ -13,6 +13,7 @@ has the layout of the folder.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ import numpy as np
 
 from credit.critics.fitted_critic import Critic, corpus_of, predict_by, require_extra
 from graphs.argument_kinds import checked_kinds
+from graphs.atomic import locked, made_folder
 from graphs.errors import expect
 from graphs.event_graph import Array
 from graphs.traces.batch import Traces
@@ -60,7 +62,8 @@ def fit_critic(
       replays: learn from the runs of a "value" plan too, evidence `value` and `replays` of `credit replay`. The n runs
         from a prefix count as n further outcomes of it. Held-out tasks are judged by logged outcomes alone.
       validation, test: parts of the tasks that select and stop the model, and that evaluate it.
-      directory: the folder to save it in; an interrupted fit resumes from its last checkpoint.
+      directory: the folder to save it in. A fit that fails or is interrupted leaves its checkpoint there, from which
+        the next one goes on.
       after_epoch: called with each epoch of the network.
       devices: of this process, over which the network's batches are cut; by default one.
 
@@ -68,8 +71,10 @@ def fit_critic(
       `Critic`.
 
     Raises:
-      MissingExtraError: flax, optax or orbax is not installed.
-      CreditError: too few tasks with outcomes, rewards that the head cannot take, or `replays` of a log without runs.
+      MissingExtraError: flax or optax is not installed.
+      CreditError: too few tasks with outcomes, rewards that the head cannot take, or `replays` of a log without runs;
+        `directory` holds the checkpoint of another fit, or another process fits into it.
+      OSError: `directory` cannot be written to.
 
     Examples:
       >>> import credit
@@ -92,19 +97,23 @@ def fit_critic(
     corpus = corpus_of(traces, roles, dense, replays=replays)
     split = split_by_task(corpus.group, corpus.reward, seed=settings.seed, validation=validation, test=test)
     folder = None if directory is None else Path(directory)
-    checkpoints = None if folder is None else folder / "checkpoints"
-    fitted, losses = _fit_models(corpus, split, settings, len(roles), checkpoints, after_epoch, devices)
-    names = _task_names(traces)
-    held_out = tuple(names[int(g)] for g in np.unique(corpus.group[split.test]))
-    after, start = predict_by(fitted, corpus)
-    judged = judge(after.mean(axis=0), corpus, split, settings.head)
-    acts = np.asarray(traces.graph.action_mask)[: len(corpus.features)]
-    tests = validate_signs(after, start, corpus, acts, split.test, roles=len(roles))
-    critic = Critic(fitted, roles, columns, judged, held_out, losses, tests)
-    if folder is not None:
-        from credit.critics.critic_folder import save_critic
+    with contextlib.ExitStack() as writing:
+        if folder is not None:
+            writing.enter_context(made_folder(folder))
+            writing.enter_context(locked(folder / "critic.json"))
+        checkpoint = None if folder is None else folder / "checkpoint.npz"
+        fitted, losses = _fit_models(corpus, split, settings, len(roles), checkpoint, after_epoch, devices)
+        names = _task_names(traces)
+        held_out = tuple(names[int(g)] for g in np.unique(corpus.group[split.test]))
+        after, start = predict_by(fitted, corpus)
+        judged = judge(after.mean(axis=0), corpus, split, settings.head)
+        acts = np.asarray(traces.graph.action_mask)[: len(corpus.features)]
+        tests = validate_signs(after, start, corpus, acts, split.test, roles=len(roles))
+        critic = Critic(fitted, roles, columns, judged, held_out, losses, tests)
+        if folder is not None:
+            from credit.critics.critic_folder import save_critic
 
-        save_critic(critic, folder)
+            save_critic(critic, folder)
     return critic
 
 
@@ -119,7 +128,7 @@ def load_critic(directory: str | Path) -> Critic:
       `Critic`.
 
     Raises:
-      MissingExtraError: flax, optax or orbax is not installed.
+      MissingExtraError: flax or optax is not installed.
       CreditError: the folder holds no critic, one of another version, or a damaged one; the message names the file.
 
     Examples:
@@ -141,7 +150,7 @@ def _fit_models(
     split: Split,
     settings: Settings,
     roles: int,
-    checkpoints: Path | None,
+    checkpoint: Path | None,
     after_epoch: Callable[[Epoch], None] | None,
     devices: Sequence[jax.Device] | None,
 ) -> tuple[Fitted | AdditiveCritic, dict[str, float]]:
@@ -162,7 +171,7 @@ def _fit_models(
         models["additive"] = fit_additive(corpus, split.train, head=head, roles=roles, seed=settings.seed)
     if settings.model != "additive":
         models["network"] = fit(
-            corpus, split, settings, directory=checkpoints, after_epoch=after_epoch, devices=devices
+            corpus, split, settings, checkpoint=checkpoint, after_epoch=after_epoch, devices=devices
         )
     by_task = {
         name: prefix_losses(predict_by(model, corpus)[0].mean(axis=0), corpus, split.validation, head)

@@ -1,7 +1,7 @@
 """verl: advantages of this library by name, and sessions of several agents.
 
-Installing the package is enough: verl imports this module by its entry point (group `verl.plugins`) in every process.
-That adds an advantage estimator `credit_NAME` for each method, and trainers of verl's v1: `credit_sync`,
+Installing the package is enough: `credit.integrations.verl_plugin`, which verl imports in every process, imports this
+module. That adds an advantage estimator `credit_NAME` for each method, and trainers of verl's v1: `credit_sync`,
 `credit_colocate_async` and `credit_separate_async`. In the configuration:
 
     trainer.v1.trainer_mode: credit_sync
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from credit.hooks import after_import
+from credit.integrations.harmless import harmless
 from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options, row_penalty
 from graphs.errors import CreditError
 from graphs.text import excerpt
@@ -90,6 +91,7 @@ def register() -> None:
     after_import("verl.trainer.ppo.v1", _register_trainers)
 
 
+@harmless
 def _register_estimators() -> None:
     from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY, register_adv_est
 
@@ -98,6 +100,7 @@ def _register_estimators() -> None:
             register_adv_est(PREFIX + name)(functools.partial(row_estimator, name))
 
 
+@harmless
 def _register_trainers() -> None:
     import credit.integrations.verl_v1  # noqa: F401  # its classes register themselves
 

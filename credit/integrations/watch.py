@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.watching.sinks import MetricsFile, Sink, TensorBoard, Wandb
+from credit.watching.sinks import PATIENCE, MetricsFile, Sink, TensorBoard, Wandb
 from credit.watching.step_numbers import alignments, ledger_numbers, noise_number
+from graphs.atomic import append, locked
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
@@ -115,10 +116,12 @@ class Watch:
         columns["advantage"] = batch.advantage[event].tolist()
         columns["trace"] = [f"{number}/{trace}" for trace in columns["trace"]]
         columns["group"] = [f"{number}/{group}" for group in columns["group"]]
-        with open(self.folder / "rows.jsonl", "a", encoding="utf-8") as file:
-            for values in zip(*columns.values(), strict=True):
-                row = {name: value for name, value in zip(columns, values, strict=True) if value is not None}
-                file.write(json.dumps(row, default=_as_json) + "\n")
+        lines = []
+        for values in zip(*columns.values(), strict=True):
+            row = {name: value for name, value in zip(columns, values, strict=True) if value is not None}
+            lines.append(json.dumps(row, default=_as_json) + "\n")
+        with locked(self.folder / "rows.jsonl", wait=PATIENCE):
+            append(self.folder / "rows.jsonl", "".join(lines).encode())
 
 
 def _step_numbers(batch: Batch, own: Credit, others: Mapping[str, Credit], *, ledger: bool) -> dict[str, float]:

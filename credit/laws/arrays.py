@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
-import importlib
 from typing import Any
 
 import jax
@@ -103,7 +101,7 @@ def dtypes(s: Subject) -> str:
     batch = padded(s.regular(), SIZES)
     expected = s.run(batch)
     results = {jnp.float32: expected, jnp.bfloat16: s.eager(_cast(batch, jnp.bfloat16))}
-    with _x64():
+    with jax.enable_x64(True):
         results[jnp.float64] = s.once(_cast(batch, jnp.float64))
         shapes = jax.eval_shape(lambda trial: numbers(s.direct(trial)), batch)
     for name in NUMBERS:
@@ -117,15 +115,6 @@ def dtypes(s: Subject) -> str:
         if detail := differ(out, expected, batch.graph.event_mask):
             return f"{detail} (in {jnp.dtype(trial).name}, against float32)"
     return ""
-
-
-def _x64() -> contextlib.AbstractContextManager[Any]:
-    """A context with 64 bits enabled; older JAX has it under `jax.experimental`."""
-    if hasattr(jax, "enable_x64"):
-        context: contextlib.AbstractContextManager[Any] = jax.enable_x64(True)
-        return context
-    older: contextlib.AbstractContextManager[Any] = importlib.import_module("jax.experimental").enable_x64(True)
-    return older
 
 
 def _cast(batch: Batch, dtype: Any) -> Batch:

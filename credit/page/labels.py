@@ -6,22 +6,28 @@ import csv
 import dataclasses
 import io
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from graphs.atomic import atomic_write
-from graphs.errors import CreditError, expect
-from graphs.reading.source import Lost
+from graphs.atomic import atomic_write, locked
+from graphs.errors import CreditError, TraceError, expect
+from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.rows import number, read_rows
+from graphs.reading.tables.rows import Row, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
 
-__all__ = ["Label", "Labels"]
+__all__ = ["Label", "LabelFileError", "Labels"]
 
 COLUMNS = ("trace", "reward", "rater", "note")
 SUFFIXES = (".csv", ".jsonl")
+PATIENCE = 10  # seconds to wait for another process that writes the file
+
+
+class LabelFileError(CreditError):
+    """The file of labels holds something that a change would lose, or cannot be read back."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,14 +50,17 @@ class Label:
 class Labels:
     """Labels by trace, one for each, with the file that holds them.
 
-    Every change is written at once. The file has the columns `trace`, `reward`, `rater` and `note`.
+    Every change is written at once, into what the file holds by then: other processes and a person with an editor may
+    change it too. The file has the columns `trace`, `reward`, `rater` and `note`.
 
     Args:
       path: a `.csv` or `.jsonl` file. Its labels are read where it exists; the first change writes it.
       rater: who labels from now on.
 
     Raises:
-      CreditError: another suffix, or a row that is no label; the message names the file, the line and the value.
+      CreditError: another suffix.
+      LabelFileError: a row is no label; the message names the file, the line and the value.
+      OSError: the file cannot be read.
 
     Examples:
       >>> import pathlib, tempfile
@@ -73,27 +82,57 @@ class Labels:
             raise CreditError(f"{str(path)!r}; expected a name ending in {' or '.join(SUFFIXES)}")
         self.by_trace: dict[str, Label] = _read(self.path)
 
-    def put(self, trace: str, reward: float | None, *, note: str = "") -> None:
+    def refresh(self) -> None:
+        """Take the labels that the file holds by now.
+
+        Raises:
+          LabelFileError: a row is no label.
+          OSError: the file cannot be read.
+        """
+        self.by_trace = _read(self.path)
+
+    def put(
+        self,
+        trace: str,
+        reward: float | None,
+        *,
+        note: str = "",
+        is_seen: Callable[[Label | None], bool] | None = None,
+    ) -> None:
         """Replace or remove the label of a trace, and write the file.
 
         Args:
           trace: id of the trace.
           reward: a finite number; None removes the label.
           note: why, in words. White space in it becomes single spaces.
+          is_seen: whether the label in the file (None where there is none) is the one that the person saw. By default
+            it is compared with `by_trace`.
 
         Raises:
-          CreditError: `reward` is not a finite number of the range of single precision.
-          OSError: the file cannot be written. The labels are then as before.
+          CreditError: `reward` is not a finite number of the range of single precision, or another process writes the
+            file for longer than 10 s.
+          LabelFileError: the file holds another label of the trace than the person saw, or a row that is no label; or
+            the id cannot be kept in such a file. The file is then as before.
+          OSError: the file cannot be read or written. The labels are then as before.
         """
-        changed = dict(self.by_trace)
-        if reward is None:
-            changed.pop(trace, None)
-        else:
-            if isinstance(reward, bool) or not isinstance(reward, int | float) or not _usable(float(reward)):
-                raise CreditError(f"reward of trace {trace!r} is {excerpt(reward)}; expected a finite number")
-            changed[trace] = Label(trace, float(reward), self.rater, " ".join(note.split()))
-        _write(self.path, changed)
-        self.by_trace = changed
+        if reward is not None and (
+            isinstance(reward, bool) or not isinstance(reward, int | float) or not _usable(float(reward))
+        ):
+            raise CreditError(f"reward of trace {trace!r} is {excerpt(reward)}; expected a finite number")
+        new = None if reward is None else Label(trace, float(reward), self.rater, " ".join(note.split()))
+        before = self.by_trace.get(trace)
+        with locked(self.path, wait=PATIENCE):
+            self.refresh()
+            there = self.by_trace.get(trace)
+            if there != new and not (there == before if is_seen is None else is_seen(there)):
+                by = f" by {there.rater}" if there is not None and there.rater else ""
+                now = "removed" if there is None else f"set to {there.reward:g}{by}"
+                what = f"the label of trace {excerpt(trace)} was {now} in {self.path} meanwhile"
+                raise LabelFileError(f"{what}; look at it, and label again")
+            changed = {**self.by_trace, trace: new}  # a label that is replaced keeps its place
+            kept = {name: label for name, label in changed.items() if label is not None}
+            _write(self.path, kept)
+            self.by_trace = kept
 
 
 def _usable(reward: float) -> bool:
@@ -101,40 +140,74 @@ def _usable(reward: float) -> bool:
 
 
 def _read(path: Path) -> dict[str, Label]:
-    """The labels of a file by trace; none where no file exists or it is empty."""
+    """The labels of a file by trace; none where no file exists or it is empty.
+
+    Raises:
+      LabelFileError: a row is no label.
+      OSError: the file cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    return _decoded(path, content) if content else {}
+
+
+def _decoded(path: Path, content: bytes) -> dict[str, Label]:
     labels: dict[str, Label] = {}
-    if not path.exists() or not path.stat().st_size:
-        return labels
-    for line, row in read_rows(path):
-        if isinstance(row, Lost):
-            raise CreditError(f"{path}: {row.problem}; expected a file of labels")
-        place = f"{path}, line {line}"
-        unknown = [name for name in row if name not in COLUMNS]
-        if unknown:
-            expected = f"only the columns {', '.join(COLUMNS)}: the file would be rewritten without others"
-            raise CreditError(f"{place}: column {unknown[0]!r}; expected {expected}")
-        trace, amount = row.get("trace"), number(row.get("reward"))
-        if trace is None:
-            raise CreditError(f"{place}: no trace; expected the id of a trace")
-        if amount is None or not _usable(amount):
-            raise CreditError(f"{place}: reward {excerpt(row.get('reward'))}; expected a finite number")
-        name = id_text(trace)
-        if name in labels:
-            raise CreditError(f"{place}: a second label of trace {name!r}; expected one label for each trace")
-        rater, note = (str(row.get(column) or "") for column in ("rater", "note"))
-        labels[name] = Label(name, float(amount), rater, note)
+    source = Source(str(path), path)
+    source.__dict__["data"] = content  # what was read, whatever the file is by now
+    try:
+        for line, row in read_rows(source):
+            if isinstance(row, Lost):
+                raise LabelFileError(f"{path}: {row.problem}; expected a file of labels")
+            label = _label(f"{path}, line {line}", row)
+            if label.trace in labels:
+                raise LabelFileError(
+                    f"{path}, line {line}: a second label of trace {label.trace!r}; expected one label for each trace"
+                )
+            labels[label.trace] = label
+    except TraceError as error:
+        raise LabelFileError(f"{error}; expected a file of labels") from error
     return labels
 
 
+def _label(place: str, row: Row) -> Label:
+    unknown = [name for name in row if name not in COLUMNS]
+    if unknown:
+        expected = f"only the columns {', '.join(COLUMNS)}: the file would be rewritten without others"
+        raise LabelFileError(f"{place}: column {unknown[0]!r}; expected {expected}")
+    trace, amount = row.get("trace"), number(row.get("reward"))
+    if trace is None:
+        raise LabelFileError(f"{place}: no trace; expected the id of a trace")
+    if amount is None or not _usable(amount):
+        raise LabelFileError(f"{place}: reward {excerpt(row.get('reward'))}; expected a finite number")
+    rater, note = (str(row.get(column) or "") for column in ("rater", "note"))
+    return Label(id_text(trace), float(amount), rater, note)
+
+
 def _write(path: Path, labels: dict[str, Label]) -> None:
+    """Write labels, if reading them gives the same.
+
+    Raises:
+      LabelFileError: a label cannot be kept in such a file.
+      OSError: the file cannot be written.
+    """
+    if path.suffix == ".jsonl":
+        encoder = msgspec.json.Encoder()
+        content = b"".join(encoder.encode(label) + b"\n" for label in labels.values())
+    else:
+        # A writer quotes the characters of its line ends only, and both of CR and LF need quotes.
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\r\n")
+        rows = [COLUMNS, *map(dataclasses.astuple, labels.values())]
+        for row in rows:
+            writer.writerow(row)
+            text.seek(text.tell() - 2)
+            text.write("\n")
+            text.truncate()
+        content = text.getvalue().encode()
+    if labels and _decoded(path, content) != labels:
+        raise LabelFileError(f"{path} cannot hold these labels: they would read otherwise")
     with atomic_write(path) as file:
-        if path.suffix == ".jsonl":
-            encoder = msgspec.json.Encoder()
-            for label in labels.values():
-                file.write(encoder.encode(label) + b"\n")
-        else:
-            text = io.StringIO(newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows(dataclasses.astuple(label) for label in labels.values())
-            file.write(text.getvalue().encode())
+        file.write(content)

@@ -16,7 +16,7 @@ import msgspec
 
 from credit.page.findings import Findings
 from credit.page.html import served_page
-from credit.page.labels import Labels
+from credit.page.labels import Label, LabelFileError, Labels
 from credit.page.trace_view import TraceViews
 from graphs.errors import CreditError, expect
 from graphs.text import printable
@@ -44,11 +44,12 @@ class _Answer(NamedTuple):
 
 
 class _Change(msgspec.Struct, forbid_unknown_fields=True):
-    """A label as the page sends it; without a reward the label of the trace is removed."""
+    """A label as the page sends it, and the one that it shows; without a reward the label of the trace is removed."""
 
     row: int
     reward: float | None
     note: str = ""
+    seen: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class PageServer:
@@ -135,7 +136,12 @@ class PageServer:
         if rest == "":
             return _Answer(HTTPStatus.OK, "text/html; charset=utf-8", self._page)
         if rest == "labels" and self._labels is not None:
-            return self._json(self._label_rows(self._labels))
+            with self._lock:
+                try:
+                    self._labels.refresh()
+                except (LabelFileError, OSError) as error:
+                    return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+                return self._json(self._label_rows(self._labels))
         word, _, digits = (rest or "").partition("/")
         if word == "trace" and digits.isascii() and digits.isdecimal() and len(digits) < 12:
             row = int(digits)
@@ -154,14 +160,17 @@ class PageServer:
             return _refusal(HTTPStatus.BAD_REQUEST, f"no label: {error}")
         if not 0 <= change.row < len(self._names):
             return _refusal(HTTPStatus.BAD_REQUEST, f"row {change.row}; expected 0 to {len(self._names) - 1}")
+        is_seen = None if change.seen is msgspec.UNSET else lambda label: _shown(label) == change.seen
         with self._lock:
             try:
-                self._labels.put(self._names[change.row], change.reward, note=change.note)
+                self._labels.put(self._names[change.row], change.reward, note=change.note, is_seen=is_seen)
+            except LabelFileError as error:
+                return _refusal(HTTPStatus.CONFLICT, str(error))
             except CreditError as error:
                 return _refusal(HTTPStatus.BAD_REQUEST, str(error))
             except OSError as error:
                 return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"not written: {error}")
-        return self._json(self._label_rows(self._labels))
+            return self._json(self._label_rows(self._labels))
 
     def _below(self, path: str) -> str | None:
         """What follows the token in an address; None for a wrong token."""
@@ -170,19 +179,19 @@ class PageServer:
         return rest if right and slash and path.startswith("/") else None
 
     def _label_rows(self, labels: Labels) -> dict[str, Any]:
-        rows = {}
-        for row, name in enumerate(self._names):
-            label = labels.by_trace.get(name)
-            if label is not None:
-                rows[str(row)] = {
-                    "reward": label.reward,
-                    "rater": printable(label.rater, 80),
-                    "note": printable(label.note, 2000),
-                }
+        rows = {str(row): _shown(labels.by_trace.get(name)) for row, name in enumerate(self._names)}
+        rows = {row: label for row, label in rows.items() if label is not None}
         return {"file": printable(str(labels.path), 200), "rater": printable(labels.rater, 80), "rows": rows}
 
     def _json(self, value: Any) -> _Answer:
         return _Answer(HTTPStatus.OK, "application/json", msgspec.json.encode(value))
+
+
+def _shown(label: Label | None) -> dict[str, Any] | None:
+    """A label as the page shows it."""
+    if label is None:
+        return None
+    return {"reward": label.reward, "rater": printable(label.rater, 80), "note": printable(label.note, 2000)}
 
 
 def _refusal(status: HTTPStatus, why: str) -> _Answer:

@@ -27,6 +27,7 @@ from credit.replay.json_lines import append_lines, field, read_lines
 from credit.replay.replay_plan import Job, ReplayPlan
 from credit.replay.replayer import Continuation, PrefixError, Replayer, SeededReplayer
 from credit.replay.run_results import Results
+from graphs.atomic import locked
 from graphs.errors import CreditError
 from graphs.text import counted
 
@@ -126,8 +127,17 @@ def execute(
       What the file holds in the end.
 
     Raises:
-      CreditError: the file holds something else, see `read_results`; or too many runs fail or hang, see `Limits`.
+      CreditError: the file holds something else, see `read_results`; too many runs fail or hang, see `Limits`; or
+        another process makes runs into the file.
     """
+    with locked(path):
+        return _executed(plan, replayer, path, limits, advance)
+
+
+def _executed(
+    plan: ReplayPlan, replayer: Replayer, path: Path, limits: Limits, advance: Callable[[int], None] | None
+) -> Results:
+    """`execute`, while no other execution writes the file."""
     before = read_results(plan, path)
     execution = _Execution(plan, replayer, path, limits, advance, set(before.strayed), before.tokens)
     size = getattr(replayer, "at_once", AT_ONCE) if isinstance(replayer, SeededReplayer) else 1

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphs.atomic import atomic_write
+from graphs.atomic import append, atomic_write
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
@@ -83,23 +82,5 @@ def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
 
 
 def append_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Append lines in one write, and wait until they are on the disk.
-
-    A torn line at the end of the file, from a process that was killed, is cut off first.
-    """
-    data = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines).encode()
-    with path.open("ab+") as file:
-        end = file.seek(0, os.SEEK_END)
-        if end:
-            file.seek(end - 1)
-            if file.read(1) != b"\n":
-                file.truncate(_after_last_break(file.name, end))
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _after_last_break(name: str, end: int) -> int:
-    with open(name, "rb") as file:
-        content = file.read(end)
-    return content.rfind(b"\n") + 1
+    """Append lines as `append` of `graphs.atomic` does."""
+    append(path, "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines).encode())

@@ -8,12 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from graphs.atomic import append, locked
 from graphs.errors import CreditError, MissingExtraError
 
-__all__ = ["METRICS", "MetricsFile", "Sink", "TensorBoard", "Wandb"]
+__all__ = ["METRICS", "PATIENCE", "MetricsFile", "Sink", "TensorBoard", "Wandb"]
 
 METRICS = "metrics.jsonl"
 """Name of the file of JSON lines in the folder of a watch, which `credit watch` reads."""
+
+PATIENCE = 60
+"""Seconds to wait for another process that adds to the same file."""
 
 
 class Sink(Protocol):
@@ -36,8 +40,8 @@ class MetricsFile:
 
     def write(self, step: int, numbers: Mapping[str, float], labels: Mapping[str, str] | None = None) -> None:
         """Add a line."""
-        with open(self._path, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **(labels or {}), **numbers}) + "\n")
+        with locked(self._path, wait=PATIENCE):
+            append(self._path, (json.dumps({"step": step, **(labels or {}), **numbers}) + "\n").encode())
 
     def close(self) -> None:
         """Nothing is held back."""

@@ -4,5 +4,5 @@
 `calibration` how accurate it is, `credit` its increments of events, `contrasts` what spawning or stopping was
 worth. `credit.critics.fitting` fits, keeps and applies one to traces that were read.
 
-Fitting needs the extra `critic` (flax, optax, orbax); importing this package loads none of them.
+Fitting needs the extra `critic` (flax, optax); importing this package loads none of them.
 """

@@ -8,7 +8,7 @@ from graphs.errors import MissingExtraError
 
 __all__ = ["LIBRARIES"]
 
-LIBRARIES = ("flax", "optax", "orbax")
+LIBRARIES = ("flax", "optax")
 """What the extra `critic` brings."""
 
 for _library in LIBRARIES:

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from estimators.critic.checkpoints import Checkpoints
+from estimators.critic import checkpoints
 from estimators.critic.data import Corpus, Room, Scaler, Split, in_batches, room
 from estimators.critic.network import Architecture
 from estimators.critic.objective import initial
@@ -140,20 +140,21 @@ def fit(
     split: Split,
     settings: Settings,
     *,
-    directory: Path | None = None,
+    checkpoint: Path | None = None,
     after_epoch: Callable[[Epoch], None] | None = None,
     devices: Sequence[jax.Device] | None = None,
 ) -> Fitted:
     """Train a critic on the traces `split.train`, stopping by those of `split.validation`.
 
     Args:
-      directory: where a checkpoint is kept after each epoch. If it holds one of the same corpus, split and settings,
-        training goes on from there.
+      checkpoint: file that holds the state after an epoch. If it is of the same corpus, split and settings, training
+        goes on from there.
       after_epoch: called with each epoch as it ends, including earlier ones of a resumed run.
       devices: of this process, to cut each batch over (`estimators.critic.steps`); by default one.
 
     Raises:
-      CreditError: a reward does not suit the head, a split is empty, or `directory` belongs to another fit.
+      CreditError: a reward does not suit the head, a split is empty, or `checkpoint` is of another fit.
+      OSError: `checkpoint` cannot be written.
     """
     check_split(corpus, split, settings.head)
     reward = corpus.reward[split.train]
@@ -173,9 +174,9 @@ def fit(
     parameters = initial(sizes, settings.members, settings.seed, float(corpus.reward[split.train].mean()))
     state = State(parameters, parameters, jax.vmap(steps.optimiser.init)(parameters), parameters)
     history: list[Epoch] = []
-    checkpoints = None if directory is None else Checkpoints(directory, _identity(corpus, split, settings))
-    if checkpoints is not None and checkpoints.latest is not None:
-        state, epoch_rows = checkpoints.restore(state)
+    identity = _identity(corpus, split, settings)
+    if checkpoint is not None and checkpoint.exists():
+        state, epoch_rows = checkpoints.restore(checkpoint, identity, state)
         history = [Epoch(*row) for row in epoch_rows]
         for epoch in history:
             _report(after_epoch, epoch)
@@ -200,8 +201,8 @@ def fit(
             best, best_number = validation, number
         epoch = Epoch(number, train, validation, best, best_number)
         history.append(epoch)
-        if checkpoints is not None and (number % every == 0 or number == epochs or _stale(history, patience)):
-            checkpoints.save(number, state, history)
+        if checkpoint is not None and (number % every == 0 or number == epochs or _stale(history, patience)):
+            checkpoints.save(checkpoint, identity, state, history)
         _report(after_epoch, epoch)
     return Fitted(steps.on_one(state.best), sizes, scaler, centre, scale, tuple(history), _stale(history, patience))
 

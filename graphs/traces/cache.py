@@ -262,6 +262,8 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
         about = msgspec.json.decode((rows.schema.metadata or {}).get(KEY, b""), type=_About)
         if about.version != VERSION:
             raise refuse("unknown-version", "version", about.version, f"version {VERSION}")
+        if not rows.num_rows:
+            raise refuse("empty-file", "content", "no rows", "a trace or more")
         columns = _joined(rows)
         return _traces(columns, rows.num_rows, about, reward, to)
     except PackedError as error:

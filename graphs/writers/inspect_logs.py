@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.atomic import atomic_write
+from graphs.atomic import atomic_folder, atomic_write
 from graphs.errors import CreditError, Problem, TraceError
 from graphs.formats.inspect_ai import header_of, samples_of
 from graphs.reading.documents import stem
@@ -56,20 +56,20 @@ def write(
         twice = next(file for file in files if names[stem(file, ".eval")] != file)
         raise CreditError(f"{twice!r} has the name of {names[stem(twice, '.eval')]!r}; expected one name a log")
     waiting, filled = set(numbers), 0
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, file in names.items():
-        log, samples = _log(file)
-        for sample in samples:
-            trace = f"{name}/{sample['id']}/{sample['epoch']}"
-            of_sample = numbers[trace] if trace in waiting else {}
-            waiting.discard(trace)
-            for event_id, event in _events(sample):
-                filled += _fill(event, of_sample.get(event_id))
-        log["samples"] = samples
-        with atomic_write(Path(folder, f"{name}.json")) as out:
-            out.write(json.dumps(log, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    if waiting:
-        raise CreditError(f"sample {min(waiting)!r} is not in its file; expected the files as read")
+    with atomic_folder(folder) as new:
+        for name, file in names.items():
+            log, samples = _log(file)
+            for sample in samples:
+                trace = f"{name}/{sample['id']}/{sample['epoch']}"
+                of_sample = numbers[trace] if trace in waiting else {}
+                waiting.discard(trace)
+                for event_id, event in _events(sample):
+                    filled += _fill(event, of_sample.get(event_id))
+            log["samples"] = samples
+            with atomic_write(new / f"{name}.json") as out:
+                out.write(json.dumps(log, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        if waiting:
+            raise CreditError(f"sample {min(waiting)!r} is not in its file; expected the files as read")
     return filled
 
 

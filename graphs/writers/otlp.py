@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from graphs.atomic import atomic_write
+from graphs.atomic import atomic_folder, atomic_write
 from graphs.errors import CreditError, TraceError
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.otlp.evaluations import STEP
@@ -56,14 +56,13 @@ def write(traces: Traces, folder: str | Path) -> None:
       OSError: the folder cannot be written to.
     """
     _check(traces)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     scope = {"name": "orchestration_credit"}
     resource = {"attributes": [attribute("service.name", "orchestration_credit")]}
     with (
         collector_paused(),
-        atomic_write(folder / "spans.jsonl") as spans,
-        atomic_write(folder / "logs.jsonl") as logs,
+        atomic_folder(folder) as new,
+        atomic_write(new / "spans.jsonl") as spans,
+        atomic_write(new / "logs.jsonl") as logs,
     ):
         for trace in _traces_to_write(traces):
             written = _written(trace)

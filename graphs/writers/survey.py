@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from graphs.atomic import atomic_write
+from graphs.atomic import atomic_folder, atomic_write
 from graphs.traces.batch import Traces
 from graphs.writers.native import lines
 
@@ -36,7 +36,7 @@ def write(traces: Traces, folder: str | Path) -> list[Path]:
       folder: created if it does not exist.
 
     Returns:
-      The paths of the files.
+      The paths of the files. All are written, or none.
 
     Raises:
       CreditError: the native format cannot represent the batch: a negative time, an unknown topology, an empty id; or
@@ -44,13 +44,13 @@ def write(traces: Traces, folder: str | Path) -> list[Path]:
       OSError: a file cannot be written.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for number, line in enumerate(lines(traces), start=1):
-        path = folder / f"{number:06d}.json"
-        with atomic_write(path) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_survey_form(msgspec.json.decode(line))), indent=1))
-        written.append(path)
+    with atomic_folder(folder) as new:
+        for number, line in enumerate(lines(traces), start=1):
+            name = f"{number:06d}.json"
+            with atomic_write(new / name) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(_survey_form(msgspec.json.decode(line))), indent=1))
+            written.append(folder / name)
     return written
 
 

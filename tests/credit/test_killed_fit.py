@@ -91,7 +91,7 @@ def logs(folder: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_fit_killed_at_random_moments_ends_with_the_identical_critic(tmp_path: Path) -> None:
-    pytest.importorskip("orbax.checkpoint")
+    pytest.importorskip("flax")
     arguments = [sys.executable, "-W", "ignore", "-c", DRIVER, str(tmp_path), str(logs(tmp_path)), str(LONGEST)]
     output = os.open(tmp_path / "output", os.O_CREAT | os.O_WRONLY)
     child = os.posix_spawn(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,11 @@ import numpy as np
 import pytest
 
 import credit
+from credit.cli.advantages.fit import read_dense
 from credit.critics.fitted_critic import Critic
-from estimators.critic.checkpoints import Checkpoints
+from estimators.critic.checkpoints import restore, save
 from estimators.critic.train import Settings
+from graphs.atomic import locked, made_folder
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
@@ -98,10 +99,10 @@ def arrays(change: Callable[[dict[str, np.ndarray]], object]) -> Callable[[Path]
     """A damage to the arrays of an additive critic."""
 
     def apply(folder: Path) -> None:
-        with np.load(folder / "additive.npz") as file:
+        with np.load(folder / "arrays.npz") as file:
             kept = dict(file)
         change(kept)
-        np.savez(folder / "additive.npz", **kept)
+        np.savez(folder / "arrays.npz", **kept)
 
     return apply
 
@@ -119,7 +120,7 @@ ADDITIVE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: (f / "critic.json").write_bytes(b'{"format": "\xff'),
         "critic.json is damaged",
     ),
-    "another version": (edit(lambda k: k.update(format=1)), "has format 1; expected 5"),
+    "another version": (edit(lambda k: k.update(format=1)), "has format 1; expected 6"),
     "no roles": (edit(lambda k: k.pop("roles")), "missing required field `roles`"),
     "a text for a number": (edit(lambda k: k.update(dense="x")), r"Expected `int`, got `str` - at `\$.dense`"),
     "no model": (edit(lambda k: k.update(additive=None)), "expected either network or additive"),
@@ -127,9 +128,9 @@ ADDITIVE: dict[str, tuple[Callable[[Path], object], str]] = {
     "fewer bounds": (edit(lambda k: k["tests"][0]["above"].pop()), r"tests\[0\].above has 3 bounds; expected 4"),
     "no levels": (edit(lambda k: k["additive"].update(levels=0)), "additive.levels is out of range"),
     "more levels": (edit(lambda k: k["additive"].update(levels=9)), "has no array level"),
-    "no arrays": (lambda f: (f / "additive.npz").unlink(), "additive.npz is missing"),
-    "half the arrays": (lambda f: _truncate(f / "additive.npz"), "additive.npz cannot be read"),
-    "no zip": (lambda f: (f / "additive.npz").write_text("weights"), "additive.npz cannot be read"),
+    "no arrays": (lambda f: (f / "arrays.npz").unlink(), "arrays.npz is missing"),
+    "half the arrays": (lambda f: _truncate(f / "arrays.npz"), "arrays.npz cannot be read"),
+    "no zip": (lambda f: (f / "arrays.npz").write_text("weights"), "arrays.npz cannot be read"),
     "a NaN": (arrays(lambda a: a["start"].__setitem__(0, np.nan)), "start is not an array of finite numbers"),
     "a shorter array": (arrays(lambda a: a.update(start=a["start"][1:])), r"expected.drawn has shape"),
     "objects": (arrays(lambda a: a.update(start=np.array(["x"] * 32))), "start is not an array of finite numbers"),
@@ -146,15 +147,12 @@ NETWORK: dict[str, tuple[Callable[[Path], object], str]] = {
     "no scaler": (edit(lambda k: k["network"]["scaler"].pop("mean")), "scaler.mean is missing"),
     "a negative size": (edit(lambda k: k["network"]["sizes"].update(hidden=-1)), "sizes.hidden is -1"),
     "fewer counts": (edit(lambda k: k["network"]["sizes"]["counts"].pop()), "sizes.counts is"),
-    "other sizes": (edit(lambda k: k["network"]["sizes"].update(hidden=3)), "parameters"),
+    "other sizes": (edit(lambda k: k["network"]["sizes"].update(hidden=3)), "array 0000 is float32 of shape"),
     "no members": (edit(lambda k: k["network"].update(members=0)), "members is 0"),
     "a scale of 0": (edit(lambda k: k["network"].update(scale=0.0)), "scale 0.0; expected finite"),
     "no history": (edit(lambda k: k["network"].update(history=[])), "history is empty"),
-    "no parameters": (lambda f: shutil.rmtree(f / "parameters"), "parameters is missing"),
-    "empty parameters": (
-        lambda f: [p.write_bytes(b"") for p in (f / "parameters").rglob("*") if p.is_file()],
-        "parameters cannot be read",
-    ),
+    "no parameters": (lambda f: (f / "arrays.npz").unlink(), "arrays.npz is missing"),
+    "empty parameters": (lambda f: (f / "arrays.npz").write_bytes(b""), "arrays.npz cannot be read"),
 }
 
 
@@ -171,81 +169,87 @@ def test_a_damaged_network_is_refused_by_name(name: str, network: tuple[Critic, 
 
 def _refused(folder: Path, to: Path, damage: Callable[[Path], object], words: str) -> None:
     copy = to / "critic"
+    to.mkdir(exist_ok=True)
     shutil.copytree(folder, copy)
     damage(copy)
     with pytest.raises(CreditError, match=words):
         credit.load_critic(copy)
 
 
-# The system kills a process that writes beyond the largest file that it may have, in the middle of the write. At the
-# other moments the process kills itself. Each is a fork of one process that has imported what is slow to import.
-KILLED = """
-import json, os, resource, signal, sys
-from pathlib import Path
-from estimators.critic.checkpoints import Checkpoints
-from graphs import atomic
+def test_a_critic_with_other_numbers_than_were_fitted_is_refused(additive: tuple[Critic, Path], tmp_path: Path) -> None:
+    def other(kept: dict[str, np.ndarray]) -> None:
+        kept["start"] = kept["start"] + np.float32(0.5)
 
-class System:
-    def __init__(self, name, after):
-        self.name, self.after = name, after
-    def __getattr__(self, name):
-        real = getattr(os, name)
-        def killed(*given):
-            if self.after:
-                real(*given)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return killed if name == self.name else real
+    differs = "holds other numbers than were fitted"
+    damages = (arrays(other), edit(lambda k: k["judged"].update(calibration=0.0)), edit(lambda k: k["tests"].clear()))
+    for i, damage in enumerate(damages):
+        _refused(additive[1], tmp_path / str(i), damage, differs)
 
-for folder, moment in json.loads(sys.argv[1]):
-    child = os.fork()
-    if child == 0:
-        if moment == "half":
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (30, 30))
-        else:
-            atomic.os = System("replace" if "rename" in moment else "fsync", moment.startswith("after"))
-        Checkpoints(Path(folder), "one fit")
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+def test_a_header_that_claims_more_numbers_than_there_are_takes_no_memory(
+    additive: tuple[Critic, Path], tmp_path: Path
+) -> None:
+    def claim(folder: Path) -> None:
+        with zipfile.ZipFile(folder / "arrays.npz", "w") as archive, archive.open("start.npy", "w") as file:
+            header = {"descr": "<f4", "fortran_order": False, "shape": (10**12,)}
+            np.lib.format.write_array_header_1_0(file, header)
+            file.write(bytes(80))
+
+    def compress(folder: Path) -> None:
+        np.savez_compressed(folder / "arrays.npz", start=np.zeros(1_000_000))
+
+    _refused(additive[1], tmp_path / "a", claim, "the header states 4000000000000 bytes of numbers, and 80 are there")
+    _refused(additive[1], tmp_path / "b", compress, "states 8000128 bytes, more than the file has")
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)})
+    with pytest.raises(CreditError, match=r"x\.npy cannot be read: the header states 8000000000000 bytes"):
+        read_dense(tmp_path / "x.npy", 10**6)
+
+
+def test_a_second_fit_into_one_folder_is_refused_in_words(traces: Traces, tmp_path: Path) -> None:
+    with (
+        made_folder(tmp_path / "critic"),
+        locked(tmp_path / "critic" / "critic.json"),
+        pytest.raises(CreditError, match=r"another process writes .*critic\.json"),
+    ):
+        credit.fit_critic(traces, settings=Settings(model="additive"), directory=tmp_path / "critic")
+    assert list((tmp_path / "critic").iterdir()) == []
+
+
+# A process may write no longer file than this, as on a disk that is full.
+FULL = """
+import resource, signal, sys
+import credit
+from estimators.critic.train import Settings
+traces = credit.read(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+settings = Settings(model=sys.argv[3], members=2, hidden=2, sums=1, epochs=1, patience=1, batch_events=64)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    credit.fit_critic(traces, settings=settings, directory=sys.argv[2])
+except OSError as error:
+    print(error.filename)
 """
 
 
-@pytest.mark.slow
-def test_a_mark_is_whole_or_as_it_was_when_its_writer_is_killed(tmp_path: Path) -> None:
-    """In the middle of the write, between the write and the rename, and right after the rename."""
-    moments = ("half", "before sync", "after sync", "before rename", "after rename")
-    cases = [(tmp_path / f"{old}, {moment}", moment, old) for moment in moments for old in (None, "")]
-    for folder, _, old in cases:
-        folder.mkdir()
-        if old is not None:
-            (folder / "fit.sha256").write_text(old)
-    given = json.dumps([(str(folder), moment) for folder, moment, _ in cases])
-    command = [sys.executable, "-W", "ignore", "-c", KILLED, given]
+@pytest.mark.parametrize("model", ["additive", pytest.param("network", marks=pytest.mark.slow)])
+def test_a_full_disk_is_named_and_leaves_nothing(traces: Traces, tmp_path: Path, model: str) -> None:
+    folder = tmp_path / "new" / "critic"
+    command = [sys.executable, "-B", "-W", "ignore", "-c", FULL, str(_FOLDER[0] / "runs.jsonl"), str(folder), model]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    ends = {"half": -signal.SIGXFSZ}
-    assert [int(line) for line in done.stdout.split()] == [ends.get(moment, -signal.SIGKILL) for _, moment, _ in cases]
-    whole = hashlib.sha256(b"one fit").hexdigest()
-    for folder, moment, old in cases:
-        mark = folder / "fit.sha256"
-        found = mark.read_text() if mark.exists() else None
-        assert found == (whole if moment == "after rename" else old), (moment, old)
-        Checkpoints(folder, "one fit")
-        assert mark.read_text() == whole
-        assert [path.name for path in folder.iterdir()] == ["fit.sha256"]
+    name = "arrays.npz" if model == "additive" else "checkpoint.npz"
+    assert (done.stdout, done.stderr) == (f"{folder / name}\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_mark_does_not_block_a_fit_that_the_checkpoint_names(tmp_path: Path) -> None:
-    first = Checkpoints(tmp_path, "one fit")
-    first.save(1, {"x": np.zeros(2)}, [[1, 0.5, 0.5, 0.5, 1]])
-    (tmp_path / "fit.sha256").write_text("")
-    again = Checkpoints(tmp_path, "one fit")
-    assert again.restore({"x": np.ones(2)})[1] == [[1, 0.5, 0.5, 0.5, 1]]
-    assert len((tmp_path / "fit.sha256").read_text()) == 64
-    (tmp_path / "fit.sha256").write_text("")
-    with pytest.raises(CreditError, match="checkpoints of a fit on other traces"):
-        Checkpoints(tmp_path, "another fit")
-    for path in (tmp_path / "1" / "history").rglob("*"):
-        if path.is_file():
-            path.write_bytes(b"")
-    with pytest.raises(CreditError, match=r"fit.sha256 is empty or missing, and the checkpoint"):
-        Checkpoints(tmp_path, "one fit")
+def test_a_checkpoint_that_is_damaged_or_of_another_fit_is_refused(tmp_path: Path) -> None:
+    path, epochs = tmp_path / "checkpoint.npz", [[1, 0.5, 0.5, 0.5, 1]]
+    save(path, "one fit", {"x": np.zeros(2)}, epochs)
+    assert restore(path, "one fit", {"x": np.ones(2)})[1] == epochs
+    with pytest.raises(CreditError, match="is of a fit on other traces"):
+        restore(path, "another fit", {"x": np.ones(3)})
+    with pytest.raises(CreditError, match="is damaged; remove it to fit from the beginning"):
+        restore(path, "one fit", {"x": np.ones(3)})
+    _truncate(path)
+    with pytest.raises(CreditError, match="is damaged; remove it to fit from the beginning"):
+        restore(path, "one fit", {"x": np.ones(2)})

@@ -46,12 +46,12 @@ def test_a_killed_run_goes_on_bit_for_bit(
             raise Killed
 
     with pytest.raises(Killed):
-        fit(corpus, split, settings, directory=tmp_path / "run", after_epoch=kill)
+        fit(corpus, split, settings, checkpoint=tmp_path / "run.npz", after_epoch=kill)
     told: list[Epoch] = []
-    resumed = fit(corpus, split, settings, directory=tmp_path / "run", after_epoch=told.append)
+    resumed = fit(corpus, split, settings, checkpoint=tmp_path / "run.npz", after_epoch=told.append)
     assert same(resumed, fitted) and tuple(told) == fitted.history
-    with pytest.raises(CreditError, match="checkpoints of a fit on other traces"):
-        fit(corpus, split, dataclasses.replace(settings, seed=1), directory=tmp_path / "run")
+    with pytest.raises(CreditError, match="is of a fit on other traces"):
+        fit(corpus, split, dataclasses.replace(settings, seed=1), checkpoint=tmp_path / "run.npz")
 
 
 @pytest.mark.slow
@@ -59,6 +59,7 @@ def test_a_process_killed_at_any_moment_goes_on_bit_for_bit(
     tmp_path: Path, corpus: Corpus, split: Split, settings: Settings, fitted: Fitted
 ) -> None:
     script = f"""
+from pathlib import Path
 from estimators.critic.data import Corpus, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.train import fit, Settings
@@ -66,14 +67,14 @@ from graphs.worlds.quality import QualityWorld
 episodes = QualityWorld(events=20, agents=4).sample(0, 40)
 corpus = Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
 split = split_by_task(corpus.group, corpus.reward, seed=1)
-fit(corpus, split, {settings!r}, directory={str(tmp_path / "run")!r})
+fit(corpus, split, {settings!r}, checkpoint=Path({str(tmp_path / "run.npz")!r}))
 """
     process = subprocess.Popen([sys.executable, "-c", script])
-    while process.poll() is None and not list((tmp_path / "run").glob("1*")):
+    while process.poll() is None and not (tmp_path / "run.npz").exists():
         time.sleep(0.02)
     process.kill()
     process.wait()
-    assert same(fit(corpus, split, settings, directory=tmp_path / "run"), fitted)
+    assert same(fit(corpus, split, settings, checkpoint=tmp_path / "run.npz"), fitted)
 
 
 @pytest.mark.slow

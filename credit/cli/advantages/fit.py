@@ -124,13 +124,11 @@ def read_dense(path: str | Path, events: int) -> Any:
     """
     import numpy as np
 
+    from graphs.array_files import read_array
     from graphs.errors import CreditError
 
-    try:
-        values = np.load(path, allow_pickle=False)
-    except ValueError as error:
-        raise CreditError(f"--dense {str(path)!r} cannot be read: {error}; expected a .npy file of numbers") from error
-    shape: tuple[int, ...] = np.shape(values)
+    values = read_array(Path(path), "a .npy file of numbers")
+    shape = values.shape
     if len(shape) != 2 or shape[0] != events or values.dtype.kind not in "fiu":
         raise CreditError(
             f"--dense {str(path)!r} has shape {shape}; expected numbers, ({events}, d), one row for each event"

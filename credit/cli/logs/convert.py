@@ -74,7 +74,7 @@ def convert(
             keep_logs(ctx, Path(output, name), "--output")
     elif to == "survey":
         folder = Path(output)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and (not folder.is_dir() or any(not path.name.startswith(".") for path in folder.iterdir())):
             raise click.BadParameter(f"{output!r} is not empty; expected a new folder", ctx=ctx, param_hint="--output")
     else:
         check_folder(Path(output), "--output")

@@ -24,10 +24,11 @@
     if (!answer.ok) throw new Error(await answer.text());
     take(await answer.json());
   };
-  const failed = (error) => { state.textContent = `Not saved: ${error.message}`; };
+  const failed = (error) => ask({}).catch(() => {}).then(() => { state.textContent = `Not saved: ${error.message}`; });
   const save = (amount) => {
-    const body = JSON.stringify({ row, reward: amount, note: note.value });
-    sent = sent.then(() => ask({ method: "POST", headers: { "Content-Type": "application/json" }, body })).catch(failed);
+    const change = { row, reward: amount, note: note.value };
+    const body = () => JSON.stringify({ ...change, seen: known(change.row) ?? null }); // as the answers before it left it
+    sent = sent.then(() => ask({ method: "POST", headers: { "Content-Type": "application/json" }, body: body() })).catch(failed);
   };
   const go = (step, unlabelled) => {
     for (let i = 1; i <= held.length; i += 1) {

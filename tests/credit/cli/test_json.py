@@ -27,7 +27,7 @@ NO_REPORT = {"completion": "prints a script", "schema": "prints JSON in any case
 OWN_TESTS = {"score reliability", "score blame", "bench snr", "report", "label", "watch"}
 """Commands whose own tests parse what `--json` prints."""
 
-NEEDS = {"demo": ("matplotlib",), "fit critic": ("flax", "optax", "orbax"), "bench train": ("optax",)}
+NEEDS = {"demo": ("matplotlib",), "fit critic": ("flax", "optax"), "bench train": ("optax",)}
 DRIVER = """
 def rerun(prefix, replace, forbid, seed):
     return float(seed % 2)

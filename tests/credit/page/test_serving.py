@@ -20,6 +20,7 @@ import credit
 from credit.cli import cli
 from credit.page import Findings, Labels, PageServer, html
 from credit.page.html import page
+from credit.page.labels import LabelFileError
 from graphs.errors import CreditError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -261,6 +262,64 @@ def test_labels_are_kept_over_sessions(tmp_path: Path, suffix: str) -> None:
         ("002", 1.0, "ann b"),
     ]
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_two_windows_on_one_file_lose_no_label(findings: Findings, tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    servers = [PageServer(findings, labels=Labels(path, rater=rater)) for rater in ("ann", "bob")]
+    running = [served(server) for server in servers]
+    clients = [next(one) for one in running]
+    answers: list[int] = []
+
+    def label(client: Client, rows: tuple[int, ...]) -> None:
+        for i in range(5):
+            answers.extend(client.label({"row": row, "reward": float(i)})[0] for row in rows)
+
+    threads = [threading.Thread(target=label, args=each) for each in zip(clients, ((0, 2), (1, 3)), strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = {name: (one.reward, one.rater) for name, one in Labels(path).by_trace.items()}
+    assert answers == [200] * 20
+    assert kept == {"t0": (4.0, "ann"), "t1": (4.0, "bob"), "t2": (4.0, "ann"), "t3": (4.0, "bob")}
+    for client in clients:
+        assert json.loads(client("labels")[2])["rows"].keys() == {"0", "1", "2", "3"}
+    for one in running:
+        assert next(one, None) is None
+    assert [p.name for p in tmp_path.iterdir()] == ["labels.csv"]
+
+
+def test_a_label_that_somebody_else_gave_meanwhile_is_named_and_kept(labelling: tuple[Client, Path]) -> None:
+    client, path = labelling
+    Labels(path, rater="bob").put("t0", 0.0)
+    with path.open("a") as file:
+        file.write("t2,0.5,,by hand\n")
+    status, text = client.label({"row": 0, "reward": 1.0, "seen": None})
+    assert status == 409 and b"the label of trace 't0' was set to 0 by bob in " in text
+    shown = json.loads(client("labels")[2])["rows"]
+    assert shown["0"] == {"reward": 0.0, "rater": "bob", "note": ""}
+    assert client.label({"row": 0, "reward": 1.0, "seen": shown["0"]})[0] == 200
+    assert client.label({"row": 1, "reward": 1.0, "seen": None})[0] == 200
+    assert path.read_text().splitlines()[1:] == ["t0,1.0,ann,", "t2,0.5,,by hand", "t1,1.0,ann,"]
+    path.write_text("trace,reward\nt0,good\n")
+    assert client.label({"row": 1, "reward": 0.0})[0] == 409 and path.read_text() == "trace,reward\nt0,good\n"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_ids_with_line_breaks_read_back_and_others_are_refused(tmp_path: Path, suffix: str) -> None:
+    labels = Labels(tmp_path / f"labels{suffix}")
+    ids = ["a\rb", "a\nb", "a\r\nb", "\r", '"', ",", "'=1", " a "]
+    for i, trace in enumerate(ids):
+        labels.put(trace, float(i))
+    assert {name: one.reward for name, one in Labels(labels.path).by_trace.items()} == {
+        trace: float(i) for i, trace in enumerate(ids)
+    }
+    if suffix == ".csv":
+        before = labels.path.read_bytes()
+        with pytest.raises(LabelFileError, match="zero bytes"):
+            labels.put("a\0b", 1.0)
+        assert labels.path.read_bytes() == before and "a\0b" not in labels.by_trace
 
 
 @pytest.mark.parametrize(

@@ -288,6 +288,28 @@ def test_results_of_another_plan_or_counted_twice_are_refused(tmp_path: Path) ->
         execute(plan, MicroReplayer(WORLD), path)
 
 
+def test_a_second_execution_into_one_file_is_refused_and_the_first_ends(tmp_path: Path) -> None:
+    plan, path = plan_replays(log(), "value", 80), tmp_path / "results.jsonl"
+    begun, go_on = threading.Event(), threading.Event()
+
+    def team(prefix: Prefix, replace: str | None, forbid: tuple[str, ...], seed: int) -> float:
+        begun.set()
+        assert go_on.wait(60)
+        return 1.0
+
+    first = threading.Thread(target=execute, args=(plan, CallableReplayer(team), path), kwargs={"limits": FAST})
+    first.start()
+    assert begun.wait(60)
+    try:
+        with pytest.raises(CreditError, match=r"another process writes .*results\.jsonl"):
+            execute(plan, CallableReplayer(team), path, limits=FAST)
+    finally:
+        go_on.set()
+        first.join()
+    assert read_results(plan, path).done == plan.runs
+    assert [one.name for one in tmp_path.iterdir()] == ["results.jsonl"]
+
+
 def test_drivers_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_driver_for_tests.py").write_text(
         "def one(prefix, replace, forbid, seed):\n    return 1.0\nnumber = 3\n"

@@ -233,3 +233,11 @@ def test_a_cache_keeps_what_a_row_of_a_table_was_about(tmp_path: Path) -> None:
     write_cache(traces, tmp_path / "cache.parquet")
     kept = read_cache(tmp_path / "cache.parquet")
     assert kept.problems == traces.problems and "reward" in [problem.about for problem in kept.problems]
+
+
+def test_a_cache_without_rows_is_refused_as_a_log_without_traces(tmp_path: Path) -> None:
+    write_cache(read(logs(tmp_path)), tmp_path / "whole.parquet")
+    pq.write_table(pq.read_table(tmp_path / "whole.parquet").slice(0, 0), tmp_path / "empty.parquet")
+    for reading in (read_cache, read):
+        with pytest.raises(NothingReadError, match="content is 'no rows'; expected a trace or more"):
+            reading(tmp_path / "empty.parquet")

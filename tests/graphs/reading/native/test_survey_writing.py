@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -11,7 +15,8 @@ from click.testing import CliRunner
 
 from credit.cli import cli
 from graphs.logs import read
-from graphs.writers import survey
+from graphs.traces.batch import Traces
+from graphs.writers import otlp, survey
 
 from .logs import SURVEY, extended_trace
 
@@ -70,3 +75,30 @@ def test_the_check_can_fail(key: str) -> None:
     document = extended_trace()
     with pytest.raises(jsonschema.ValidationError):
         SURVEY.validate(document)
+
+
+@pytest.mark.parametrize("write", [survey.write, otlp.write])
+def test_a_folder_of_logs_is_written_whole_or_not_at_all(
+    write: Callable[[Traces, Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(extended_trace()))
+    traces = read(tmp_path / "in.json")
+    sync, calls = os.fsync, []
+
+    def full(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == last:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path / "new" / "folder", tmp_path / "there"):
+        calls.clear()
+        last = 1
+        with pytest.raises(OSError, match=rf"'{re.escape(str(folder))}/\w+\.jsonl?'$"):
+            write(traces, folder)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["in.json", "there"]
+    last = -1
+    write(traces, tmp_path / "there")
+    assert read(tmp_path / "there").sizes == traces.sizes
