@@ -21,11 +21,11 @@ import numpy as np
 from estimators.compared_ids import numbered, refuse_wide
 from graphs.argument_kinds import Hint, hints_of, is_number, is_whole
 from graphs.errors import ArrayTypeError, CreditError
-from graphs.event_graph import EventGraph
+from graphs.event_graph import Array, EventGraph
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["BOUNDS", "Bound", "check_arguments", "checked_options", "refuse_option"]
+__all__ = ["BOUNDS", "Bound", "check_arguments", "checked_options", "refuse_option", "refuse_rewards_of_events"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -228,6 +228,31 @@ def _check_shape(method: str, graph: EventGraph, name: str, value: Any) -> None:
             raise CreditError(
                 f"{method}: {name} has shape {np.shape(value)}; expected ({size},), one entry for each {each}"
             )
+    if name == "reward" and graph.num_events == graph.num_traces:
+        refuse_rewards_of_events(method, graph, value)
+
+
+def refuse_rewards_of_events(caller: str, graph: EventGraph, reward: Array) -> None:
+    """Refuse rewards that lie where the batch has no trace: padded alike, those of events have the shape of outcomes.
+
+    Args:
+      caller: the function, for the error.
+      graph: the batch.
+      reward: [T], or [E] of the same length. A tracer passes.
+
+    Raises:
+      CreditError: names the first such number.
+    """
+    if isinstance(reward, jax.core.Tracer) or isinstance(graph.trace_mask, jax.core.Tracer):
+        return
+    amounts = np.asarray(reward)
+    stray = ~np.asarray(graph.trace_mask) & np.isfinite(amounts) & (amounts != 0)
+    if stray.any():
+        place, count = int(np.argmax(stray)), int(np.sum(np.asarray(graph.trace_mask)))
+        raise CreditError(
+            f"{caller}: reward has {amounts[place]:.6g} at place {place}, and the batch has {count} traces; expected "
+            "one outcome for each trace; rewards of events are event_reward"
+        )
 
 
 _COMPARED = frozenset(

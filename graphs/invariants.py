@@ -18,7 +18,7 @@ from graphs.event_graph import (
 )
 from graphs.structure.forest import spawn_forest
 
-__all__ = ["INVARIANTS", "InvariantError", "validate"]
+__all__ = ["INVARIANTS", "InvariantError", "validate", "validate_ids"]
 
 INVARIANTS: dict[str, str] = {
     "shape": "the arrays of an axis are one-dimensional and equally long",
@@ -84,6 +84,24 @@ def validate(graph: EventGraph, *, packed: bool = True) -> None:
     _check_references(arrays)
     _check_events(arrays)
     _check_forest(graph, arrays)
+
+
+def validate_ids(graph: EventGraph) -> None:
+    """Check what makes kernels read and write outside a group or an array: the part of `validate` that costs little.
+
+    These are shapes, dtypes, the ranges of ids, references to padding, and the order of events.
+
+    Args:
+      graph: a batch on the host or on a device; no tracer.
+
+    Raises:
+      InvariantError: names the invariant, the field and the first offending row.
+    """
+    arrays = {name: np.asarray(value) for name, value in vars(graph).items() if value is not None}
+    _check_arrays(arrays)
+    _check_ids(arrays)
+    _check_references(arrays)
+    _check_events(arrays)
 
 
 def _first(broken: np.ndarray) -> int:

@@ -22,10 +22,12 @@ from estimators.composition.explained import explained
 from estimators.composition.increments import NotComposableError, as_increment
 from estimators.composition.nesting import unit_of_event
 from estimators.composition.votes import Errors
+from estimators.options import refuse_rewards_of_events
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import at_least_float32
+from graphs.invariants import validate_ids
 
 __all__ = ["Balance", "check_claim", "compose", "partitioned"]
 
@@ -86,9 +88,11 @@ def compose(
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     expect("rule", rule, (Increments, Reconcile, Shares), "credit.ledger.Increments(), Reconcile() or Shares()")
     expect("claims", claims, Sequence, "a list of Credits, each the result of a method")
+    validate_ids(graph)
     for place, claim in enumerate(claims):
         check_claim(graph, f"claims[{place}]", claim)
     reward = _by_trace(graph, "reward", reward)
+    refuse_rewards_of_events("compose", graph, reward)
     reward = at_least_float32(reward)
     scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
     total = jnp.where(scored, reward, 0)

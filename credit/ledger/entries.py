@@ -102,6 +102,7 @@ class Entries:
     def __repr__(self) -> str:
         traces, entries = int(np.asarray(self.scored).sum()), int(np.asarray(self.claimed).sum())
         refused = f"; refused: {', '.join(self.refused)}" if self.refused else ""
+        refused += f"; of other rewards: {', '.join(self.other_rewards)}" if self.other_rewards else ""
         return (
             f"{type(self).__name__}(rule {self.rule!r}, {counted(traces, 'trace')}, "
             f"{counted(entries, 'action')} with an entry of "
@@ -120,6 +121,7 @@ class Entries:
             "entries within two standard errors of 0": int(self.noise.sum()),
         }
         facts |= {f"refused: {name}": why for name, why in self.refused.items()}
+        facts |= {f"of other rewards: {name}": why for name, why in self.other_rewards.items()}
         parts = {
             "reward": self.reward,
             "expected": self.expected,

@@ -20,14 +20,19 @@ Kind = Literal["control", "entry", "even"]
 
 
 class Condition(NamedTuple):
-    """One thing that an advantage's mean rests on: whether it holds (None: nothing here can tell), and why."""
+    """One thing that an advantage's mean rests on: whether it holds (None: nothing here can tell), and why.
+
+    `stated` is True where it is None because the caller, a claim or the log declares it.
+    """
 
     name: str
     holds: bool | None
     why: str
+    stated: bool = False
 
     def __str__(self) -> str:
-        return f"{self.name}: {({True: 'holds', False: 'BROKEN', None: 'not checked'})[self.holds]}: {self.why}"
+        unknown = "as stated" if self.stated else "not checked"
+        return f"{self.name}: {({True: 'holds', False: 'BROKEN', None: unknown})[self.holds]}: {self.why}"
 
 
 LIMIT = 10.0

@@ -8,8 +8,9 @@ A partition is a report; it is not automatically an advantage. What each kind is
 
 The conditions of `control`: the baseline and the coefficients come from other traces; claims are centred under the
 policy that acted; claims of earlier actions leave this trace's outcome out; and which events carry a claim was decided
-before they chose. Whatever divides advantages (a standard deviation, agent-wise normalisation) is applied last, and
-re-weights decisions after the fact.
+before they chose. What is declared reads "as stated"; a claim that the batch contradicts is left out
+(`credit.ledger.contradictions`). Whatever divides advantages (a standard deviation, agent-wise normalisation) is
+applied last, and re-weights decisions after the fact.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credit.ledger.contradictions import claim_sums, contradicted
 from credit.ledger.entries import Entries
 from credit.ledger.scales import Largest, largest_advantage, scaled
 from credit.ledger.signal import LIMIT, Condition, Kind, Signal
@@ -172,30 +174,33 @@ def _control(
 ) -> _Kind:
     graph, actions = ledger.graph, _actions(ledger)
     refused = {c.source: f"it claims sums over {c.unit}s, not events" for c in ledger.claims if c.unit != "event"}
+    rewards = np.asarray(ledger.reward_or_nan, np.float64)
     kept, presence = [], dict[str, Condition]()
     for claim in ledger.claims:
         if claim.unit != "event":
             continue
         # Each claim by itself: of several of one source, another's presence says nothing about the one that is used.
         condition = _presence(graph, claim, actions, claim.source in decided_before)
-        if condition.holds is False:
-            refused[claim.source] = condition.why
+        wrong = condition.why if condition.holds is False else contradicted(graph, rewards, claim)
+        if wrong:
+            refused[claim.source] = wrong
             continue
         kept.append(claim)
         if claim.centred:
             presence.setdefault(claim.source, condition)
     control = control_advantage(graph, ledger.reward_or_nan, kept, baseline=baseline, beta=beta)
     others = "the mean of the other traces of the group"
-    if ledger.graph.cluster_ids is not None:
-        others += ", replays of the trace left out"
     conditions = [Condition("baseline", *_by_us(baseline is None, others))]
+    if baseline is None and graph.cluster_ids is not None:
+        why = f"{others}, replays of the trace left out, which are those that share ids of choices in the log"
+        conditions = [Condition("baseline", None, why, stated=True)]
     if baseline is None and len(apart := replays_elsewhere(graph, ledger.scored)):
         conditions.append(Condition("replays", None, _apart(apart)))
     if control.used:
         conditions += [
             Condition("coefficients", *_by_us(beta is None, "fitted on the traces of other groups")),
-            Condition("centred", None, _centred(ledger, [c for c in kept if c.source in control.used])),
-            Condition("own outcome", True, "claims that hold their own trace's outcome serve only the actions before"),
+            Condition("centred", None, _centred(ledger, [c for c in kept if c.source in control.used]), stated=True),
+            _own_outcome([c for c in kept if c.source in control.used]),
             *(presence[source] for source in control.used),
         ]
     return _Kind(control.credit, conditions, control.used, refused | control.refused, control.beta)
@@ -239,8 +244,19 @@ def _no_coefficients(ledger: Entries) -> jax.Array:
     return jnp.zeros((0, ledger.graph.num_traces))
 
 
-def _by_us(ours: bool, what: str) -> tuple[bool | None, str]:
-    return (True, what) if ours else (None, "given by the caller; it must not depend on the trace's own choices")
+def _by_us(ours: bool, what: str) -> tuple[bool | None, str, bool]:
+    by_caller = "given by the caller; it must not depend on the trace's own choices"
+    return (True, what, False) if ours else (None, by_caller, True)
+
+
+def _own_outcome(used: list[Credit]) -> Condition:
+    """Whether claims on earlier actions know how the trace goes on, which is what claims declare of themselves."""
+    without = [repr(claim.source) for claim in used if not claim.own_outcome]
+    serve = "claims that hold their own trace's outcome serve only the actions before"
+    if not without:
+        return Condition("own outcome", True, serve)
+    why = f"as {', '.join(without)} declare, nothing in them was decided after their event; {serve}"
+    return Condition("own outcome", None, why, stated=True)
 
 
 def _apart(apart: np.ndarray) -> str:
@@ -255,13 +271,10 @@ def _apart(apart: np.ndarray) -> str:
 
 def _centred(ledger: Entries, claims: list[Credit]) -> str:
     """What centredness rests on, and how far the sums of claims over traces are from 0 on average."""
-    trace, scored = np.asarray(ledger.graph.trace_ids), np.asarray(ledger.scored)
     lines = []
     for claim in claims:
-        amount = np.where(claim.valid, claim.credit - claim.baseline, 0).astype(np.float64)
-        sums = np.bincount(trace, amount, ledger.graph.num_traces)[scored]
-        error = sums.std(ddof=1) / np.sqrt(len(sums)) if len(sums) > 1 else np.inf
-        lines.append(f"{claim.source!r} {sums.mean():.3g} ± {error:.2g}")
+        mean, error = claim_sums(ledger.graph, claim, np.asarray(ledger.scored))
+        lines.append(f"{claim.source!r} {mean:.3g} ± {error:.2g}")
     return (
         "as the claims state, others are left out; right if their alternatives are those of the policy that acted. "
         f"Mean sum over a trace, 0 if so: {', '.join(lines)}"
@@ -279,7 +292,7 @@ def _presence(graph: EventGraph, claim: Credit, actions: np.ndarray, asserted: b
     if carries.all():
         return Condition(name, True, "every action carries a claim")
     if asserted:
-        return Condition(name, None, "the caller asserts that it was decided before the event chose")
+        return Condition(name, None, "the caller asserts that it was decided before the event chose", stated=True)
     role = np.asarray(graph.agent_role_ids)[np.asarray(graph.agent_ids)[actions]]
     kind = np.asarray(graph.event_type)[actions]
     count = np.zeros((int(role.max()) + 1, len(EventType), 2), np.int64)

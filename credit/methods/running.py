@@ -16,6 +16,7 @@ from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
+from graphs.invariants import validate_ids
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -116,6 +117,7 @@ def run_part(
       CreditError: the method is unknown; the log lacks evidence that it needs; it has no such option, or refuses the
         option's value.
     """
+    validate_ids(traces.graph)
     request = Request.of(method)
     request.check_names(arguments)
     arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})

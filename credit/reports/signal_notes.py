@@ -54,13 +54,13 @@ def ended_note(credit: Credit) -> str:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
       >>> ended_note(credit.turn_baseline(graph, reward))
-      'Late turns of longer traces get more by construction: ended traces count as 0.'
+      'Late turns of longer traces get more by construction, and still more by an offset: ended traces count as 0.'
       >>> ended_note(credit.rloo(graph, reward))
       ''
     """
     if credit.recursion is None or credit.recursion.values is None:
         return ""
-    return "Late turns of longer traces get more by construction: ended traces count as 0."
+    return "Late turns of longer traces get more by construction, and still more by an offset: ended traces count as 0."
 
 
 def reason_counts(traces: Traces, credit: Credit) -> dict[str, int]:

@@ -8,12 +8,14 @@ A row is one model call, hence one action (`docs/data-model.md`). Rows need not 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from credit.reports.trace_returns import UNRESOLVED, rounded_differences
 from credit.tables.batch_rows import RowNames, Rows
 from credit.tables.column_edges import codes_of_types, row_edges
 from credit.tables.column_teams import team_of_rows
@@ -37,7 +39,7 @@ from graphs.event_types import ACTION_TYPES
 from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -101,6 +103,9 @@ def from_columns(
     Returns:
       The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows.
 
+    Warns:
+      UserWarning: single precision, in which methods compute, changes differences of outcomes of a group by over 1 %.
+
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
         programs write where there is none, numbers are not finite, counts are no integers from 0, a trace has two
@@ -122,6 +127,7 @@ def from_columns(
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
     team = team_of_rows(role if agent is None else agent, role, parent, by_trace)
     outcome = _outcome(reward, by_trace)
+    _warn_of_rounding(outcome, group_ids)
     types = _types(event_type, order)
     position = np.empty(n, np.int32)
     position[order] = np.arange(n, dtype=np.int32)
@@ -210,6 +216,14 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
     )
     advice = "the outcome is one number for each trace; for numbers that differ between rows pass event_reward= "
     return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")
+
+
+def _warn_of_rounding(outcome: np.ndarray, group: np.ndarray) -> None:
+    """Warn where single precision changes differences of outcomes, float64 [T], within groups, int [T]."""
+    known = np.isfinite(outcome)
+    rounded = rounded_differences(outcome[known], group[known], int(group.max()) + 1)
+    if rounded.any():
+        warnings.warn(f"{counted(int(rounded.sum()), 'group')} whose {UNRESOLVED['coarse']}", stacklevel=4)
 
 
 def _types(event_type: Any, order: np.ndarray) -> np.ndarray:

@@ -162,13 +162,14 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
         b_ik = Σ_{j ≠ i, T_j > k} G_jk / (n − 1)        A_ik = G_ik − b_ik
 
-    A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. Unbiased for the policy
-    gradient whatever decides the number of turns: k is known before the turn is played, and the other traces do not
-    depend on it. A mean over the traces that still play would be unbiased as well, but it does not exist for a turn
-    that no other trace has, and leaving such turns out is biased: long traces would lose the end of their gradient. A
-    baseline of each turn's own reward, summed over the turns that the trace went on to play, is biased, too: see
-    `mt_grpo`. With replays, b_ik is the mean over the other clusters of the group, each weighing as much as one trace.
-    Replays that stand under another task than their trace bias it (docs/bias.md).
+    A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. So where lengths differ
+    an offset of all rewards does not cancel: it enters the advantages of late turns. Subtract it first. Unbiased for
+    the policy gradient whatever decides the number of turns: k is known before the turn is played, and the other traces
+    do not depend on it. A mean over the traces that still play would be unbiased as well, but it does not exist for a
+    turn that no other trace has, and leaving such turns out is biased: long traces would lose the end of their
+    gradient. A baseline of each turn's own reward, summed over the turns that the trace went on to play, is biased,
+    too: see `mt_grpo`. With replays, b_ik is the mean over the other clusters of the group, each weighing as much as
+    one trace. Replays that stand under another task than their trace bias it (docs/bias.md).
 
     Args:
       graph: the batch; uses trace, turn and group ids and the masks.

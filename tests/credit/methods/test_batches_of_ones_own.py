@@ -1,0 +1,96 @@
+"""Batches that no reader made: what would give wrong numbers without a word is refused, or named."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.assign_summary import Summary
+from graphs.event_graph import EventGraph
+from graphs.invariants import InvariantError
+
+
+def small() -> tuple[EventGraph, np.ndarray, credit.Rows]:
+    """Two groups of two traces of two events, in arrays of one length for events and traces."""
+    trace = np.repeat(np.arange(4), 2)
+    return credit.from_columns(
+        group=trace // 2, trace=trace, reward=np.array([1.0, 0.0, 0.5, 0.0])[trace], events=16, traces=16, agents=16
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "value", "invariant"),
+    [
+        ("group_ids", 1, 40, "id-range"),
+        ("trace_ids", 7, 40, "id-range"),
+        ("trace_ids", 7, -1, "id-range"),
+        ("trace_ids", 7, 9, "masked-reference"),
+        ("trace_ids", 2, 0, "agent-trace"),
+    ],
+)
+def test_ids_out_of_range_are_refused_where_methods_gave_zeros(field: str, at: int, value: int, invariant: str) -> None:
+    graph, reward, rows = small()
+    ids = np.array(getattr(graph, field))
+    ids[at] = value
+    broken = dataclasses.replace(graph, **{field: ids})
+    calls: list[Any] = [
+        lambda: credit.run(dataclasses.replace(rows.traces, graph=broken), "rloo"),
+        lambda: credit.compose(broken, reward, []),
+    ]
+    for call in calls:
+        with pytest.raises(InvariantError) as caught:
+            call()
+        assert (caught.value.invariant == invariant and field in str(caught.value)) or invariant == "agent-trace"
+
+
+def test_rewards_of_events_are_no_outcomes_though_both_are_padded_alike() -> None:
+    graph, reward, rows = small()
+    of_events = np.zeros(16, np.float32)
+    of_events[rows.event] = np.linspace(0.1, 0.8, 8)
+    for call in (credit.rloo, credit.turn_baseline, lambda g, r: credit.compose(g, r, [])):
+        with pytest.raises(
+            credit.CreditError, match=r"reward has 0\.5 at place 4, and the batch has 4 traces; expected one"
+        ):
+            call(graph, of_events)
+    padded = np.where(graph.trace_mask, reward, np.nan)
+    np.testing.assert_array_equal(credit.rloo(graph, padded).advantage, credit.rloo(graph, reward).advantage)
+
+
+def test_outcomes_whose_differences_single_precision_changes_are_named() -> None:
+    """1,000,000.3 becomes 1,000,000.3125: `rloo` moved by a tenth of the difference."""
+    offset = np.array([0.3, 0.0, 0.1, 0.2])
+    with pytest.warns(
+        UserWarning, match="1 group whose outcomes differ by little for their size: single precision"
+    ) as found:
+        credit.from_columns(group=[0] * 4, trace=range(4), reward=1e6 + offset)
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        credit.from_columns(group=[0] * 4, trace=range(4), reward=offset)
+        credit.from_columns(group=[0] * 4, trace=range(4), reward=1e6 + 100 * offset)
+        credit.from_columns(group=[0] * 4, trace=range(4), reward=[1.0, None, 1e6, 2e6])
+
+
+def test_an_offset_of_rewards_is_named_where_it_enters_advantages() -> None:
+    """Of traces of different lengths `turn_baseline` counts those that have ended as 0."""
+    columns = {"group": [0] * 5, "trace": list("aabbc"), "turn": [0, 1, 0, 1, 0]}
+    graph, reward, rows = credit.from_columns(**columns, reward=1e6 + np.array([1.0, 1, 0, 0, 0.5]))
+    result, summary = credit.turn_baseline(graph, reward), Summary()
+    summary.add(rows.traces, result)
+    assert rows.gather(result)[1] > 4e5
+    assert any(
+        "2 actions have an advantage larger than 10 times the spread" in line
+        for line in summary.lines("turn_baseline", {})
+    )
+
+
+def test_a_ledger_names_results_of_other_rewards_in_its_repr() -> None:
+    graph, reward, _ = small()
+    ledger = credit.compose(graph, reward, [credit.rloo(graph, 2 * reward)])
+    assert "; of other rewards: rloo)" in repr(ledger) and "of other rewards: rloo" in ledger._repr_html_()
+    assert "of other rewards" not in repr(credit.compose(graph, reward, [credit.rloo(graph, reward)]))
