@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,17 @@ def test_each_dependency_has_a_lower_bound_and_three_an_upper(project: dict[str,
     bounded = {name_of(one) for one in project["dependencies"] if "<" in one}
     assert bounded == {"numpy", "networkx", "click"}
     assert all(">=" in one for one in project["dependencies"])
+
+
+def test_ci_tries_the_lowest_version_of_each_package(project: dict[str, Any], ci: Path) -> None:
+    printed = subprocess.run([sys.executable, ci / "lowest.py"], capture_output=True, text=True, check=True).stdout
+    bounds = dict(line.split("==") for line in printed.splitlines())
+    extras = [project["optional-dependencies"][name] for name in ("test", "plot", "pandas", "critic")]
+    wanted = [
+        one for one in itertools.chain(project["dependencies"], *extras) if name_of(one) != name_of(project["name"])
+    ]
+    assert len(bounds) == len(wanted)
+    assert all(f"{name_of(one)}>={bounds[name_of(one)]}" == one.split(",")[0].lower() for one in wanted)
 
 
 @pytest.mark.parametrize("extra", ["", "plot", "critic", "pandas", "test", "docs", "run-notebooks"])

@@ -44,8 +44,8 @@ def hook(event, arguments):
 
 def fit(name):
     global watched, calls
-    sys.argv = ["credit", "fit", "critic", log, "--model", "network", "--members", "2", "--epochs", "4",
-                "-o", str(folder / name)]
+    sys.argv = ["credit", "fit", "critic", log, "--model", "network", "--members", "2", "--epochs", "10",
+                "--patience", "10", "-o", str(folder / name)]
     watched, calls = "/" + name, 0
     try:
         main()
