@@ -48,7 +48,7 @@ def _row(module: str, about: str, holds: Holds = "parts", owns: tuple[Owned, ...
 # moves agent/ into steps/NAME/.
 _TRAJECTORIES = ("trajectory.json", "trajectory.cont-*.json", "trajectory.summarization-*.json")
 _TRIAL = (
-    *("result.json", "config.json", *_TRAJECTORIES),
+    *("result*.json", "config.json", *_TRAJECTORIES),
     *(f"{folder}/{name}" for folder in ("agent", "steps/*/agent") for name in _TRAJECTORIES),
 )
 

@@ -166,7 +166,8 @@ def test_a_folder_that_mixes_all_formats_reads_in_one_call(tmp_path: Path) -> No
     first_of = {sample.format: sample for sample in reversed(ALL.values())}
     for format, sample in first_of.items():
         sample.write(tmp_path / format)
-    ALL["atif"].write(tmp_path / "harbor")  # what a trial's result is read with
+    trajectory = ALL["atif"].write(tmp_path / "harbor")
+    trajectory.rename(trajectory.with_name("trajectory.json"))  # what a trial's result is read with
     (tmp_path / "table").mkdir()
     (tmp_path / "table" / "rows.csv").write_text("trace,group,agent,reward\na,q,x,1\nb,q,y,0\n")
     alone: list[tuple[str, str, int]] = []
