@@ -46,7 +46,7 @@ def options_of(method: Method) -> dict[str, Option]:
     Examples:
       >>> import credit
       >>> list(options_of(credit.METHODS["off_policy"]))
-      ['estimator', 'draws', 'threshold', 'min_ess', 'min_ess_fraction', 'unseen']
+      ['estimator', 'threshold', 'min_ess', 'min_ess_fraction', 'unseen']
     """
     fn = _function(method.fn)
     stated = typing.get_type_hints(fn)
