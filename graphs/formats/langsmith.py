@@ -28,8 +28,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_copies import add_span
-from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.common.span_tree import Kind, Span, add_span
 from graphs.formats.common.team_writing import write_spans
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents

@@ -25,8 +25,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.order_of_time import Moment, order_of_time
 from graphs.formats.common.placed import nested_documents
-from graphs.formats.common.span_copies import add_span
-from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.common.span_tree import Kind, Span, add_span
 from graphs.formats.common.team_writing import write_spans
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents

@@ -162,12 +162,12 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def checked_batches(file: pq.ParquetFile, columns: Collection[str] | None = None, rows: int = 65536) -> Iterator[Any]:
-    """Batches of at most `rows` rows whose texts and lists are inside of what they refer to.
+def checked_batches(file: pq.ParquetFile, columns: Collection[str]) -> Iterator[Any]:
+    """Batches of rows whose texts and lists are inside of what they refer to.
 
     Raises:
       pa.ArrowException, OSError: the file is damaged.
     """
-    for batch in file.iter_batches(batch_size=rows, columns=columns):
+    for batch in file.iter_batches(columns=columns):
         batch.validate(full=True)
         yield batch

@@ -61,15 +61,18 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     refused: dict[str, Problem] = {}
     without_trace: list[Problem] = []
     waiting: list[TraceRecord | Part] = []
+    read: set[str] = set()  # traces that wait: a reader that names a fault of one after it has read it nevertheless
     for item in items:
         if isinstance(item, Problem):
             yield item
             if item.is_failure and item.trace:
-                refused.setdefault(item.trace, item)
+                if item.trace not in read:
+                    refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
                 without_trace.append(item)
         elif without_trace or (_lost_in(item, by_name) if holds == "session" else waiting or _lost_in_any(sources)):
             waiting.append(item)
+            read.update(trace for trace, _ in _files_of(item))
         else:
             yield from _without(item, refused.keys())
     lost: list[Lost] = []

@@ -25,6 +25,7 @@ __all__ = [
 
 _RAW = msgspec.json.Decoder(msgspec.Raw)
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT = re.compile(rb"^\{", re.MULTILINE)  # the start of an indented object, whose other lines begin with blanks
 
 
 class Place(NamedTuple):
@@ -66,7 +67,7 @@ def stem(name: str, *more: str) -> str:
 
 
 def documents(source: Source) -> Iterator[Document]:
-    """The JSON values of a file: the elements of a list, the lines of a JSON lines file, or one value.
+    """The JSON values of a file: elements of a list, lines, one value, or indented objects in a row.
 
     A value that cannot be read is noted in `source.lost`, and the other values follow. A list or a single value that is
     no JSON is one lost record.
@@ -92,8 +93,11 @@ def documents(source: Source) -> Iterator[Document]:
     else:
         problem = _problem(source, data, 1)
         start = len(data) - len(data.lstrip())
+        starts = [match.start() for match in _OBJECT.finditer(data)] if problem is not None else []
         if problem is None:
             yield Document(data.strip(), Place(source.name, first[0], start))
+        elif len(starts) > 1:
+            yield from _objects(source, data, starts)
         else:
             source.lost[start] = Lost(problem, data)
 
@@ -105,6 +109,21 @@ def line_document(source: Source, number: int, offset: int, text: bytes) -> Docu
         return Document(text, Place(source.name, number, offset))
     source.lost[offset] = Lost(problem, text, is_unfinished=source.data.find(b"\n", offset) < 0)
     return None
+
+
+def _objects(source: Source, data: bytes, starts: list[int]) -> Iterator[Document]:
+    """Pretty-printed objects in a row, as console exporters write, by the offsets at which they start."""
+    if data[: starts[0]].strip():  # what a cut left of an object
+        starts.insert(0, 0)
+    line = 1
+    for start, end, counted in zip(starts, [*starts[1:], len(data)], [0, *starts], strict=False):
+        line += data.count(b"\n", counted, start)
+        text = data[start:end].strip()
+        problem = source.limits.refuse_record(text, source.name, line) or _problem(source, text, line)
+        if problem is None:
+            yield Document(text, Place(source.name, line, start))
+        else:
+            source.lost[start] = Lost(problem, text)
 
 
 def _elements(source: Source, data: bytes) -> Iterator[Document]:

@@ -20,7 +20,6 @@ reward that the system filled in (`source: "fallback"`) is none. `rollout_record
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 from collections.abc import Iterator
 from typing import Annotated
@@ -31,6 +30,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.agent_lightning.requests import Event, write_requests
 from graphs.formats.agent_lightning.rollout_records import Attempts, RolloutGroup
 from graphs.formats.agent_lightning.traced import TracedSpan, write_traced
+from graphs.formats.common.record_copies import RecordCopies
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
@@ -95,7 +95,7 @@ class _Rollout:
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
     group: RolloutGroup = dataclasses.field(default_factory=RolloutGroup)
     files: dict[str, None] = dataclasses.field(default_factory=dict)
-    digests: dict[bytes, str] = dataclasses.field(default_factory=dict)  # of events, which have no ids: their files
+    copies: RecordCopies = dataclasses.field(default_factory=RecordCopies)  # of events, which have no ids
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -139,10 +139,10 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
     rollout.files[place.file] = None
     attempt = item.attempt_id or ""
     if item.event_type is not None or item.span_id is not None:
-        items = rollout.events if item.event_type is not None else rollout.spans
-        file = rollout.digests.setdefault(hashlib.blake2b(raw, digest_size=16).digest(), place.file)
-        if items is rollout.spans or file == place.file:  # else a copy of an event, in a copy of its file
-            items.setdefault(attempt, []).append(document)
+        if item.event_type is None:
+            rollout.spans.setdefault(attempt, []).append(document)
+        elif not rollout.copies.is_copy(raw, place.file):
+            rollout.events.setdefault(attempt, []).append(document)
         rollout.attempts.see(attempt)
     elif item.is_train is not None or bytes(item.input):
         file, line, trace = place.file, place.line, item.rollout_id

@@ -28,7 +28,7 @@ from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 from graphs.text import excerpt
 
-__all__ = ["Kind", "Rules", "Span", "Tree"]
+__all__ = ["Kind", "Rules", "Span", "Tree", "add_span"]
 
 
 class Kind(enum.Enum):
@@ -122,6 +122,27 @@ class Span:
         return TraceError(Problem(kind, self.place.file, self.place.line, field, excerpt(value), expected, trace))
 
 
+def add_span(spans: dict[str, Span], span: Span, field: str, trace: str) -> bool:
+    """Add a span to those of its trace, by id; False if it is there already, with equal content.
+
+    Pages of an export overlap, and a download may list its observations twice.
+
+    Args:
+      spans: of the trace so far.
+      span: as read.
+      field: what the format calls a span's id, for errors.
+      trace: the trace's id.
+
+    Raises:
+      TraceError: "duplicate-span", another span of the trace has its id.
+    """
+    first = spans.setdefault(span.id, span)
+    if first is not span and first != span:
+        expected = f"an id with one content: {first.place.file}:{first.place.line} has another"
+        raise span.refuse("duplicate-span", field, span.id, expected, trace)
+    return first is span
+
+
 class Tree:
     """The spans of a trace from the roots down, with the rules applied.
 
@@ -167,10 +188,7 @@ class Tree:
     def _link(self, spans: list[Span]) -> None:
         by_id: dict[str, Span] = {}
         for span in spans:
-            first = by_id.setdefault(span.id, span)
-            if first is not span and first != span:
-                expected = f"an id with one content: {first.place.file}:{first.place.line} has another"
-                raise span.refuse("duplicate-span", self.fields[0], span.id, expected, self.trace)
+            add_span(by_id, span, self.fields[0], self.trace)
         self.rank = {span_id: position for position, span_id in enumerate(by_id)}
         self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
         waiting = []

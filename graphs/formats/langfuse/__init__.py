@@ -21,8 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.span_copies import add_span
-from graphs.formats.common.span_tree import Span
+from graphs.formats.common.span_tree import Span, add_span
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
 from graphs.formats.langfuse.observations import Observation, settle_agents, span_of

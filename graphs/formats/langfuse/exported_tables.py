@@ -13,11 +13,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from graphs.errors import TraceError
 from graphs.reading.documents import Document, Place
 from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.source import Lost, Source
-from graphs.reading.tables.rows import read_rows
+from graphs.reading.source import Source
+from graphs.reading.tables.rows import log_rows
 
 __all__ = ["begins_as_csv", "is_csv", "rows_as_json", "scores_of_row"]
 
@@ -48,16 +47,10 @@ def is_csv(source: Source) -> bool:
 
 
 def rows_as_json(source: Source) -> Iterator[Document]:
-    """The rows of a CSV file as the JSON objects that an export as JSON lines has; `source.lost` has the others."""
-    try:
-        for line, row in read_rows(source, ids=("traceId",)):
-            if isinstance(row, Lost):
-                source.lost[line] = row
-                continue
-            values = {name: _value(name, cell) for name, cell in row.items() if cell is not None}
-            yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
-    except TraceError as error:  # the table cannot be read, or not from here on
-        source.lost[0] = Lost(error.problem)
+    """The rows of a CSV file as the JSON objects that an export as JSON lines has."""
+    for line, row in log_rows(source, ids=("traceId",)):
+        values = {name: _value(name, cell) for name, cell in row.items() if cell is not None}
+        yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
 
 
 def _value(name: str, cell: str) -> str | msgspec.Raw:

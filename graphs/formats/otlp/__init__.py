@@ -80,7 +80,7 @@ def _add(log: Gathering, item: Item) -> None:
         return
     record = _decoded(_LOG, item)
     is_result = RESULT in (record.event_name, attributes(record.attributes).get("event.name"))
-    if is_result and not log.is_copy(bytes(item.raw), item.place.file):
+    if is_result and not log.copies.is_copy(bytes(item.raw), item.place.file):
         trace = trace_id_of(record.trace_id, item.place) if record.trace_id else ""
         log.add_evaluation(trace, log_evaluation(record, item.place, trace))
 

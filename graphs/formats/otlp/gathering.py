@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.record_copies import RecordCopies
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
 from graphs.formats.otlp.traces import build
@@ -29,11 +29,7 @@ class Gathering:
         self.evaluations: dict[str, list[Evaluation]] = {}
         self.loose: list[Evaluation] = []  # of a response, without a trace id
         self.refused: set[str] = set()
-        self._records: dict[bytes, str] = {}  # digests of log records, which have no ids of their own: their files
-
-    def is_copy(self, record: bytes, file: str) -> bool:
-        """Whether a log record of the same bytes stands in another file, which is copied then."""
-        return self._records.setdefault(hashlib.blake2b(record, digest_size=16).digest(), file) != file
+        self.copies = RecordCopies()  # of log records, which have no ids
 
     def take(self, add: Callable[[Gathering, T], None], item: T) -> Iterator[Problem]:
         """Let `add` take a record in; its problem, if it is the first of its trace or names none."""

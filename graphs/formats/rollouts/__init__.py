@@ -29,6 +29,7 @@ from graphs.reading.documents import Document, documents
 from graphs.reading.files import real_folder, short_names, systems
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
+from graphs.reading.tables.rows import is_parquet
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
@@ -40,7 +41,6 @@ COMPLETIONS = frozenset({"step", "prompt", "completion", "advantage"})
 """Columns that TRL's Parquet files have."""
 
 _GYM = frozenset({"responses_create_params", "response"})
-_MAGIC = b"PAR1"
 _GYM_KEY = re.compile(rb'"responses_create_params"\s*:')
 
 
@@ -57,7 +57,7 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
 
     Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
     trainer), "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
-    "bad-row", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
+    and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
     "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`, `step` or
     `_ng_task_index` that some rows have and others do not.
     """
@@ -72,7 +72,7 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
 
 
 def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
-    tables = [source for source in sources if source.head(4) == _MAGIC]
+    tables = [source for source in sources if is_parquet(source)]
     names = short_names(sources)
     for source in tables:
         yield from read_completions(source, names[source.name])

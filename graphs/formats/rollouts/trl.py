@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat, Message, add_messages
 from graphs.formats.rollouts.rows import prompt_group
-from graphs.parquet.checks import checked_batches
 from graphs.reading.documents import Place
 from graphs.reading.json_problems import json_problem
 from graphs.reading.source import Source
-from graphs.reading.tables.rows import number, open_parquet, refuse_long_lists, to_values
+from graphs.reading.tables.rows import number, open_parquet, parquet_rows
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
@@ -26,7 +25,6 @@ __all__ = ["read_completions"]
 
 _OTHER = frozenset({"step", "prompt", "completion", "advantage", "images"})
 _MISSING, _TRUTHS = frozenset({"None", "null", "<NA>"}), frozenset({"True", "False", "true", "false"})
-_ROWS = 256  # read at a time
 
 
 def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
@@ -35,15 +33,13 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
     Columns of texts may be a user's own, such as a solution. Those that are numbers in another type are named: they may
     be rewards that another program wrote again.
     """
-    line = 0
     try:
         file = open_parquet(source)
+        others = [field for field in file.schema_arrow if field.name not in _OTHER]
         rewards = [
-            field.name
-            for field in file.schema_arrow
-            if field.name not in _OTHER and (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
+            field.name for field in others if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
         ]
-        retyped = [field.name for field in file.schema_arrow if field.name not in _OTHER and _is_retyped(file, field)]
+        retyped = [field.name for field in others if _is_retyped(source, file, field)]
         if retyped:
             expected = "floats or integers, as TRL writes rewards: a reward among these columns is not read"
             yield Problem("retyped-rewards", source.name, 0, "columns", excerpt(", ".join(retyped)), expected)
@@ -53,28 +49,20 @@ def read_completions(source: Source, name: str) -> Iterator[TraceRecord | Proble
                 "hold the functions' weights"
             )
             yield Problem("several-rewards", source.name, 0, "columns", excerpt(", ".join(rewards)), expected)
-        columns = ["step", "prompt", "completion", *rewards]
-        refuse_long_lists(source, file, columns)
-        shared: dict[Any, Any] = {}
         groups: dict[tuple[str, int], str] = {}  # rows that share a prompt share the digest of it
-        for batch in checked_batches(file, columns, _ROWS):
-            for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
-                line += 1
-                row = dict(zip(batch.schema.names, cells, strict=True))
-                try:
-                    record = _record(row, rewards, groups, name, Place(source.name, line, -1))
-                    if len(rewards) == 1 and record.rewards:
-                        record.rewards["team"] = record.rewards[rewards[0]]
-                    yield record
-                except TraceError as error:
-                    yield error.problem
+        for line, row in parquet_rows(source, file, ["step", "prompt", "completion", *rewards]):
+            try:
+                record = _record(row, rewards, groups, name, Place(source.name, line, -1))
+                if len(rewards) == 1 and record.rewards:
+                    record.rewards["team"] = record.rewards[rewards[0]]
+                yield record
+            except TraceError as error:
+                yield error.problem
     except TraceError as error:
         yield error.problem
-    except (pa.ArrowException, OSError, ValueError) as error:
-        yield Problem("bad-row", source.name, line, "content", excerpt(str(error)), "Parquet as TRL writes it")
 
 
-def _is_retyped(file: pq.ParquetFile, field: pa.Field) -> bool:
+def _is_retyped(source: Source, file: pq.ParquetFile, field: pa.Field) -> bool:
     """Whether a column holds truths, decimals, or texts which are numbers or truths, some of them perhaps missing."""
     if pa.types.is_boolean(field.type) or pa.types.is_decimal(field.type):
         return True
@@ -82,11 +70,12 @@ def _is_retyped(file: pq.ParquetFile, field: pa.Field) -> bool:
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return False
     some = False
-    for batch in checked_batches(file, [field.name], _ROWS):
-        texts = [text for text in batch.column(0).to_pylist() if text and text not in _MISSING]
-        if any(number(text) is None and text not in _TRUTHS for text in texts):
-            return False
-        some = some or bool(texts)
+    for _, row in parquet_rows(source, file, [field.name]):
+        text = row[field.name]
+        if text and text not in _MISSING:
+            if number(text) is None and text not in _TRUTHS:
+                return False
+            some = True
     return some
 
 

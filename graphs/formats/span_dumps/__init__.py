@@ -13,11 +13,12 @@ from typing import Any
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.otlp.gathering import Gathering
-from graphs.formats.span_dumps.envelopes import dumped_spans, records
+from graphs.formats.span_dumps.envelopes import dumped_spans
 from graphs.formats.span_dumps.phoenix import row_span, rows
 from graphs.formats.span_dumps.spans import Dumped, DumpedSpan, decoded, span_of
-from graphs.reading.documents import Place
-from graphs.reading.source import Lost, Source, unreadable
+from graphs.reading.documents import Place, documents
+from graphs.reading.source import Source
+from graphs.reading.tables.rows import is_parquet
 from graphs.traces.record import TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
@@ -26,7 +27,6 @@ RECORDS = (DumpedSpan,)
 
 _KEYS = (b'"span_id"', b'"trace_id"', b'"attributes"')
 _ID = re.compile(rb'"(?:span_id|trace_id)"\s*:\s*(?:"|[0-9])')
-_PARQUET = b"PAR1"
 
 
 def sniff(head: bytes) -> bool:
@@ -44,20 +44,17 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """
     log = Gathering("spans")
     for source in sources:
-        try:
-            if source.head(len(_PARQUET)) == _PARQUET:
-                for row in rows(source):
-                    yield from log.take(_add_row, row)
-            else:
-                for document in records(source):
+        if is_parquet(source):
+            for row in rows(source):
+                yield from log.take(_add_row, row)
+        else:
+            for document in documents(source):
+                try:
                     for dumped in dumped_spans(document):
                         yield from log.take(_add, dumped)
-        except TraceError as error:
-            yield error.problem
-        except OSError as error:
-            source.lost[0] = Lost(unreadable(source, error))
-        finally:
-            source.release()
+                except TraceError as error:
+                    yield error.problem
+        source.release()
     yield from log.results()
 
 

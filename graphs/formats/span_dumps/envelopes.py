@@ -1,22 +1,19 @@
-"""Where the spans of a dump stand: a list, an object a line, pretty-printed objects in a row, or inside a wrapper."""
+"""Where the spans of a record stand: it is a span, a list of them, or a wrapper around lists."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from graphs.errors import TraceError
 from graphs.formats.otlp.wire import Attributes
 from graphs.formats.span_dumps.spans import Dumped, assessments
-from graphs.reading.decode import decode, decode_record
-from graphs.reading.documents import Document, Place, Places, documents
+from graphs.reading.decode import decode
+from graphs.reading.documents import Document, Place, Places
 from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.source import Lost, Source
 
-__all__ = ["dumped_spans", "records"]
+__all__ = ["dumped_spans"]
 
 _DEEPEST = 4  # wrappers within wrappers
 
@@ -44,51 +41,9 @@ class _Wrapper(msgspec.Struct):
         return sorted(held, key=text.find) if len(held) > 1 else held
 
 
-_RAW = msgspec.json.Decoder(msgspec.Raw)
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _WRAPPER = msgspec.json.Decoder(_Wrapper)
-_START = re.compile(rb"^\{", re.MULTILINE)  # of a pretty-printed object, whose other lines are indented
-
-
-def records(source: Source) -> Iterator[Document]:
-    """The records of a file: those of `documents`, or pretty-printed objects in a row, as the console exporter writes.
-
-    Raises:
-      OSError: it cannot be read.
-    """
-    data = source.data
-    first = next(source.lines(), None)
-    is_whole = first is None or first[2].startswith(b"[") or _is_json(first[2]) or _is_json(data)
-    starts = [] if is_whole else [match.start() for match in _START.finditer(data)]
-    if len(starts) < 2:
-        yield from documents(source)
-        return
-    source.lost.clear()  # the lines of an object are no records
-    if data[: starts[0]].strip():  # what a cut left of an object
-        starts.insert(0, 0)
-    line = 1
-    for start, end, counted in zip(starts, [*starts[1:], len(data)], [0, *starts], strict=False):
-        line += data.count(b"\n", counted, start)
-        text = data[start:end].strip()
-        problem = source.limits.refuse_record(text, source.name, line)
-        if problem is None:
-            try:
-                decode_record(_RAW, text, file=source.name, line=line)
-            except TraceError as error:
-                problem = error.problem
-        if problem is None:
-            yield Document(text, Place(source.name, line, start))
-        else:
-            source.lost[start] = Lost(problem, text)
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        _RAW.decode(text)
-    except JSON_ERRORS:
-        return False
-    return True
 
 
 def dumped_spans(document: Document) -> Iterator[Dumped]:

@@ -6,42 +6,24 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-
 from graphs.errors import Problem, TraceError
 from graphs.formats.span_dumps.spans import DumpedSpan
-from graphs.parquet.checks import checked_batches
 from graphs.reading.documents import Place
-from graphs.reading.source import Lost, Source
-from graphs.reading.tables.rows import open_parquet, refuse_long_lists, to_values
+from graphs.reading.source import Source
+from graphs.reading.tables.rows import log_rows
 from graphs.text import excerpt
 
 __all__ = ["row_span", "rows"]
 
 _ATTRIBUTE = "attributes."
-_ROWS = 1024  # that are Python values at once
 _TEXTS = ("name", "span_kind", "status_code", "parent_id", "context.trace_id", "context.span_id")
 _TIMES = ("start_time", "end_time")
 
 
 def rows(source: Source) -> Iterator[tuple[dict[str, Any], Place]]:
     """The rows of an export by column; the line of each is its number."""
-    if source.path is None:
-        raise TraceError(Problem("unreadable", source.name, 0, "file", "standard input", "a Parquet file by its name"))
-    row = 0
-    try:
-        file = open_parquet(source)
-        refuse_long_lists(source, file, file.schema_arrow.names)
-        shared: dict[Any, Any] = {}
-        for batch in checked_batches(file, rows=_ROWS):
-            for cells in zip(*(to_values(column, shared) for column in batch.columns), strict=True):
-                row += 1
-                yield dict(zip(batch.schema.names, cells, strict=True)), Place(source.name, row, -1)
-    except TraceError as error:
-        source.lost[0] = Lost(error.problem)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        expected = "Parquet as Phoenix writes it"
-        source.lost[0] = Lost(Problem("bad-row", source.name, 0, "content", excerpt(str(error)), expected))
+    for number, row in log_rows(source, lists=None):
+        yield row, Place(source.name, number, -1)
 
 
 def row_span(values: dict[str, Any], place: Place) -> DumpedSpan:

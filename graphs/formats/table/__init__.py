@@ -19,10 +19,10 @@ from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
-from graphs.reading.source import Lost, Source, unreadable
+from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.rows import PARQUET, Row, is_csv, number, read_rows
+from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
@@ -85,10 +85,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                 table.groups = groups
             column_of = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
-            for line, row in read_rows(source, set(column_of.values()), lists, [column_of["trace"]]):
-                if isinstance(row, Lost):
-                    source.lost[line] = row
-                elif is_cells and is_header(row):
+            for line, row in log_rows(source, set(column_of.values()), lists, [column_of["trace"]]):
+                if is_cells and is_header(row):
                     yield repeated_header(source.name, line)
                 else:
                     problem = table.add(line, row, column_of)

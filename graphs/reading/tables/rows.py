@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphs.errors import Problem, TraceError
-from graphs.parquet.checks import checked_batches, checked_metadata
+from graphs.parquet.checks import checked_batches, checked_metadata, is_list
 from graphs.parquet.unpacked import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.reading.encodings import wide_text
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
@@ -26,8 +26,8 @@ from graphs.text import counted, excerpt
 from graphs.traces.limits import SMALL_ARCHIVE
 
 __all__ = [
-    "PARQUET", "Row", "column_names", "is_csv", "nested_names", "number", "open_parquet", "read_rows",
-    "refuse_long_lists", "to_values",
+    "PARQUET", "Row", "column_names", "is_csv", "is_parquet", "log_rows", "nested_names", "number", "open_parquet",
+    "parquet_rows", "read_rows",
 ]  # fmt: skip
 
 Row = dict[str, Any]
@@ -36,21 +36,39 @@ _NUMBER = re.compile(
     r"\s*+[+-]?(\d++(?:\.\d*+)?|\.\d++|(?=[ni]))(e[+-]?\d++|nan|infinity|inf)?\s*+", re.ASCII | re.IGNORECASE
 )
 
+_ROWS = 1024  # of Parquet that are Python values at once
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+def log_rows(
+    source: Source,
+    columns: Collection[str] | None = None,
+    lists: Collection[str] | None = (),
+    ids: Collection[str] = (),
+) -> Iterator[tuple[int, Row]]:
+    """The rows of `read_rows` of a table that is a log; `source.lost` has those that cannot be read, or the table."""
+    try:
+        for line, row in read_rows(source, columns, lists, ids):
+            if isinstance(row, Lost):
+                source.lost[line] = row
+            else:
+                yield line, row
+    except TraceError as error:  # the table cannot be read, or not from here on
+        source.lost[0] = Lost(error.problem)
 
 
 def read_rows(
     table: str | Path | Source,
     columns: Collection[str] | None = None,
-    lists: Collection[str] = (),
+    lists: Collection[str] | None = (),
     ids: Collection[str] = (),
 ) -> Iterator[tuple[int, Row | Lost]]:
     """(line, row) of each row of a table; a row that is malformed is a `Lost` in its place.
 
     The line is where the row begins in a CSV file, and the number of the row, from 1, in a Parquet file. `columns`
     names the ones that are wanted, which spares a Parquet file the others; rows may have more. In a Parquet file, the
-    columns of `lists` may hold lists. `ids` names the columns of which one states the trace. A malformed row has that
-    id as its `trace` where it is certain.
+    columns of `lists` may hold lists; None allows any values in all columns. `ids` names the columns of which one
+    states the trace. A malformed row has that id as its `trace` where it is certain.
 
     Raises:
       TraceError: the table as a whole cannot be read: "unreadable", "empty-file", "not-utf-8", "bad-header",
@@ -69,6 +87,14 @@ def read_rows(
     if data.startswith(PARQUET):
         return _parquet(source, columns, lists)
     return _csv(source, ids) if is_csv(source) else _json_lines(source, ids)
+
+
+def is_parquet(table: Source) -> bool:
+    """Whether a table is Parquet; False where it cannot be read, which its reader reports."""
+    try:
+        return table.head(len(PARQUET)) == PARQUET
+    except OSError:
+        return False
 
 
 def is_csv(table: Source) -> bool:
@@ -184,65 +210,65 @@ def open_parquet(source: Source) -> pq.ParquetFile:
     return file
 
 
-def refuse_long_lists(source: Source, file: pq.ParquetFile, columns: Collection[str]) -> None:
-    """Refuse a file whose lists and structures would take more than the limit on a file as Python values.
-
-    Raises:
-      TraceError: kind "too-large".
-      pa.ArrowException, OSError: the file cannot be read.
-    """
-    try:
-        refuse_spelt_out(file, columns, source.limits.file_bytes)
-    except PackedError as error:
-        most = f"at most {counted(source.limits.file_bytes, 'byte')}"
-        raise TraceError(Problem("too-large", source.name, 0, "file", excerpt(str(error)), most)) from error
-
-
-def _parquet(source: Source, columns: Collection[str] | None, lists: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
+def _parquet(
+    source: Source, columns: Collection[str] | None, lists: Collection[str] | None
+) -> Iterator[tuple[int, Row]]:
     file = open_parquet(source)
     names = file.schema_arrow.names
     wanted = names if columns is None else [name for name in names if name in columns]
-    for name in wanted:
+    for name in wanted if lists is not None else ():
         kind = file.schema_arrow.field(name).type
-        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-        if pa.types.is_nested(kind.value_type if is_list and name in lists else kind):
+        if pa.types.is_nested(kind.value_type if is_list(kind) and name in (lists or ()) else kind):
             problem = Problem("bad-type", source.name, 0, name, str(kind), "a column of texts or numbers")
             raise TraceError(problem)
+    yield from parquet_rows(source, file, wanted)
+
+
+def parquet_rows(source: Source, file: pq.ParquetFile, columns: Collection[str]) -> Iterator[tuple[int, Row]]:
+    """(number from 1, row) of each row of an open Parquet file.
+
+    Raises:
+      TraceError: "bad-parquet"; "too-large", lists and structures take more than the limit on a file as Python values.
+    """
     row_number = 0
     shared: dict[Any, Any] = {}
     try:
-        refuse_long_lists(source, file, wanted)
-    except (pa.ArrowException, OSError) as error:
-        raise TraceError(Problem("bad-parquet", source.name, 0, "row", excerpt(str(error)), "readable rows")) from error
-    try:
-        for batch in checked_batches(file, wanted):
-            values = [_texts(to_values(column, shared)) for column in batch.columns]
+        refuse_spelt_out(file, columns, source.limits.file_bytes)
+        for batch in checked_batches(file, columns):
+            values = [_to_values(column, shared) for column in batch.columns]
             for cells in zip(*values, strict=True):
                 row_number += 1
                 yield row_number, dict(zip(batch.schema.names, cells, strict=True))
+    except PackedError as error:
+        most = f"at most {counted(source.limits.file_bytes, 'byte')}"
+        raise TraceError(Problem("too-large", source.name, 0, "file", excerpt(str(error)), most)) from error
     except (pa.ArrowException, OSError, ValueError) as error:  # a ValueError for a value that Python has no type for
         problem = Problem("bad-parquet", source.name, row_number + 1, "row", excerpt(str(error)), "a readable row")
         raise TraceError(problem) from error
 
 
-def to_values(column: pa.Array, shared: dict[Any, Any]) -> list[Any]:
-    """Python values; rows that share an entry of a dictionary share its text, in all batches (`shared`)."""
-    if not pa.types.is_dictionary(column.type):
-        values: list[Any] = column.to_pylist()
-        return values
-    entries = [shared.setdefault(entry, entry) for entry in column.dictionary.to_pylist()]
-    return [None if index is None else entries[index] for index in column.indices.to_pylist()]
+def _to_values(column: pa.Array, shared: dict[Any, Any]) -> Iterator[Any]:
+    """Python values; rows that share an entry of a dictionary share its text, in all batches (`shared`).
 
-
-def _texts(values: list[Any]) -> list[Any]:
-    """Values with texts in place of bytes: a file may not say that a column of bytes holds texts.
+    A file may not say that a column of bytes holds texts.
 
     Raises:
       UnicodeDecodeError: the bytes are no UTF-8.
     """
-    if not any(isinstance(value, bytes) for value in values):
-        return values
-    return [value.decode() if isinstance(value, bytes) else value for value in values]
+    if pa.types.is_dictionary(column.type):
+        entries = [shared.setdefault(entry, entry) for entry in _texts(column.dictionary)]
+        for index in column.indices.to_pylist():
+            yield None if index is None else entries[index]
+    else:
+        for start in range(0, len(column), _ROWS):
+            yield from _texts(column.slice(start, _ROWS))
+
+
+def _texts(values: pa.Array) -> list[Any]:
+    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        return [None if value is None else value.decode() for value in values.to_pylist()]
+    listed: list[Any] = values.to_pylist()
+    return listed
 
 
 def number(value: Any) -> float | None:

@@ -236,3 +236,16 @@ def test_the_rule_names_what_to_do(tmp_path: Path) -> None:
     refused = [problem for problem in problems if problem.kind == "lost-row"]
     assert refused and all("mend or delete line 2 and read again" in problem.expected for problem in refused)
     assert isinstance(TraceError(refused[0]), ValueError)
+
+
+def test_a_trace_that_is_read_with_a_fault_stays_where_another_trace_is_damaged(tmp_path: Path) -> None:
+    """Langfuse's list of traces names a score that is on no page at hand."""
+    trace = {"id": "a", "timestamp": "2026-01-01T00:00:00.000Z", "scores": ["absent"], "projectId": "p"}
+    trace["observations"] = [{**ALL["langfuse lines"].values[0], "traceId": "a", "parentObservationId": None}]
+    (tmp_path / "trace.json").write_text(json.dumps(trace))
+    intact, problems = found(tmp_path)
+    assert list(intact) == ["a"] and [problem.kind for problem in problems] == ["missing-part"]
+    log = ALL["langfuse lines"].write(tmp_path)
+    log.write_bytes(log.read_bytes()[:-9] + b"\n")
+    left, problems = found(tmp_path)
+    assert list(left) == ["a"] and {problem.trace for problem in problems if problem.kind == "lost-row"} == {"t"}
