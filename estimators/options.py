@@ -228,12 +228,12 @@ def _check_shape(method: str, graph: EventGraph, name: str, value: Any) -> None:
             raise CreditError(
                 f"{method}: {name} has shape {np.shape(value)}; expected ({size},), one entry for each {each}"
             )
-    if name == "reward" and graph.num_events == graph.num_traces:
+    if name == "reward":
         refuse_rewards_of_events(method, graph, value)
 
 
 def refuse_rewards_of_events(caller: str, graph: EventGraph, reward: Array) -> None:
-    """Refuse rewards that lie where the batch has no trace: padded alike, those of events have the shape of outcomes.
+    """Refuse rewards that lie where the batch has events and no traces: padded alike, the two have one shape.
 
     Args:
       caller: the function, for the error.
@@ -243,11 +243,13 @@ def refuse_rewards_of_events(caller: str, graph: EventGraph, reward: Array) -> N
     Raises:
       CreditError: names the first such number.
     """
-    if isinstance(reward, jax.core.Tracer) or isinstance(graph.trace_mask, jax.core.Tracer):
+    traced = isinstance(reward, jax.core.Tracer) or isinstance(graph.trace_mask, jax.core.Tracer)
+    if traced or graph.num_events != graph.num_traces:
         return
     amounts = np.asarray(reward)
     stray = ~np.asarray(graph.trace_mask) & np.isfinite(amounts) & (amounts != 0)
-    if stray.any():
+    # Numbers behind the last event, too, are what fills up an array, as of np.ones_like.
+    if stray.any() and not (stray & ~np.asarray(graph.event_mask)).any():
         place, count = int(np.argmax(stray)), int(np.sum(np.asarray(graph.trace_mask)))
         raise CreditError(
             f"{caller}: reward has {amounts[place]:.6g} at place {place}, and the batch has {count} traces; expected "

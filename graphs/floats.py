@@ -1,13 +1,26 @@
-"""The float type that estimators compute in."""
+"""The float type that estimators compute in, and numbers whose differences it changes."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from graphs.event_graph import Array
 
-__all__ = ["at_least_float32"]
+__all__ = ["COARSE", "RELATIVE", "at_least_float32", "rounded_differences"]
+
+COARSE = (
+    "differ by little for their size: single precision, in which methods compute, changes the differences, or a "
+    "baseline between them, by more than 1 %; subtract an offset"
+)
+"""What is wrong with numbers of which `rounded_differences` is True."""
+
+KEPT = 0.01
+"""Of the largest difference of a group, by how much single precision may move an outcome."""
+
+RELATIVE = 1e-12
+"""Of the size of returns, up to which a difference is rounding: 0.1 + 0.2 is not 0.3 in double precision."""
 
 
 def at_least_float32(values: Array) -> jax.Array:
@@ -22,3 +35,28 @@ def at_least_float32(values: Array) -> jax.Array:
     array = jnp.asarray(values)
     wide = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize >= 4
     return array if wide else array.astype(jnp.float32)
+
+
+def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
+    """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
+
+    The means of a key's numbers, of all and of all but one, count too: they are baselines.
+
+    Examples:
+      >>> from graphs.floats import rounded_differences
+      >>> rounded_differences(np.array([1e6, 1e6 + 0.1, 0.0, 0.1]), np.array([0, 0, 1, 1]), 2).tolist()
+      [True, False]
+      >>> rounded_differences(np.array([16777216.0, 16777218.0, 16777220.0]), np.zeros(3, int), 1).tolist()
+      [True]
+    """
+    total, count = np.bincount(key, exact, keys)[key], np.bincount(key, minlength=keys)[key]
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
+        means = total / count, (total - exact) / np.maximum(count - 1, 1)
+        moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
+    most, least, off = np.full(keys, -np.inf), np.full(keys, np.inf), np.zeros(keys)
+    np.maximum.at(most, key, exact)
+    np.minimum.at(least, key, exact)
+    np.maximum.at(off, key, moved)
+    size = np.maximum(np.abs(most), np.abs(least))
+    rounded: np.ndarray = (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
+    return rounded

@@ -6,24 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from graphs.floats import COARSE, RELATIVE, rounded_differences
 from graphs.traces.batch import Traces
 
-__all__ = ["UNRESOLVED", "acting", "distinguishable", "group_differences", "returns", "rounded_differences"]
+__all__ = ["UNRESOLVED", "acting", "distinguishable", "group_differences", "returns"]
 
 UNRESOLVED = {
     "fine": "outcomes differ by less than single precision, in which methods compute, holds; subtract an offset, or "
     "multiply outcomes that are almost 0",
-    "coarse": "outcomes differ by little for their size: single precision, in which methods compute, changes the "
-    "differences, or a baseline between them, by more than 1 %; subtract an offset",
+    "coarse": f"outcomes {COARSE}",
     "wide": "outcomes differ by more than single precision, in which methods compute, holds; divide them",
 }
 """Why methods see no difference between outcomes that differ, or a changed one, by the words of `group_differences`."""
-
-KEPT = 0.01
-"""Of the largest difference of a group, by how much single precision may move an outcome."""
-
-RELATIVE = 1e-12
-"""Of the size of returns, up to which a difference is rounding: 0.1 + 0.2 is not 0.3 in double precision."""
 
 
 def returns(traces: Traces) -> np.ndarray:
@@ -82,30 +76,6 @@ def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.
         np.minimum.at(least, key, single)
         spread = most - least  # minus infinity for a key without values
         return most, (spread >= smallest) & np.isfinite(spread)
-
-
-def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
-    """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
-
-    The means of a key's numbers, of all and of all but one, count too: they are baselines.
-
-    Examples:
-      >>> rounded_differences(np.array([1e6, 1e6 + 0.1, 0.0, 0.1]), np.array([0, 0, 1, 1]), 2).tolist()
-      [True, False]
-      >>> rounded_differences(np.array([16777216.0, 16777218.0, 16777220.0]), np.zeros(3, int), 1).tolist()
-      [True]
-    """
-    total, count = np.bincount(key, exact, keys)[key], np.bincount(key, minlength=keys)[key]
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
-        means = total / count, (total - exact) / np.maximum(count - 1, 1)
-        moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
-    most, least, off = np.full(keys, -np.inf), np.full(keys, np.inf), np.zeros(keys)
-    np.maximum.at(most, key, exact)
-    np.minimum.at(least, key, exact)
-    np.maximum.at(off, key, moved)
-    size = np.maximum(np.abs(most), np.abs(least))
-    rounded: np.ndarray = (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
-    return rounded
 
 
 class GroupDifferences(NamedTuple):

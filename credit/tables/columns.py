@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from credit.reports.trace_returns import UNRESOLVED, rounded_differences
 from credit.tables.batch_rows import RowNames, Rows
 from credit.tables.column_edges import codes_of_types, row_edges
 from credit.tables.column_teams import team_of_rows
@@ -36,6 +35,7 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
+from graphs.floats import COARSE, rounded_differences
 from graphs.frozen_agents import with_trainable
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
@@ -223,7 +223,7 @@ def _warn_of_rounding(outcome: np.ndarray, group: np.ndarray) -> None:
     known = np.isfinite(outcome)
     rounded = rounded_differences(outcome[known], group[known], int(group.max()) + 1)
     if rounded.any():
-        warnings.warn(f"{counted(int(rounded.sum()), 'group')} whose {UNRESOLVED['coarse']}", stacklevel=4)
+        warnings.warn(f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}", stacklevel=4)
 
 
 def _types(event_type: Any, order: np.ndarray) -> np.ndarray:

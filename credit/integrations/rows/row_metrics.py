@@ -104,7 +104,8 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:
 
     Methods compute in single precision, and the columns have double: int [G], bool [G], bool.
     """
-    from credit.reports.trace_returns import distinguishable, rounded_differences
+    from credit.reports.trace_returns import distinguishable
+    from graphs.floats import rounded_differences
 
     real = np.asarray(batch.graph.trace_mask)
     trace = np.asarray(batch.graph.trace_ids)[batch.rows.event]

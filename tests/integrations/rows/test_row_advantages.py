@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from types import SimpleNamespace
@@ -99,7 +100,9 @@ def test_a_metric_tells_where_single_precision_changes_the_differences_of_reward
     reward: list[float], event_reward: list[float] | None, resolved: int, teach: int
 ) -> None:
     steps = None if event_reward is None else np.array(event_reward, float)
-    metrics = RowAdvantages("rloo")(group=["q"] * 3, reward=np.array(reward), event_reward=steps).metrics
+    lost = event_reward is None and not resolved
+    with pytest.warns(UserWarning, match="single precision") if lost else contextlib.nullcontext():
+        metrics = RowAdvantages("rloo")(group=["q"] * 3, reward=np.array(reward), event_reward=steps).metrics
     assert metrics["credit/condition/resolved"] == resolved and metrics["credit/groups_that_teach"] == teach
 
 
@@ -392,7 +395,7 @@ def test_after_warmup_neither_replays_nor_frozen_agents_compile(names: tuple[str
     warm = advantages.compilations
     rows = {"group": ["q"] * 6, "trace": [0, 0, 1, 1, 2, 2], "reward": np.array([1.0, 1, 0, 0, 0, 0])}
     linked = []
-    for ids in (list("abcdef"), list("abcbef"), [None] * 6):
+    for ids in (list("abcdef"), list("ababef"), [None] * 6):
         for trainable in (np.ones(6), np.array([1, 1, 1, 1, 1, 0])):
             given = {"context": ids, "node": ids, "trainable": trainable}
             advantages(**rows, evidence={name: given[name] for name in names})
