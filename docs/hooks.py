@@ -232,6 +232,25 @@ def off_policy_table(section: str) -> str:
     return markdown_table(["world or estimator", *next(iter(rows.values()))], cells)
 
 
+def coverage_of_worlds_table() -> str:
+    """Coverage of off-policy intervals in each world that was drawn by seed."""
+    rows = []
+    for row in results("off_policy_coverage")["rows"]:
+        figures = [row.get(name) for name in ("covered", "above", "below", "width", "bias")]
+        names = [str(row[name]) for name in ("seed", "outcomes", "alternatives", "draws", "answers")]
+        rows.append([*names, f"{row['answered']:.3f}", *("" if x is None else f"{x:.4f}" for x in figures)])
+    head = ["seed", "outcomes", "alternatives", "draws", "answers", "answered", "covered", "above", "below", "width"]
+    return markdown_table([*head, "bias"], rows)
+
+
+def critic_signs_table() -> str:
+    """Which effects the sign test of the critic finds, by size of the log."""
+    rows = [[f"{row['tasks']} × {row['traces'] // row['tasks']}", str(row["effect"]), str(row["fits"]),
+             *(f"{row[name]:.2f}" for name in ("found", "held-out alone", "false"))]
+            for row in results("critic_signs")["rows"]]  # fmt: skip
+    return markdown_table(["tasks × traces", "effect", "fits", "found", "by held-out tasks alone", "false"], rows)
+
+
 FEW = {"truth within ± 1.96 spreads": "inside_95", "of those not 0": "inside_95_where_not_zero",
        "correlation": "correlation", "signs": "signs_reported", "right": "signs_right",
        "signs of zeros": "signs_reported_of_zeros", "false": "signs_false",
@@ -460,6 +479,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table ledger speed -->": ledger_speed_table,
     "<!-- table few traces -->": few_traces_table,
     "<!-- table longer traces -->": longer_traces_table,
+    "<!-- table coverage of worlds -->": coverage_of_worlds_table,
+    "<!-- table critic signs -->": critic_signs_table,
     "<!-- table shifts -->": lambda: off_policy_table("shifts"),
     "<!-- table free -->": lambda: off_policy_table("free"),
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),

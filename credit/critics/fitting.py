@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from estimators.critic.additive.additive_critic import AdditiveCritic
     from estimators.critic.data import Corpus, Split
     from estimators.critic.train import Epoch, Fitted, Settings
+    from estimators.critic.validation import Fold
 
 __all__ = ["fit_critic", "load_critic"]
 
@@ -86,10 +87,11 @@ def fit_critic(
     """
     expect("traces", traces, Traces, "what credit.read returns")
     require_extra()
+    from estimators.critic.additive.additive_critic import AdditiveCritic
     from estimators.critic.calibration import judge
     from estimators.critic.data import split_by_task
     from estimators.critic.train import Settings
-    from estimators.critic.validation import validate_signs
+    from estimators.critic.validation import cross_fit, validate_signs
 
     settings = Settings() if settings is None else settings
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))[:MOST_ROLES]
@@ -108,7 +110,10 @@ def fit_critic(
         after, start = predict_by(fitted, corpus)
         judged = judge(after.mean(axis=0), corpus, split, settings.head)
         acts = np.asarray(traces.graph.action_mask)[: len(corpus.features)]
-        tests = validate_signs(after, start, corpus, acts, split.test, roles=len(roles))
+        folds: tuple[Fold, ...] = ()
+        if isinstance(fitted, AdditiveCritic):  # a network takes too long to be fitted five times more
+            folds = cross_fit(corpus, head=fitted.head, roles=len(roles), seed=settings.seed)
+        tests = validate_signs(after, start, corpus, acts, split.test, roles=len(roles), folds=folds)
         critic = Critic(fitted, roles, columns, judged, held_out, losses, tests)
         if folder is not None:
             from credit.critics.critic_folder import save_critic

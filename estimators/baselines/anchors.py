@@ -129,7 +129,8 @@ def gigpo(
 
     With scale "std", n samples in the group and m actions at the anchor, no |A| exceeds 10 √n + w √m. Only first rows
     are samples of s, so another row's own reward would be divided by nearly 0 where first rows hardly differ. An action
-    whose first term would exceed 10 √n is refused (TOO_FEW); the released code has no limit.
+    whose first term would exceed 10 √n is refused (TOO_FEW); the released code has no limit. The refusal looks at
+    rewards, so answers would be a selection; in the worlds of docs/bias.md it refuses nothing.
 
     Args:
       graph: the batch.

@@ -31,7 +31,7 @@ class Contrast(NamedTuple):
     Attributes:
       effect: in units of the outcome; 0 where refused.
       stderr: its standard error; infinite where refused.
-      ess: effective sample size of the smaller arm, (Σ u)² / Σ u² over its decisions with u = 1 / propensity.
+      ess: effective sample size of the smaller arm, n² / Σ 1 / propensity over all n decisions, however they fell.
       decisions: how many there are.
       reason: int8, a `Reason` code; 0 means valid.
       score: float [N], the contribution φ of each decision, whose mean is `effect`; 0 where refused.
@@ -80,6 +80,10 @@ def doubly_robust_contrast(
     makes its whole segment refuse: leaving it out would answer for other prefixes, where the effect may have the other
     sign. Propensities must come from the policy; estimated ones cannot tell a policy that never had a choice.
 
+    LOW_ESS looks at the propensities of all decisions, not at how they fell: so it does not select. An effective size
+    of the decisions that fell one way is large where a rare side was never taken. A refusal by it left a bias of −0.18
+    on an effect of 0.28 (300 decisions, of which a fifth has an effect of 0.6 and a propensity of 0.01 or 0.02).
+
     Args:
       outcome: float [N], R of the decision's trace.
       treated: bool [N], True where the decision fell that way (spawned, stopped).
@@ -92,7 +96,7 @@ def doubly_robust_contrast(
       cluster_ids: int [N], equal where decisions share their outcome, as those of one trace do; the standard error is
         then over clusters. Default: decisions are independent.
       min_ess: smallest effective sample size of either arm. Below some 50 a normal interval does not cover.
-      min_ess_fraction: smallest effective size as a part of the arm's decisions.
+      min_ess_fraction: smallest effective size as a part of the decisions that the arm has on average.
 
     Returns:
       `Contrast`. Reasons: NO_EVIDENCE for an empty segment, an unknown outcome or model value; NO_OVERLAP; TOO_FEW
@@ -138,9 +142,10 @@ def doubly_robust_contrast(
     clusters, squares = _between_clusters(score - effect[segment], segment, num_segments, cluster_ids, decision_mask)
     stderr = safe_sqrt(safe_divide(squares * safe_divide(clusters, clusters - 1), count**2))
 
-    size, effective = _arms((took, left), inverse, segment, num_segments)
+    arms = [_effective(chance, usable, segment, num_segments) for chance in (p1, p0)]
+    size, effective = jnp.stack([mean for mean, _ in arms]), jnp.stack([ess for _, ess in arms])
     enough = jnp.all((effective >= min_ess) & (effective >= min_ess_fraction * size), axis=0)
-    empty = jnp.any(size < 1, axis=0)
+    empty = jnp.any(jnp.stack([segment_count(segment, num_segments, arm) < 1 for arm in (took, left)]), axis=0)
 
     reason = jnp.where(enough, Reason.VALID, Reason.LOW_ESS)
     reason = jnp.where(empty | (clusters < 2), Reason.TOO_FEW, reason)
@@ -174,16 +179,19 @@ def _between_clusters(
     return clusters, segment_sum(summed**2, of_cluster, num_segments, is_cluster)
 
 
-def _arms(
-    arms: tuple[jax.Array, jax.Array], inverse: jax.Array, segment: jax.Array, num_segments: int
+def _effective(
+    chance: jax.Array, where: jax.Array, segment: jax.Array, num_segments: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Decisions of each arm, and the effective size of their inverse propensities, by segment: float [2, S] both."""
-    sizes, effective = [], []
-    for arm in arms:
-        weights = segment_sum(inverse, segment, num_segments, arm)
-        sizes.append(segment_count(segment, num_segments, arm, inverse.dtype))
-        effective.append(safe_divide(weights**2, segment_sum(inverse**2, segment, num_segments, arm)))
-    return jnp.stack(sizes), jnp.stack(effective)
+    """The decisions that an arm has on average, and the effective size of their inverse propensities: float [S] both.
+
+    For (Σ u)² / Σ u² with u = 1 / propensity, both sums at their means: n² / Σ 1 / propensity over all n decisions.
+    """
+    usable = jnp.where(where, chance, jnp.ones_like(chance))
+    count = segment_count(segment, num_segments, where, chance.dtype)
+    return (
+        segment_sum(chance, segment, num_segments, where),
+        safe_divide(count**2, segment_sum(1 / usable, segment, num_segments, where)),
+    )
 
 
 def _floats(name: str, values: Array, n: int) -> jax.Array:

@@ -62,7 +62,6 @@ class Estimate(NamedTuple):
     Attributes:
       value: by context, V relative to `Drawn.reference`.
       stderr: by context, its standard error.
-      unsure: by context, the variance that SWITCH adds for the part that rests on the model; else 0.
       influence: by draw, how much it moved V.
       without: by draw, the estimate without it, relative to `Drawn.reference`.
       has_others: by draw, bool, whether the other draws give an estimate.
@@ -71,7 +70,6 @@ class Estimate(NamedTuple):
 
     value: jax.Array
     stderr: jax.Array
-    unsure: jax.Array
     influence: jax.Array
     without: jax.Array
     has_others: jax.Array
@@ -113,9 +111,7 @@ def _snips(d: Drawn) -> Estimate:
     value = safe_divide(_total(d, w * y), _total(d, w))
     influence = safe_divide(w * (y - value[of]), rest)
     variance = safe_divide(d.draws - 1, d.draws) * _total(d, influence**2)
-    return Estimate(
-        value, safe_sqrt(variance), jnp.zeros_like(value), influence, others, rest > 0, jnp.ones(len(w), bool)
-    )
+    return Estimate(value, safe_sqrt(variance), influence, others, rest > 0, jnp.ones(len(w), bool))
 
 
 def _logged_model(graph: EventGraph, d: Drawn, q_value: Array, target_value: Array) -> _Model:
@@ -172,4 +168,4 @@ def _doubly_robust(graph: EventGraph, d: Drawn, logged: Alternatives, evaluation
         influence = jnp.where(model.self_taught, within + between, influence)
     variance = safe_divide(d.draws, d.draws - 1) * _total(d, influence**2) + unsure
     without = model.mean if siblings else safe_divide(_total(d, score)[of] - score, d.draws[of] - 1)
-    return Estimate(value, safe_sqrt(variance), unsure, influence, without, jnp.ones(n, bool), model.known)
+    return Estimate(value, safe_sqrt(variance), influence, without, jnp.ones(n, bool), model.known)

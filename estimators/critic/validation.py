@@ -9,24 +9,31 @@ where |D̂| > 1.96 s, the outcome measures the sign:
 
 with m the mean of R − V̂(G<e) over the region's events of the other tasks: how wrong V̂ is there on average.
 A region is validated if the mean of y over held-out tasks is above 0 in a one-sided t-test at 2.5 %, corrected for the
-number of regions by Holm's method.
+number of regions by Holm's method. With `cross_fit` every task is held out by one of several critics, and the test is
+two-sided.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from estimators.critic.additive.additive_columns import place_keys
 from estimators.critic.signs.circumstances import circumstances
-from estimators.critic.signs.places import LEVEL, HeldOutMean, PlaceTest, mean_of_signs, place_tests
+from estimators.critic.signs.places import LEVEL, HeldOutMean, PlaceTest, holm, mean_of_signs, place_tests
 from estimators.critic.signs.regions import Region, regions
 
 if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
     from estimators.critic.data import Corpus
 
-__all__ = ["SignTest", "means", "stderr_factor", "validate_signs", "validated_events"]
+__all__ = ["Fold", "SignTest", "cross_fit", "means", "stderr_factor", "validate_signs", "validated_events"]
+
+
+FOLDS = 5
+"""Folds of tasks of `cross_fit`."""
+MEMBERS = 8
+"""Members of each of its critics: values of all events by 32 members, as in a fit, would take most of the time."""
 
 
 class SignTest(NamedTuple):
@@ -70,9 +77,49 @@ def stderr_factor(members: int) -> float:
     return float(stdtrit(members - 1, 0.975)) / 1.959964 if members > 1 else float("inf")
 
 
+class Fold(NamedTuple):
+    """A critic that was not fitted on some traces, and its values of all.
+
+    Attributes:
+      after: float [M, E], V̂ after each event, by member.
+      start: float [M], V̂(∅).
+      held_out: int [n], the traces, each with an outcome.
+    """
+
+    after: np.ndarray
+    start: np.ndarray
+    held_out: np.ndarray
+
+
+def cross_fit(
+    corpus: Corpus, *, head: Literal["bernoulli", "value"], roles: int, folds: int = FOLDS, seed: int = 0
+) -> tuple[Fold, ...]:
+    """Additive critics for a test on all tasks: each is fitted on the other folds of tasks, and tested on its own.
+
+    Args:
+      corpus: the events; traces without an outcome take no part.
+      head, roles, seed: as in `estimators.critic.additive.additive_critic.fit_additive`.
+      folds: how many; fewer where there are fewer tasks.
+    """
+    from estimators.critic.additive.additive_critic import fit_additive, predict_additive
+
+    scored = np.isfinite(corpus.reward)
+    tasks = np.random.default_rng(seed).permutation(np.unique(corpus.group[scored]))
+    parts = [scored & np.isin(corpus.group, part) for part in np.array_split(tasks, min(folds, len(tasks)))]
+    critics = [
+        fit_additive(corpus, np.flatnonzero(scored & ~part), head=head, roles=roles, members=MEMBERS, seed=seed)
+        for part in parts
+    ]
+    return tuple(
+        Fold(*predict_additive(critic, corpus), np.flatnonzero(part))
+        for critic, part in zip(critics, parts, strict=True)
+    )
+
+
 def validate_signs(
-    after: np.ndarray, start: np.ndarray, corpus: Corpus, action_mask: np.ndarray, traces: np.ndarray, *, roles: int
-) -> tuple[SignTest, ...]:
+    after: np.ndarray, start: np.ndarray, corpus: Corpus, action_mask: np.ndarray, traces: np.ndarray, *, roles: int,
+    folds: tuple[Fold, ...] = (),
+) -> tuple[SignTest, ...]:  # fmt: skip
     """Test signs of increments, by region and place, on traces that the critic was neither fitted on nor stopped by.
 
     Args:
@@ -82,42 +129,60 @@ def validate_signs(
       action_mask: bool [E], events that a policy chose.
       traces: int [n], the held-out traces, each with an outcome. The regions come from the others.
       roles: how many columns of the features are roles.
+      folds: critics of the same kind by which all tasks are tested (`cross_fit`), in place of the held-out traces.
 
     Returns:
       A `SignTest` for each region of each type that occurs among the actions of the corpus, in order of types.
     """
-    before = np.empty_like(after)
-    before[:, 1:] = after[:, :-1]
-    before[:, corpus.start[:-1][corpus.lengths > 0]] = start[:, None]
-    amount, value = means(before, after)
-    change = (after - before).astype(np.float64)
-    error = change.std(axis=0, ddof=1) * stderr_factor(len(change)) if len(change) > 1 else np.inf
     trace = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
-    task, held_out = corpus.group[trace], np.isin(trace, traces)
-    rest = corpus.reward[trace] - value
-    decided = (np.abs(amount) > 1.959964 * error) & action_mask & np.isfinite(rest)
-    end = np.repeat(corpus.start[1:] - 1, corpus.lengths)
-    alone = corpus.reward[trace] - after.astype(np.float64).mean(axis=0)[end] + amount
-    numbers, place = circumstances(value, amount, trace, action_mask), place_keys(corpus, roles)[3]
+    task, place = corpus.group[trace], place_keys(corpus, roles)[3]
+    own = _Judged.by(Fold(after, start, traces), corpus, action_mask, trace)
+    judged = [_Judged.by(fold, corpus, action_mask, trace) for fold in folds] or [own]
     rows = []
     for kind in np.unique(corpus.kind[action_mask]).tolist():
-        known = np.flatnonzero(decided & ~held_out & (corpus.kind == kind))
-        for region in regions(kind, amount[known], rest[known], numbers[:, known], trace[known]):
-            inside = decided & region.holds(corpus.kind, numbers)
-            each = np.flatnonzero(inside)
-            sign = np.sign(amount[each])
-            result = mean_of_signs(sign, rest[each], task[each], held_out[each])
-            places = place_tests(place[each], sign, alone[each], task[each], held_out[each])
+        known = np.flatnonzero(own.decided & ~own.held_out & (corpus.kind == kind))
+        for region in regions(kind, own.amount[known], own.rest[known], own.numbers[:, known], trace[known]):
+            inside = [np.flatnonzero(each.decided & region.holds(corpus.kind, each.numbers)) for each in judged]
+            each = np.concatenate(inside)
+            sign, rest, alone, held_out = (
+                np.concatenate([column[at] for column, at in zip(columns, inside, strict=True)])
+                for columns in zip(*[(np.sign(j.amount), j.rest, j.alone, j.held_out) for j in judged], strict=True)
+            )
+            fold = np.repeat(np.arange(len(inside)), [len(at) for at in inside]) if folds else None
+            result = mean_of_signs(sign, rest, task[each], held_out, fold)
+            places = place_tests(place[each], sign, alone, task[each], held_out, fold)
             rows.append((region, result, places))
-    worst = 0.0
-    corrected: dict[Region, float] = {}
-    for rank, (region, result, _) in enumerate(sorted(rows, key=lambda row: row[1].p_value)):
-        worst = max(worst, min(1.0, result.p_value * (len(rows) - rank)))
-        corrected[region] = worst
+    corrected = holm([result.p_value for _, result, _ in rows])
     return tuple(
-        SignTest(region, result, corrected[region], corrected[region] < LEVEL, places)
-        for region, result, places in rows
+        SignTest(region, result, p, p < LEVEL, places)
+        for (region, result, places), p in zip(rows, corrected, strict=True)
     )
+
+
+class _Judged(NamedTuple):
+    """What a critic says of each event [E], and what the outcomes say: see the module and `places`."""
+
+    amount: np.ndarray
+    decided: np.ndarray
+    held_out: np.ndarray
+    rest: np.ndarray
+    alone: np.ndarray
+    numbers: np.ndarray
+
+    @classmethod
+    def by(cls, fold: Fold, corpus: Corpus, action_mask: np.ndarray, trace: np.ndarray) -> _Judged:
+        before = np.empty_like(fold.after)
+        before[:, 1:] = fold.after[:, :-1]
+        before[:, corpus.start[:-1][corpus.lengths > 0]] = fold.start[:, None]
+        amount, value = means(before, fold.after)
+        change = (fold.after - before).astype(np.float64)
+        error = change.std(axis=0, ddof=1) * stderr_factor(len(change)) if len(change) > 1 else np.inf
+        rest = corpus.reward[trace] - value
+        end = np.repeat(corpus.start[1:] - 1, corpus.lengths)
+        alone = corpus.reward[trace] - fold.after.astype(np.float64).mean(axis=0)[end] + amount
+        decided = (np.abs(amount) > 1.959964 * error) & action_mask & np.isfinite(rest)
+        held_out = np.isin(trace, fold.held_out)
+        return cls(amount, decided, held_out, rest, alone, circumstances(value, amount, trace, action_mask))
 
 
 def validated_events(

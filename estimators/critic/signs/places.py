@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEAST_TASKS", "LEVEL", "HeldOutMean", "PlaceTest", "held_out_mean", "mean_of_signs", "place_tests"]
+__all__ = ["LEAST_TASKS", "LEVEL", "HeldOutMean", "PlaceTest", "held_out_mean", "holm", "mean_of_signs", "place_tests"]
 
 LEAST_TASKS = 4
 """Held-out tasks with decided events for a test."""
@@ -82,7 +82,9 @@ def held_out_mean(y: np.ndarray, task: np.ndarray) -> HeldOutMean:
     return HeldOutMean(len(counts), len(y), mean, stderr, p)
 
 
-def mean_of_signs(sign: np.ndarray, left: np.ndarray, task: np.ndarray, held_out: np.ndarray) -> HeldOutMean:
+def mean_of_signs(
+    sign: np.ndarray, left: np.ndarray, task: np.ndarray, held_out: np.ndarray, fold: np.ndarray | None = None
+) -> HeldOutMean:
     """Test that sign(D̂) (left − m) is above 0 on held-out tasks, with m the mean of `left` on the others.
 
     Where the others have no event, m is unknown and the p-value is 1.
@@ -92,6 +94,8 @@ def mean_of_signs(sign: np.ndarray, left: np.ndarray, task: np.ndarray, held_out
       left: float [n], what is left of the outcome.
       task: int [n], the task of each event's trace.
       held_out: bool [n], events of tasks that the critic was not fitted on.
+      fold: int [n], which of several critics says so; each has tasks of its own held out. The test is then two-sided:
+        critics of other folds have seen the tasks of this one, so in noise their common sign follows the mean of all.
 
     Examples:
       >>> import numpy as np
@@ -100,13 +104,27 @@ def mean_of_signs(sign: np.ndarray, left: np.ndarray, task: np.ndarray, held_out
       0.25
     """
     at, others = np.flatnonzero(held_out), np.flatnonzero(~held_out)
-    off = float(left[others].mean()) if len(others) else 0.0
+    if fold is None:
+        off: float | np.ndarray = float(left[others].mean()) if len(others) else 0.0
+        unknown = len(others) == 0
+    else:
+        size = int(fold.max(initial=0)) + 1
+        count = np.bincount(fold[others], minlength=size)
+        off = (np.bincount(fold[others], left[others], size) / np.maximum(count, 1))[fold[at]]
+        unknown = bool(np.any(count[fold[at]] == 0))
     result = held_out_mean(sign[at] * (left[at] - off), task[at])
-    return result if len(others) else result._replace(p_value=1.0)
+    if unknown:
+        return result._replace(p_value=1.0)
+    return result if fold is None else result._replace(p_value=min(1.0, 2 * result.p_value))
 
 
 def place_tests(
-    place: np.ndarray, sign: np.ndarray, alone: np.ndarray, task: np.ndarray, held_out: np.ndarray
+    place: np.ndarray,
+    sign: np.ndarray,
+    alone: np.ndarray,
+    task: np.ndarray,
+    held_out: np.ndarray,
+    fold: np.ndarray | None = None,
 ) -> tuple[PlaceTest, ...]:
     """Test each place among the decided events of a region.
 
@@ -116,6 +134,8 @@ def place_tests(
       alone: float [n], R − V̂(whole trace) + D̂.
       task: int [n], the task of each event's trace.
       held_out: bool [n], events of tasks that the critic was not fitted on; the others give m.
+      fold: int [n], which of several critics says so, as in `mean_of_signs`. The tests are then corrected for the
+        number of places by Holm's method.
 
     Returns:
       A `PlaceTest` for each place that occurs in held-out tasks, in order of keys.
@@ -123,10 +143,26 @@ def place_tests(
     # One stable sort: a log has up to 78,400 places a role, and a pass over all events for each is too much.
     order = np.argsort(place, kind="stable")
     keys, starts, counts = np.unique(place[order], return_index=True, return_counts=True)
-    tests = []
+    found = []
     for key, start, count in zip(keys.tolist(), starts, counts, strict=True):
         here = order[start : start + count]
         if held_out[here].any():
-            result = mean_of_signs(sign[here], alone[here], task[here], held_out[here])
-            tests.append(PlaceTest(key, result, result.p_value < LEVEL))
-    return tuple(tests)
+            part = None if fold is None else fold[here]
+            found.append((key, mean_of_signs(sign[here], alone[here], task[here], held_out[here], part)))
+    p = [result.p_value for _, result in found]
+    p = p if fold is None else holm(p)
+    return tuple(PlaceTest(key, result, each < LEVEL) for (key, result), each in zip(found, p, strict=True))
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """P-values corrected by Holm's method: one below a level is so with a chance of the level if no effect is there.
+
+    Examples:
+      >>> holm([0.01, 0.5, 0.02])
+      [0.03, 0.5, 0.04]
+    """
+    corrected, worst = [1.0] * len(p_values), 0.0
+    for rank, i in enumerate(np.argsort(p_values, kind="stable").tolist()):
+        worst = max(worst, min(1.0, p_values[i] * (len(p_values) - rank)))
+        corrected[i] = worst
+    return corrected

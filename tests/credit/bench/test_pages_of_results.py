@@ -235,6 +235,28 @@ def test_every_figure_of_off_policy_evaluation(section: str) -> None:
             assert int(more[1]) == found["worlds without an answer that got one"]
 
 
+def test_worlds_of_off_policy_intervals() -> None:
+    stored = {str(row["seed"]): row for row in results("off_policy_coverage")["rows"]}
+    rows = table(page("off-policy"), "seed | outcomes")
+    assert rows.keys() == stored.keys()
+    for seed, (outcomes, alternatives, draws, answers, answered, *figures) in rows.items():
+        row = stored[seed]
+        assert [outcomes, alternatives] == [row["outcomes"], str(row["alternatives"])]
+        check(f"{draws} {answers} {answered}", [row["draws"], row["answers"], row["answered"]], seed)
+        for cell, name in zip(figures, ("covered", "above", "below", "width", "bias"), strict=True):
+            check(cell, [row[name]] if name in row else [], (seed, name))
+
+
+def test_which_effects_the_sign_test_finds() -> None:
+    stored = results("critic_signs")["rows"]
+    lines = page("critic").split("<!-- table critic signs -->")[1].split("<!-- end -->")[0].strip().splitlines()
+    assert len(lines) == 2 + len(stored)
+    for line, row in zip(lines[2:], stored, strict=True):
+        wanted = [row["tasks"], row["traces"] / row["tasks"], row["effect"], row["fits"]]
+        check(line, [*wanted, row["found"], row["held-out alone"], row["false"]], row)
+    assert all(row["false"] == 0 for row in stored)
+
+
 def test_what_precision_is_attainable() -> None:
     """The table of docs/shapley.md from its formula: C_n σ² / m at σ² = 1/4 against a mean share of 1/n."""
     for size, (constant, mean, tenth) in table(page("shapley"), "n | C_n").items():

@@ -20,12 +20,17 @@ def sentences(name: str) -> str:
     return " ".join(page(name).split())
 
 
-def test_coverage_under_a_heavy_tail() -> None:
-    (row,) = (row for row in results("off_policy")["heavy"].values() if isinstance(row, dict) and "covered" in row)
-    covered, least = 100 * row["covered"], 100 * row["least and most"][0]
-    assert f"cover less: {covered:.1f} % with σ = 1.5 and 300 draws ({least:.1f} % in the worst of five worlds)" in (
+def test_coverage_of_worlds_drawn_by_seed() -> None:
+    rows = [row for row in results("off_policy_coverage")["rows"] if row["answers"] >= 100]
+    covered = [row["covered"] for row in rows]
+    inside, above = sum(0.93 <= x <= 0.97 for x in covered), sum(x > 0.97 for x in covered)
+    assert inside + above == len(rows) >= 12
+    assert f"Of the {len(rows)} worlds with 100 answers or more, {inside} lie within 93 to 97 %, {above} above" in (
         sentences("off-policy")
     )
+    assert f"none below; the least is {100 * min(covered):.1f} %" in sentences("off-policy")
+    few = max(row["answered"] for row in rows if row["answered"] < 0.9)
+    assert f"worlds in which {100 * few:.0f} % of the contexts or fewer were answered" in sentences("off-policy")
 
 
 def test_how_many_cells_of_the_rule_are_ties_within_rounding() -> None:

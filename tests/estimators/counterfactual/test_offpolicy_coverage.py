@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.off_policy_coverage import judged, world_of
+from estimators.base import Reason
 from estimators.counterfactual.alternatives import Alternatives
-from estimators.counterfactual.offpolicy import off_policy, policy_value
+from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
 from estimators.counterfactual.policy_estimates import Evaluation
 from graphs.worlds.siblings import (
     SHIFTS,
     Shift,
     SiblingWorld,
+    lone_messages,
     overlapping_world,
     shifted_world,
     unanswerable_world,
@@ -29,12 +32,78 @@ def coverage(world: SiblingWorld, seed: int, contexts: int, **options: Any) -> t
     graph, reward, given = world.sample(
         np.random.default_rng(seed), contexts, LONG, critic=options.pop("critic", False)
     )
-    result = policy_value(graph, reward, Alternatives(**given), **options)
+    result = policy_value(graph, reward, Alternatives(**given), outcome_range=(0, 1), **options)
     low, high = (np.asarray(end)[:contexts] for end in result.interval())
     answered = np.asarray(result.valid)[:contexts]
     covers = (low <= world.value) & (world.value <= high)
     width = (high - low)[answered].mean() / (2 * 1.959964 * world.oracle_stderr(LONG))
     return float(answered.mean()), float(covers[answered].mean()), float(width)
+
+
+def range_of(reward: np.ndarray) -> tuple[float, float]:
+    """0 to 1, or beyond where lognormal rewards have no greatest one: the log's stands for what a user would state."""
+    return 0.0, max(1.0, float(reward.max()))
+
+
+def three(choice: np.ndarray, reward: np.ndarray, **options: Any) -> PolicyValue:
+    """Contexts of 300 draws among three alternatives, of which π_b hardly ever draws the first."""
+    behaviour, target = np.array([0.003, 0.497, 0.5]), np.array([0.05, 0.45, 0.5])
+    context = np.repeat(np.arange(len(choice) // LONG, dtype=np.int32), LONG)
+    chances = (p[choice].astype(np.float32) for p in (behaviour, target))
+    logged = Alternatives(context, 3 * context + choice, *chances, target_support=np.ones(len(choice), np.float32))
+    return policy_value(lone_messages(context), reward.astype(np.float32), logged, **options)
+
+
+def test_intervals_cover_a_great_outcome_that_no_draw_had() -> None:
+    """The first alternative pays 20: intervals that knew only outcomes of draws covered 61, 53 and 26 %."""
+    contexts, rng, rows = 16, np.random.default_rng(0), []
+    value = 0.05 * 20 + 0.95 * 0.5
+    for _ in range(10):
+        choice = rng.choice(3, contexts * LONG, p=[0.003, 0.497, 0.5]).astype(np.int32)
+        reward = np.where(choice == 0, 20, rng.random(len(choice)) < 0.5)
+        result = three(choice, reward, outcome_range=(0, 20))
+        low, high = (np.asarray(end)[:contexts] for end in result.interval())
+        rows.append(((low <= value) & (value <= high))[np.asarray(result.valid)[:contexts]])
+    assert len(np.concatenate(rows)) == 160 and np.concatenate(rows).mean() >= 0.93
+    without = three(choice, reward)
+    undrawn = ~(choice == 0).reshape(contexts, LONG).any(axis=1)
+    assert (np.asarray(without.reason)[:contexts][undrawn] == Reason.NO_SUPPORT).all() and 2 < undrawn.sum() < 13
+    assert (np.asarray(result.stderr)[:contexts][undrawn] > 0.45).all()  # half the range, times the 5 % without a draw
+
+
+def test_answers_do_not_select_by_outcome() -> None:
+    """A lottery pays 1,000 at .002: without a win all outcomes are equal, which had no answer."""
+    contexts, rng, values, covered = 16, np.random.default_rng(0), [], []
+    for _ in range(20):
+        choice = rng.choice(3, contexts * LONG, p=[0.003, 0.497, 0.5]).astype(np.int32)
+        result = three(choice, 1000.0 * (rng.random(len(choice)) < 0.002), outcome_range=(0, 1000))
+        low, high = (np.asarray(end)[:contexts] for end in result.interval())
+        answered = np.asarray(result.valid)[:contexts]
+        values.append(np.asarray(result.value)[:contexts][answered])
+        covered.append(((low <= 2) & (high >= 2))[answered])
+    found = np.concatenate(values)
+    assert len(found) == 320 and abs(found.mean() - 2) < 4 * found.std() / np.sqrt(320)
+    assert np.concatenate(covered).mean() >= 0.93
+
+
+@pytest.mark.slow
+def test_the_interval_is_one_of_the_value_whatever_the_estimator() -> None:
+    """That of "switch" was narrower than the doubly robust one where no weight passed its threshold."""
+    graph, reward, given = overlapping_world(0).sample(np.random.default_rng(0), 20, LONG)
+    ends = [
+        policy_value(graph, reward, Alternatives(**given), outcome_range=(0, 1), evaluation=Evaluation(name)).interval()
+        for name in ("doubly_robust", "switch", "snips")
+    ]
+    for other in ends[1:]:
+        np.testing.assert_array_equal(ends[0], other)
+
+
+@pytest.mark.slow
+def test_intervals_cover_in_worlds_drawn_by_seed() -> None:
+    for seed in range(101, 110):
+        found = judged(world_of(seed), np.random.default_rng(seed), 1000)
+        if found["answers"] >= 500:
+            assert found["covered"] >= 0.93 - 2.5 * np.sqrt(0.05 * 0.95 / found["answers"]), (seed, found)
 
 
 @pytest.mark.slow
@@ -67,7 +136,7 @@ def test_intervals_cover_given_an_answer(kind: Shift) -> None:
     for seed in range(8):
         world = shifted_world(kind, seed)
         graph, reward, given = world.sample(np.random.default_rng(seed), 200, draws)
-        result = policy_value(graph, reward, Alternatives(**given))
+        result = policy_value(graph, reward, Alternatives(**given), outcome_range=range_of(reward))
         low, high = (np.asarray(end)[:200] for end in result.interval())
         rows.append(((low <= world.value) & (world.value <= high))[np.asarray(result.valid)[:200]])
     covers = np.concatenate(rows)
@@ -83,7 +152,7 @@ def test_intervals_cover_where_value_and_a_multiple_of_its_error_fall_short(kind
     world, covers, symmetric = shifted_world(kind, seed), [], []
     for draw in range(4):
         graph, reward, given = world.sample(np.random.default_rng(2000 + draw), 400, 100 if kind == SHIFTS[4] else LONG)
-        result = policy_value(graph, reward, Alternatives(**given))
+        result = policy_value(graph, reward, Alternatives(**given), outcome_range=range_of(reward))
         answered = np.asarray(result.valid)[:400]
         low, high = (np.asarray(end)[:400][answered] for end in result.interval())
         covers.append((low <= world.value) & (world.value <= high))

@@ -18,6 +18,8 @@ from graphs.worlds.siblings import SiblingWorld, hidden_favourite_world, overlap
 
 from .sibling_logs import CONTEXTS, DRAWS, LONG, evidence, small_log
 
+UNIT: dict[str, Any] = {"outcome_range": (0, 1), "evaluation": Evaluation(refusals=Refusals())}
+
 
 def spoil(name: str, value: Any, at: Any = 3) -> Any:
     def spoiled(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -94,7 +96,7 @@ def test_refusals(case: str) -> None:
     graph = dataclasses.replace(graph, group_ids=np.zeros_like(graph.group_ids))  # a node of another task is another
     change, reason = REFUSALS[case]
     given = evidence(small_log(), critic=False)
-    value = policy_value(graph, reward, Alternatives(**change(given)), evaluation=Evaluation(refusals=Refusals()))
+    value = policy_value(graph, reward, Alternatives(**change(given)), **UNIT)
     assert int(value.reason[0]) == reason
     assert float(value.value[0]) == 0 and np.isinf(value.stderr[0])
     low, high = value.interval()
@@ -159,12 +161,33 @@ def test_texts_that_are_never_drawn_twice_show_a_hidden_favourite_by_their_mean_
         assert (np.asarray(value.reason)[:CONTEXTS] == reason).all()
 
 
-def test_equal_outcomes_have_a_credit_and_no_interval() -> None:
+def test_equal_outcomes_have_a_value_and_an_interval() -> None:
     graph, reward, _ = small_log()
     given = evidence(small_log(), critic=False)
-    value = policy_value(graph, np.ones_like(reward), Alternatives(**given), evaluation=Evaluation(refusals=Refusals()))
-    assert (np.asarray(value.reason)[:CONTEXTS] == Reason.TOO_FEW).all()
+    value = policy_value(graph, np.ones_like(reward), Alternatives(**given), **UNIT)
+    assert np.asarray(value.valid)[:CONTEXTS].all() and (np.asarray(value.value)[:CONTEXTS] == 1).all()
+    assert np.isinf(np.asarray(value.stderr)).all()  # the draws show no error, which is not an error of 0
+    low, high = (np.asarray(end)[:CONTEXTS] for end in value.interval())
+    assert (low < 0.99).all() and (high >= 1 - 1e-6).all()
     assert np.asarray(off_policy(graph, np.ones_like(reward), **given).valid).all()
+
+
+def test_without_a_range_of_outcomes_there_is_no_interval() -> None:
+    graph, reward, _ = small_log()
+    logged = Alternatives(**evidence(small_log(), critic=False))
+    value = policy_value(graph, reward, logged, evaluation=UNIT["evaluation"])
+    assert np.asarray(value.valid)[:CONTEXTS].all()
+    with pytest.raises(CreditError, match=r"expected policy_value\(..., outcome_range=\(low, high\)\)"):
+        value.interval()
+
+
+def test_a_range_that_outcomes_leave_refuses_every_context_and_a_wrong_one_is_named() -> None:
+    graph, reward, _ = small_log()
+    logged = Alternatives(**evidence(small_log(), critic=False))
+    beyond = np.where(np.arange(len(reward)) == 7, 2, reward).astype(np.float32)
+    assert (np.asarray(policy_value(graph, beyond, logged, **UNIT).reason)[:CONTEXTS] == Reason.CONTRADICTION).all()
+    with pytest.raises(CreditError, match=r"outcome_range is \(1, 0\); expected two finite numbers"):
+        policy_value(graph, reward, logged, outcome_range=(1, 0))
 
 
 def test_limits_of_refusals_are_checked() -> None:
@@ -175,7 +198,7 @@ def test_limits_of_refusals_are_checked() -> None:
 def test_support_is_believed_where_it_is_logged() -> None:
     graph, reward, _ = small_log()
     given = rest_elsewhere(evidence(small_log(), critic=False))
-    told = policy_value(graph, reward, Alternatives(**given), evaluation=Evaluation(refusals=Refusals()))
+    told = policy_value(graph, reward, Alternatives(**given), **UNIT)
     assert np.asarray(told.valid)[:CONTEXTS].tolist() == [False] + [True] * (CONTEXTS - 1)
     np.testing.assert_allclose(told.covered[1:CONTEXTS], 1)
 
