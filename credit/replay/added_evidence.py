@@ -86,7 +86,8 @@ def with_shares(traces: Traces, shares: Mapping[str, tuple[float, float]]) -> Tr
 def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     """The batch with the means of replays as evidence of the events that they started from.
 
-    "value" plans give `value`, the expected return before the event; "difference" and "spawn" plans give
+    "value" plans give `value`, the expected return from the event on: that of the runs, less what the log's trace had
+    earned at events before it; "difference" and "spawn" plans give
     `counterfactual_reward`. `replay_stderr` is the standard error of that mean and `replays` the number of runs. Events
     without runs have none; other evidence of the log is kept. `credit.replay.stated_errors` has the formula.
 
@@ -109,13 +110,18 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     count = np.full(length, -1, np.int32)
     means, _, counts = results.mean_and_spread()
     errors = stated_stderr(results.outcomes(), [job.prefix.group for job in plan.jobs])
+    earned = np.zeros(n)
+    if plan.purpose == "value" and "event_reward" in traces.evidence:
+        step = np.nan_to_num(np.asarray(traces.evidence["event_reward"].array, np.float64)[:n])
+        before, trace = np.cumsum(step) - step, np.array(trace_of)
+        earned = before - before[np.searchsorted(trace, trace)]
     for job, mean, stderr, runs in zip(plan.jobs, means, errors, counts, strict=True):
         event = event_of.get((job.prefix.trace, job.prefix.decision or ""))
         if event is None:
             where = f"event {job.prefix.decision!r} of trace {job.prefix.trace!r}"
             raise CreditError(f"the plan names {where}, which the log does not have")
         if runs:
-            value[event], count[event] = mean, runs
+            value[event], count[event] = mean - earned[event], runs
             error[event] = stderr if np.isfinite(stderr) else np.nan
     name = "value" if plan.purpose == "value" else "counterfactual_reward"
     return add_evidence(traces, **{name: value, "replay_stderr": error, "replays": count})

@@ -122,11 +122,12 @@ def critic_increments(
     event_reward: Array | None = None,
     source: str = "critic",
 ) -> Credit:
-    """The change in expected outcome by each action, from a critic: V after it − V before it.
+    """The change in expected return by each action, from a critic: what it earned + V after it − V before it.
 
-    Without `value_after`, V after an action is V before the trace's next action, and R after the last one: then an
-    increment is a claim on the block from the action up to the next, and the last one holds the luck R − V_T, too.
-    These increments add up to R − V before the first action.
+    V is the expected return from there on: the outcome and the rewards at events that are still to come. Without
+    `value_after`, V after an action is V before the trace's next action, and R after the last one: then an increment is
+    a claim on the block from the action up to the next, with the rewards at its events, and the last one holds the luck
+    R − V_T, too. These increments add up to the return from the first action on, less V before it.
 
     The bias is that of V. With V exact, these are the true increments, and they are centred under the policy.
 
@@ -136,7 +137,7 @@ def critic_increments(
       value: float [E], V before each event (evidence `value`); NaN where there is none.
       value_after: float [E], V after each event; NaN where there is none.
       value_stderr: float [E], standard error of the difference; by default unknown, infinite.
-      event_reward: not used: V is the expectation of the outcome.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       source: the critic's name; claims of one source share their errors.
 
     Returns:
@@ -154,13 +155,16 @@ def critic_increments(
       >>> rows.gather(credit.critic(graph, reward, value=rows.evidence["value"]).advantage).tolist()
       [0.25, 0.5]
     """
-    del event_reward
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     before, known_mask = check_event_array(graph, "value", value)
     before = before.astype(outcome.dtype)
+    earned = jnp.zeros_like(before)
+    if event_reward is not None:
+        earned = check_event_array(graph, "event_reward", event_reward)[0].astype(before.dtype)
     if value_after is None:
         actions = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
+        earned = actions.gathered(earned, real)
         after = jnp.where(actions.last, outcome[trace], actions.following(before))
         known_mask = known_mask & (actions.last | actions.following(known_mask))
     else:
@@ -171,7 +175,7 @@ def critic_increments(
         given, given_mask = check_event_array(graph, "value_stderr", value_stderr)
         error = jnp.where(given_mask, given.astype(before.dtype), jnp.inf)
     reason = jnp.where(known_mask, Reason.VALID, Reason.NO_EVIDENCE)
-    amount = jnp.where(known_mask, after.astype(before.dtype) - before, 0)
+    amount = jnp.where(known_mask, earned + (after.astype(before.dtype) - before), 0)
     return finish(
         graph,
         credit=amount,

@@ -40,7 +40,7 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
     ),
     "value": EvidenceKey(
         "float",
-        "value estimate of the state before the event",
+        "value of the state before the event: the outcome and the rewards at this event and later ones, as expected",
         'add "value": NUMBER to the event when a critic scored the prefix',
     ),
     "log_prob": EvidenceKey(

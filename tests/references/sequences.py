@@ -54,13 +54,14 @@ def gae(traces: list[Trace], discount: float = 1.0, lambda_: float = 0.95, along
 
 
 def critic(traces: list[Trace]) -> dict[int, float]:
-    """V before the next action minus V before this one; the outcome stands behind the last."""
+    """What arrived up to the next action, and V before that minus V before this one; behind the last is the outcome."""
     out = {}
     for t in traces:
         values: list[Any] = [e.given["value"] for e in t.rows] + [t.outcome]
-        for e, before, after in zip(t.rows, values, values[1:], strict=False):
+        ends = [e.place for e in t.rows[1:]] + [math.inf]
+        for e, before, after, end in zip(t.rows, values, values[1:], ends, strict=False):
             if before is not None and after is not None:
-                out[e.place] = after - before
+                out[e.place] = sum(x.reward for x in t.events if e.place <= x.place < end) + after - before
     return out
 
 

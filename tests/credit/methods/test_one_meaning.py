@@ -1,0 +1,168 @@
+"""Each key of evidence has one meaning: logs in which another reading of it would give another number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from graphs.event_graph import EventGraph
+
+
+def columns(**given: Any) -> tuple[EventGraph, np.ndarray, credit.Rows]:
+    return credit.from_columns(**given)
+
+
+def advantages(name: str, batch: tuple[EventGraph, np.ndarray, credit.Rows], **options: Any) -> list[float]:
+    rows: np.ndarray = batch[2].gather(credit.run(batch[2], name, **options))
+    return [round(float(x), 4) for x in rows]
+
+
+TWO_TASKS = {"group": list("qqrr"), "trace": list("abcd"), "reward": [1.0, 0.0, 4.0, 0.0]}
+
+
+@pytest.mark.parametrize("node", [list("wxyz"), list("wxwx")])
+def test_a_context_and_a_node_are_of_their_task(node: list[str]) -> None:
+    """Over both tasks a sibling of `a` would be worth 4."""
+    batch = columns(**TWO_TASKS, evidence={"context": ["c"] * 4, "node": node})
+    assert advantages("c3", batch) == [1.0, -1.0, 4.0, -4.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "clusters"),
+    [
+        ({}, {}, [0, 0, 2, 3]),  # continued from one frozen prefix
+        ({"alternative": "x"}, {}, None),  # each trace drew x for itself, and met the situation again
+        ({"node": "own"}, {}, None),
+        ({"node": "shared"}, {}, [0, 0, 2, 3]),
+        ({"node": "shared", "alternative": "x"}, {"alternative": "y"}, [0, 0, 2, 3]),
+    ],
+)
+def test_a_context_is_a_frozen_prefix_unless_earlier_choices_are_told_apart(
+    first: dict[str, str], second: dict[str, str], clusters: list[int] | None
+) -> None:
+    """Two traces of a context at their second action; two others beside them."""
+    evidence: dict[str, list[Any]] = {name: [None] * 8 for name in ("context", "node", "alternative")}
+    for trace in (0, 1):
+        evidence["context"][2 * trace + 1] = "c"
+        for at, given in ((0, first), (1, second)):
+            for name, value in given.items():
+                evidence[name][2 * trace + at] = f"{value}{trace}" if value == "own" else value
+    graph, _, _ = columns(group=[0] * 8, trace=np.repeat(range(4), 2), reward=[0.0] * 8, evidence=evidence)
+    found = None if graph.cluster_ids is None else np.asarray(graph.cluster_ids)[:4].tolist()
+    assert found == clusters
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"context": ["c", "d", "e", "e"]}, "state different values of 'context' there"),
+        ({"alternative": ["x", "y", None, None]}, "state different values of 'alternative' there"),
+        ({"propensity": [0.5, 0.25, None, None]}, "state different values of 'propensity' there"),
+        ({"target_propensity": [0.5] * 4}, "the log states 'target_propensity' but no 'alternative'"),
+        ({"agent": ["solver", "judge", "solver", "solver"]}, "state different values of 'agent' there"),
+    ],
+)
+def test_traces_that_state_two_draws_under_one_node_are_refused(changed: dict[str, Any], why: str) -> None:
+    """Such a log names by `node` what was chosen: its traces were no baseline for each other."""
+    evidence = {"node": list("xxyz")} | changed
+    agent = evidence.pop("agent", None)
+    given = {"group": [0] * 4, "trace": list("abcd"), "reward": [1.0, 0.0, 1.0, 0.0]}
+    with pytest.raises(credit.CreditError, match=f"traces 'a' and 'b' share a 'node', .*{why}") as caught:
+        columns(**given, agent=agent, evidence=evidence)
+    assert "log what it chose as 'alternative' in place of 'node'" in str(caught.value)
+    assert columns(**given, agent=agent, evidence=evidence | {"node": list("wxyz")})[0].cluster_ids is None
+
+
+def test_a_node_has_one_choice_before_it() -> None:
+    """Of `left` and `right`, named alike after different first choices, a replay tree has two draws."""
+    with pytest.raises(credit.CreditError, match="state different values of 'node before it' there"):
+        columns(group=[0] * 4, trace=list("aabb"), reward=[1.0, 1, 0, 0], evidence={"node": ["w", "left", "x", "left"]})
+
+
+def test_an_anchor_is_of_its_task() -> None:
+    alike, apart = (
+        advantages("gigpo", columns(**TWO_TASKS, evidence={"anchor": anchor})) for anchor in (["o"] * 4, list("oopp"))
+    )
+    assert alike == apart and alike[0] == pytest.approx(-alike[1])
+
+
+def test_a_completion_is_of_its_agent() -> None:
+    """Both agents write "x" and "y"; taken for one they would stand for four joint turns each."""
+    found = []
+    for other in ("xy", "uv"):
+        pairs = [(a, b) for a in "xy" for b in other]
+        batch = columns(
+            group=[0] * 8,
+            trace=np.repeat(range(4), 2),
+            agent=["one", "two"] * 4,
+            reward=np.repeat([1.0, 0.0, 0.5, 0.0], 2),
+            evidence={
+                "context": ["c"] * 8,
+                "node": np.repeat(["n0", "n1", "n2", "n3"], 2),
+                "completion": [text for pair in pairs for text in pair],
+            },
+        )
+        completion = batch[2].evidence["completion"]
+        found.append(advantages("magrpo", batch, joint_mode="cross", completion=completion))
+    assert found[0] == found[1] and found[0][:2] == [0.25, 0.75]
+
+
+def test_a_propensity_is_that_of_the_alternative_that_was_chosen() -> None:
+    """An effect counts by what else was possible, 1 − π; a draw by π_e / π_b."""
+    graph, reward, _ = columns(group=[0] * 2, trace=[0, 1], reward=[1.0, 0.0])
+    chance = np.where(np.arange(graph.num_events) == 0, 0.25, 0.75).astype(np.float32)
+    effect = credit.claim(graph, np.ones(graph.num_events), estimand="effect", source="spawns")
+    ledger = credit.compose(graph, reward, [effect], propensity=chance)
+    assert np.asarray(ledger.increments)[:2].tolist() == [0.75, 0.25]
+    choice = np.array([0, 1, 1, 1] * 5)
+    batch = columns(
+        group=[0] * 20,
+        trace=range(20),
+        reward=1.0 - choice,
+        evidence={
+            "context": ["c"] * 20,
+            "alternative": choice.astype(str),
+            "propensity": np.where(choice == 0, 0.25, 0.75),
+            "target_propensity": np.where(choice == 0, 0.5, 0.5),
+        },
+    )
+    assert advantages("off_policy", batch)[:2] == [0.5, -0.5]  # V = 0.5 · 1 + 0.5 · 0
+
+
+def test_a_block_goes_over_tasks() -> None:
+    """Sub-agents of two tasks in one block are normalised together, main agents by task."""
+    given = {
+        "group": list("qqrr"),
+        "trace": list("aabb"),
+        "agent": ["main", "sub"] * 2,
+        "parent": [None, "main"] * 2,
+        "reward": [1.0, 1.0, 0.0, 0.0],
+    }
+    assert advantages("mrlx", columns(**given, evidence={"block": [None, "b"] * 2})) == [0.0, 0.7071, 0.0, -0.7071]
+    assert advantages("mrlx", columns(**given, evidence={"block": [None, "b", None, "c"]})) == [0.0] * 4
+
+
+def test_a_stage_says_which_actions_are_together_and_is_no_distance() -> None:
+    given = {"group": [0] * 3, "trace": ["a"] * 3, "row_reward": [1.0, 0.5, 0.25]}
+    near, far = (advantages("maporl", columns(**given, evidence={"stage": s})) for s in ([0, 1, 2], [0, 4, 90]))
+    assert near == far != advantages("maporl", columns(**given, evidence={"stage": [0, 1, 1]}))
+
+
+def test_a_value_is_what_is_still_to_come() -> None:
+    """Rewards at events are earned once: GAE at λ = 0 and differences of the critic are the same increments."""
+    batch = columns(
+        group=[0] * 3,
+        trace=["a"] * 3,
+        reward=[1.0] * 3,
+        event_reward=[0.5, 0.0, 0.25],
+        evidence={"value": [2, 1.5, 1.0]},
+    )
+    increments = [0.0, -0.5, 0.25]
+    assert advantages("gae", batch, lambda_=0.0) == increments == advantages("critic", batch)
+    ledger = credit.compose(
+        batch[0], batch[1] + np.where(batch[0].trace_mask, 0.75, 0), [credit.run(batch[2], "critic")]
+    )
+    assert batch[2].gather(ledger.increments).tolist() == increments
