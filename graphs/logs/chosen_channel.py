@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,17 +26,16 @@ def channels_of(traces: Traces) -> list[str]:
     return [name.removeprefix(_PREFIX) for name in traces.evidence if name.startswith(_PREFIX)]
 
 
-def missing_channel(channel: str, logged: Sequence[str], paths: Sequence[str | Path]) -> Problem | None:
+def missing_channel(channel: str, logged: Sequence[str], place: str) -> Problem | None:
     """The problem of a channel that no trace has, where the logs have others; None for one that is not asked for.
 
     Args:
       channel: the reward channel that is the outcome.
       logged: channels that traces have.
-      paths: what was read, for the place of the problem.
+      place: where the logs are, in words.
     """
     if channel == DEFAULT_CHANNEL or not logged or channel in logged:
         return None
-    place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
     more = f" and {len(logged) - _SHOWN} more" if len(logged) > _SHOWN else ""
     near = near_names(channel, logged)
     hint = f". {near}" if near.startswith("Did") else ""
@@ -45,7 +43,7 @@ def missing_channel(channel: str, logged: Sequence[str], paths: Sequence[str | P
     return Problem("no-such-channel", place, 0, "reward", excerpt(channel), expected)
 
 
-def judge_channel(traces: Traces, channel: str, paths: Sequence[str | Path]) -> Traces:
+def judge_channel(traces: Traces, channel: str, place: str) -> Traces:
     """The batch with the problems of the chosen channel.
 
     A "several-rewards" is left out where the traces that it is about have an outcome. A "no-such-channel" is added
@@ -54,12 +52,12 @@ def judge_channel(traces: Traces, channel: str, paths: Sequence[str | Path]) -> 
     Args:
       traces: what was read, with outcomes from `channel`.
       channel: the reward channel that is the outcome.
-      paths: what was read, for the place of the problem.
+      place: where the logs are, in words.
     """
     problems = traces.problems
     if any(problem.kind == "several-rewards" for problem in problems):
         problems = _unsettled(traces)
-    missing = missing_channel(channel, channels_of(traces), paths)
+    missing = missing_channel(channel, channels_of(traces), place)
     if missing is not None:
         problems = (*problems, missing)
     return traces if problems is traces.problems else dataclasses.replace(traces, problems=problems)

@@ -19,13 +19,15 @@ from graphs.reading.results import is_result
 from graphs.reading.source import Source, unreadable
 from graphs.text import excerpt
 
-__all__ = ["FORMATS", "HEAD", "detect", "reader_of", "sort_sources"]
+__all__ = ["CACHE", "FORMATS", "HEAD", "detect", "reader_of", "sort_sources"]
 
 FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
 LONG = 256  # bytes of a string that is left out there
 ELEMENTS = 4  # of a list that is longer there
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 HEAD = 1 << 16  # bytes that a reader may look at to know its format
+CACHE = "cache"
+"""The name beside those of formats: of what was read before and is not read again."""
 
 
 def reader_of(name: str) -> Any:
@@ -43,12 +45,14 @@ def sort_sources(
 ) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
     """Sources by format, the problems of other sources, and the names of tables that this library wrote.
 
-    A table that this library wrote is not a log, unless it was named.
+    A table that this library wrote is not a log, unless it was named. A cache is read alone, by its name.
     """
     members: dict[str, list[Source]] = {name: [] for name in FORMATS}
     problems: list[Problem] = []
     results: list[str] = []
     verdicts = [(source, _verdict(source, format)) for source in sources]
+    if len(verdicts) == 1 and verdicts[0][1] == CACHE and verdicts[0][0].is_named:
+        return {CACHE: [verdicts[0][0]]}, [], []
     sessions = [source for source, verdict in verdicts if verdict == "claude-code"]
     if sessions:  # which are read with the files of their sub-agents, whatever these look like
         others = [source for source, verdict in verdicts if verdict != "claude-code"]
@@ -61,6 +65,9 @@ def sort_sources(
     for source, verdict in verdicts:
         if verdict is None:
             results.append(source.name)
+        elif verdict == CACHE:
+            expected = "a cache alone, or logs without caches among them"
+            problems.append(Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected))
         elif isinstance(verdict, Problem):
             problems.append(verdict)
         else:
@@ -74,7 +81,7 @@ def sort_sources(
 
 
 def _verdict(source: Source, format: str | None) -> str | Problem | None:
-    """The format of a source, or why it has none; None for a table that this library wrote."""
+    """The format of a source, `CACHE`, or why it has none; None for a table that this library wrote."""
     from graphs.traces.cache import is_cache
 
     try:
@@ -84,8 +91,7 @@ def _verdict(source: Source, format: str | None) -> str | Problem | None:
     if source.path is not None and not source.is_named and is_result(source, head):
         return None
     if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
-        expected = "a cache alone, or logs without caches among them"
-        return Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected)
+        return CACHE
     wide = wide_text(source.name, head)
     if wide is not None:
         return wide

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.formats import FORMATS
-from graphs.logs.detection import HEAD, reader_of, sort_sources
+from graphs.logs.detection import CACHE, HEAD, reader_of, sort_sources
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import KEEP, judged
 from graphs.reading.damage import undamaged
@@ -35,15 +35,21 @@ class Corpus:
     """Logs that were found and not read yet.
 
     Attributes:
-      members: the files of each format, in the order of `FORMATS`.
+      place: where they were looked for, in words.
+      members: the files of each format, in the order of `FORMATS`; under `CACHE` a cache that was named alone.
       problems: why other files are not read.
       ignored: names of files that are no logs.
+      limits: bounds on files, records and traces.
+      columns: for the table reader, the columns by meaning.
       is_detected: whether the content told the formats, and not the user.
     """
 
+    place: str
     members: Mapping[str, list[Source]]
     problems: list[Problem]
     ignored: list[str]
+    limits: Limits = DEFAULT
+    columns: Mapping[str, str] | None = None
     is_detected: bool = True
 
     @property
@@ -51,11 +57,15 @@ class Corpus:
         """All files, format by format."""
         return [source for members in self.members.values() for source in members]
 
-    def records(self, columns: Mapping[str, str] | None = None, errors: str = KEEP) -> Iterator[Item]:
+    @property
+    def cache(self) -> Path | None:
+        """The cache of logs that were read before; None where there are logs."""
+        return next((source.path for source in self.members.get(CACHE, ())), None)
+
+    def records(self, errors: str = KEEP) -> Iterator[Item]:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
-          columns: for the table reader, the columns by meaning.
           errors: what is done with runs that ended in an error (`graphs.logs.run_states.judged`).
         """
         yield from self.problems
@@ -66,7 +76,7 @@ class Corpus:
                 stating = {source.name: problem for source in members if (problem := outcomes.problem(source))}
                 yield from stating.values()
                 members = [source for source in members if source.name not in stating]
-            options: dict[str, Any] = {"columns": columns} if name == "table" else {}
+            options: dict[str, Any] = {"columns": self.columns} if name == "table" else {}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
             for item in outcomes.noted(judged(undamaged(items, members, FORMATS[name].holds), errors)):
@@ -81,15 +91,17 @@ class Corpus:
 def open_logs(
     *paths: str | Path,
     format: str | None = None,
+    columns: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT,
     tables: Iterable[object] = (),
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> Corpus:
-    """Find the logs under paths and tell their formats.
+    """Find the logs under paths and tell their formats. Whatever follows reads these sources and sees no path.
 
     Args:
       *paths: files, folders, "-" for standard input, addresses of object storage.
       format: the format of all files; by default the content of each tells it.
+      columns: the columns of a trainer's table by meaning, which say that all files are tables.
       limits: bounds on files, records and traces.
       tables: the tables of rewards and groups, which are no logs where a folder holds them.
       progress: wraps the iteration over files.
@@ -100,17 +112,19 @@ def open_logs(
     """
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
+    format = format or ("table" if columns else None)
     sources, ignored, problems = find_sources(paths, limits)
     sources, of_tables = without_tables(sources, tables)
     rows = FORMATS if format is None else {format: FORMATS[format]}
     sources, of_others = without_foreign(sources, {name: row.owns for name, row in rows.items()}, _is_of)
     problems += of_others
+    place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
     if not sources and not problems:
-        place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
         count = counted(len(ignored) + len(of_tables), "file")
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
     members, refused, results = sort_sources(progress(sources), format)
-    return Corpus(members, problems + refused, [*ignored, *of_tables, *results], is_detected=format is None)
+    ignored += [*of_tables, *results]
+    return Corpus(place, members, problems + refused, ignored, limits, columns, is_detected=format is None)
 
 
 def _is_of(name: str, source: Source) -> bool:

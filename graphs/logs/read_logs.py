@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, expect
+from graphs.errors import CreditError
 from graphs.logs.chosen_channel import DEFAULT_CHANNEL, judge_channel
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Item, open_logs
 from graphs.logs.run_states import KEEP, check_errors
-from graphs.reading.find import check_paths
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
@@ -105,38 +103,30 @@ def read_and_count(
     to: Sizes | None = None,
 ) -> tuple[Traces, RewardSources]:
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
-    from graphs.padding import Sizes
     from graphs.traces.assembling import assemble
-    from graphs.traces.cache import is_cache, read_cache
+    from graphs.traces.cache import read_cache
 
-    check_paths(paths)
-    check_group_by(group_by)
+    keys = check_group_by(group_by)
     check_errors(errors)
-    expect("limits", limits, Limits, "graphs.traces.limits.Limits(...)")
-    expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
-    if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
-        if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS or errors != KEEP:
-            given = "format, columns, rewards, groups, group_by and errors belong to `credit convert`, which made it"
-            raise CreditError(f"{str(paths[0])!r} is a cache of read logs; {given}")
-        cached = read_cache(paths[0], reward=reward, to=to, limits=limits)
-        return judge_channel(cached, reward, paths), RewardSources({}, "")
     corpus = open_logs(
-        *paths,
-        format=format or ("table" if columns else None),
-        limits=limits,
-        tables=(rewards, groups),
-        progress=progress,
+        *paths, format=format, columns=columns, limits=limits, tables=(rewards, groups), progress=progress
     )
-    join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
-    with collector_paused():
-        traces = assemble(
-            join.apply(watch(corpus.records(columns, errors))),
-            reward=reward,
-            group_by=group_by,
-            to=to,
-            ignored=corpus.ignored,
-            limits=limits,
-        )
-    sources = join.sources()
-    sources.add(traces)
-    return judge_channel(traces, reward, paths), sources
+    if corpus.cache is not None:
+        if format or columns or rewards or groups or keys != GROUP_KEYS or errors != KEEP:
+            belong = "format, columns, rewards, groups, group_by and errors belong to `credit convert`, which made it"
+            raise CreditError(f"{corpus.place!r} is a cache of read logs; {belong}")
+        traces, sources = read_cache(corpus.cache, reward=reward, to=to, limits=limits), RewardSources({}, "")
+    else:
+        join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
+        with collector_paused():
+            traces = assemble(
+                join.apply(watch(corpus.records(errors))),
+                reward=reward,
+                group_by=keys,
+                to=to,
+                ignored=corpus.ignored,
+                limits=limits,
+            )
+        sources = join.sources()
+        sources.add(traces)
+    return judge_channel(traces, reward, corpus.place), sources

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.progress import progress_bar, reading_bar
+from credit.cli.shared.progress import ReadingBar, progress_bar
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from graphs.errors import Problem
-    from graphs.reading.source import Source
     from graphs.reading.tables.reward_sources import RewardSources
     from graphs.traces.batch import Traces
 
@@ -272,18 +271,13 @@ def read_traces(
       CreditError: an unknown format, or an option of a wrong type; or no trace has the reward that was asked for by
         name.
     """
+    from graphs.logs.chosen_channel import channels_of
     from graphs.logs.read_logs import read_and_count
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
 
-    bounds = Limits.parse(limits)
-    with progress_bar(stderr()) as bar:
-        read_sources: list[Source] = []
-
-        def opened(sources: Iterable[Source]) -> Iterator[Source]:
-            read_sources.extend(sources)
-            yield from bar.track(read_sources, description="opening files")
-
+    with progress_bar(stderr()) as progress:
+        bar = ReadingBar(progress)
         traces, sources = read_and_count(
             *paths,
             format=format_,
@@ -293,13 +287,12 @@ def read_traces(
             group_by=GROUP_KEYS if group_by is None else group_by,
             reward=reward_channel,
             errors=errors,
-            limits=bounds,
-            progress=opened,
-            watch=reading_bar(bar, read_sources),
+            limits=Limits.parse(limits),
+            progress=bar.opening,
+            watch=bar.reading,
         )
     tell_sources(sources)
-    prefix = "rewards."
-    check_channel(reward_channel, [name.removeprefix(prefix) for name in traces.evidence if name.startswith(prefix)])
+    check_channel(reward_channel, channels_of(traces))
     return traces
 
 
