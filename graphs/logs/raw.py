@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
-
-from graphs.errors import CreditError, expect
+from graphs.argument_kinds import checked_kinds
+from graphs.errors import CreditError
 from graphs.reading.source import Source
 from graphs.traces.batch import Traces
 
 __all__ = ["raw_record"]
 
 
+@checked_kinds()
 def raw_record(traces: Traces, event: int) -> bytes:
     """The log's own record of an event, read again from its file: the JSON value or the line that starts there.
 
@@ -26,8 +26,6 @@ def raw_record(traces: Traces, event: int) -> bytes:
     Raises:
       CreditError: no such event; or the batch was read from standard input or from a format without text.
     """
-    expect("traces", traces, Traces, "what credit.read returns")
-    expect("event", event, (int, np.integer), "the row of an event")
     if not 0 <= event < traces.events.num_rows:
         raise CreditError(f"event is {event}; expected 0 to {traces.events.num_rows - 1}")
     file, offset = traces.events["file"][event].as_py(), traces.events["offset"][event].as_py()
