@@ -10,8 +10,7 @@ from typing import Any
 from graphs.errors import CreditError, MissingExtraError
 from graphs.logs.chunk_index import Glimpse
 from graphs.logs.chunks import Chunks, read_chunks
-from graphs.reading.addresses import links_of
-from graphs.reading.remote import file_size
+from graphs.reading.addresses import file_size, links_of
 from graphs.reading.source import Source
 from graphs.traces.limits import Limits
 

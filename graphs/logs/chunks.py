@@ -20,11 +20,11 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.formats.native import of_source
 from graphs.formats.native.batches import read_records
 from graphs.formats.native.slim import SlimDecoder
-from graphs.logs.chosen_channel import channels_of, missing_channel
 from graphs.logs.chunk_index import ChunkIndex, Glimpse, divide, glance, hash_of, merge
 from graphs.logs.chunk_pieces import chosen_pieces
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Corpus, open_logs
+from graphs.logs.read_logs import missing_channel
 from graphs.problem_log import ProblemLog
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
@@ -87,7 +87,7 @@ class Chunks:
             if traces is not None:
                 some = True
                 self.sources.add(traces)
-                channels |= dict.fromkeys(channels_of(traces))
+                channels |= dict.fromkeys(traces.reward_channels)
                 yield traces
         self.problems.extend(self._join.unmatched())
         self.problems.extend(self.without_channel(channels))

@@ -219,7 +219,6 @@ def read_traces(
       CreditError: an unknown format, or an option of a wrong type; or no trace has the reward that was asked for by
         name.
     """
-    from graphs.logs.chosen_channel import channels_of
     from graphs.logs.read_logs import read_and_count
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
@@ -240,7 +239,7 @@ def read_traces(
             watch=bar.reading,
         )
     tell_sources(sources)
-    check_channel(reward_channel, channels_of(traces))
+    check_channel(reward_channel, traces.reward_channels)
     return traces
 
 

@@ -22,9 +22,8 @@ from credit.cli import cli
 from credit.ray.cluster import chunks_on_cluster
 from graphs.errors import CreditError, NothingReadError
 from graphs.logs.chunk_pieces import ChangedError
-from graphs.reading.addresses import local_path
+from graphs.reading.addresses import FetchedPath, file_size, list_remote, local_path
 from graphs.reading.find import find_sources
-from graphs.reading.remote import FetchedPath, file_size, list_remote
 from graphs.traces.cache import write_cache
 from graphs.traces.limits import Limits
 
