@@ -98,8 +98,8 @@ class Hint:
         listed = [_choices(part, self.names) for part in _united(self.node) if not _is_none(part)]
         return tuple(choice for choices in listed for choice in choices) if all(listed) else ()
 
-    def refuse(self, name: str, value: Any) -> typing.NoReturn:
-        """Raise the error of an argument that is not admitted.
+    def refuse(self, name: str, value: Any, more: str = "") -> typing.NoReturn:
+        """Raise the error of an argument that is not admitted, with `more` behind what is expected.
 
         Raises:
           ArrayTypeError: an array is expected.
@@ -107,17 +107,17 @@ class Hint:
         """
         words = self.described()
         kind = ArrayTypeError if words.startswith(_WORDS["Array"]) else CreditError
-        raise kind(f"{name} is {excerpt(value)}, of type {type(value).__name__}; expected {words}")
+        raise kind(f"{name} is {excerpt(value)}, of type {type(value).__name__}; expected {words}{more}")
 
 
 @functools.cache
 def hints_of(function: Callable[..., Any]) -> Mapping[str, Hint]:
-    """The annotations of a function's parameters by name; none of `*args` and `**kwargs`, nor what is no expression."""
+    """The annotations of a function's parameters by name, of `*args` too; none of `**kwargs` or of no expression."""
     names = getattr(inspect.unwrap(function), "__globals__", {})
     hints = {}
     for parameter in inspect.signature(function).parameters.values():
         hint = parameter.annotation
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or hint is parameter.empty:
+        if parameter.kind is parameter.VAR_KEYWORD or hint is parameter.empty:
             continue
         node = _parsed(hint if isinstance(hint, str) else inspect.formatannotation(hint))
         if node is not None:
@@ -153,6 +153,7 @@ def checked_kinds(*unchecked: str) -> Callable[[Callable[P, R]], Callable[P, R]]
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         parameters = inspect.signature(function).parameters.values()
         ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -160,6 +161,9 @@ def checked_kinds(*unchecked: str) -> Callable[[Callable[P, R]], Callable[P, R]]
             for name, value in (*zip(ordered, args, strict=False), *kwargs.items()):
                 if name in hints and name not in unchecked and not hints[name].admits(value):
                     hints[name].refuse(name, value)
+            for value in args[len(ordered) :] if several in hints else ():
+                if not hints[several].admits(value):
+                    hints[several].refuse(f"an argument of *{several}", value, "; several are arguments of their own")
             return function(*args, **kwargs)
 
         return checked

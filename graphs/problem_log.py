@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Iterator
 
 from graphs.errors import Problem
 
-__all__ = ["MOST_LISTED", "ProblemLog"]
+__all__ = ["MOST_LISTED", "ProblemLog", "count_kinds"]
 
 MOST_LISTED = 1000
 """Problems of one kind in one file that are listed one by one."""
@@ -59,3 +60,11 @@ class ProblemLog:
 
     def __len__(self) -> int:
         return len(self._listed) + len(self._more)
+
+
+def count_kinds(problems: Iterable[Problem]) -> dict[str, int]:
+    """How many problems there are of each kind, most frequent first."""
+    kinds: collections.Counter[str] = collections.Counter()
+    for problem in problems:
+        kinds[problem.kind] += problem.count
+    return dict(kinds.most_common())

@@ -131,7 +131,8 @@ class CommandLine(click.Group):
             from graphs.errors import CreditError, NothingReadError
 
             if isinstance(error, NothingReadError):
-                from credit.cli.shared.reading import list_problems, stderr
+                from credit.cli.shared.answers import stderr
+                from credit.cli.shared.reading import list_problems
 
                 _complain(str(error).splitlines()[0])
                 list_problems(error.problems, stderr(), all_=False)

@@ -14,7 +14,6 @@ has the layout of the folder.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -24,7 +23,6 @@ import numpy as np
 from credit.critics.fitted_critic import Critic, corpus_of, predict_by, require_extra
 from graphs.argument_kinds import checked_kinds
 from graphs.atomic import locked, made_folder
-from graphs.errors import expect
 from graphs.event_graph import Array
 from graphs.traces.batch import Traces
 
@@ -85,7 +83,6 @@ def fit_critic(
           ...
       graphs.errors.CreditError: outcomes in 1 task; expected 3 or more, to train, to stop and to judge on
     """
-    expect("traces", traces, Traces, "what credit.read returns")
     require_extra()
     from estimators.critic.additive.additive_critic import AdditiveCritic
     from estimators.critic.calibration import judge
@@ -143,7 +140,6 @@ def load_critic(directory: str | Path) -> Critic:
           ...
       graphs.errors.CreditError: no-such-folder holds no critic: critic.json is missing; `credit fit critic` writes one
     """
-    expect("directory", directory, (str, os.PathLike), "the folder that fit_critic wrote")
     require_extra()
     from credit.critics.critic_folder import read_critic
 

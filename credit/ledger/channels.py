@@ -165,7 +165,7 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
             mask = mask & np.isin(np.asarray(traces.graph.event_type), _types(kind_name))
         at_events = np.where(mask, steps.array, 0).astype(np.float32)
         return _channel(traces, name, family or ("tool" if kind_name == "tool" else "process"), None, at_events, weight)
-    known = [key.removeprefix("rewards.") for key in traces.evidence if key.startswith("rewards.")]
+    known = traces.reward_channels
     if "event_reward" in traces.evidence:
         known += ["event_reward", *(f"event_reward.{kind}" for kind in KINDS)]
     raise CreditError(f"channel is {name!r}, which the log does not have; it has: {', '.join([*known, *DERIVED])}")

@@ -85,7 +85,6 @@ def compose(
       [0. 1.] [ 0.5   0.25 -0.5   0.  ] [ 0.25 -0.5 ]
     """
     rule = Increments() if rule is None else rule
-    expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     expect("rule", rule, (Increments, Reconcile, Shares), "credit.ledger.Increments(), Reconcile() or Shares()")
     expect("claims", claims, Sequence, "a list of Credits, each the result of a method")
     validate_ids(graph)

@@ -22,7 +22,6 @@ from credit.methods.survey_questions import Question, answer_questions
 from credit.reports.corpus import survey
 from credit.reports.signal_notes import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import expect
 from graphs.event_graph import KINDS
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
@@ -166,7 +165,6 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
       >>> credit.choose(traces, inputs=["log.jsonl"]).command
       'credit assign log.jsonl --method rloo -o advantages.parquet'
     """
-    expect("traces", traces, Traces, "what credit.read returns")
     states = availability(traces)
     branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
     by_unit = {branch.unit: branch for branch in branches}

@@ -43,7 +43,7 @@ def spoilt_rows(problems: Iterable[Problem]) -> str:
 
 def found_instead(traces: Traces) -> str:
     """Other channels of reward that the logs have; else keys of the first native trace that look like outcomes."""
-    channels = [name.removeprefix("rewards.") for name in traces.evidence if name.startswith("rewards.")]
+    channels = traces.reward_channels
     if channels:
         more = [f"and {len(channels) - SHOWN} more channels"] if len(channels) > SHOWN else []
         lines = [f"found channel {name!r}: --reward-channel {shlex.quote(name)} reads it" for name in channels[:SHOWN]]
@@ -54,7 +54,7 @@ def found_instead(traces: Traces) -> str:
 
 def _document(traces: Traces) -> dict[str, Any]:
     """The first trace as the log has it; empty where it cannot be read again."""
-    from graphs.logs.raw import raw_record
+    from graphs.logs.read_logs import raw_record
 
     try:
         document = json.loads(raw_record(traces, 0))

@@ -15,7 +15,7 @@ from credit.methods.published import find_method
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, expect
+from graphs.errors import CreditError
 from graphs.invariants import validate_ids
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
@@ -89,7 +89,6 @@ def run(
       graphs.errors.CreditError: gae: lambda_ is 7; expected a number from 0 to 1
     """
     traces = as_traces(traces)
-    expect("traces", traces, Traces, "what credit.read returns")
     expect_outcomes(traces)
     return run_part(traces, method, evidence=evidence, **arguments)
 

@@ -10,8 +10,7 @@ from typing import Any
 from graphs.errors import CreditError, MissingExtraError
 from graphs.logs.chunk_index import Glimpse
 from graphs.logs.chunks import Chunks, read_chunks
-from graphs.reading.addresses import is_address, links_of
-from graphs.reading.remote import file_size
+from graphs.reading.addresses import file_size, links_of
 from graphs.reading.source import Source
 from graphs.traces.limits import Limits
 
@@ -48,15 +47,14 @@ def chunks_on_cluster(
     limits: Limits,
 ) -> Chunks:
     """The parts; the first pass runs on the cluster, on lists of files with about as many bytes each."""
-    for path in paths:
-        if is_address(path) and links_of(str(path))[-1].startswith("memory://"):
-            raise CreditError(
-                f"{str(path)!r} is in the memory of this process; expected an address that workers can read"
-            )
-    ray = connected()
-    lists = 4 * max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def on_cluster(look: Callable[[Sequence[Source]], Glimpse], files: Sequence[Source]) -> Iterator[Glimpse]:
+        for file in files:
+            if links_of(getattr(file.path, "address", ""))[-1].startswith("memory://"):
+                place = f"{file.name!r} is in the memory of this process"
+                raise CreditError(f"{place}; expected an address that workers can read")
+        ray = connected()
+        lists = 4 * max(1, int(ray.cluster_resources().get("CPU", 1)))
         remote = ray.remote(look_over).options(max_retries=RETRIES)
         pending = [remote.remote(look, some) for some in _lists(files, lists)]
         yield from results_of(ray, pending)

@@ -16,7 +16,6 @@ from credit.ray.output_folder import OutputFolder, checked_folder
 from credit.ray.part_notes import PartNote, part_file, read_note, write_note
 from credit.tables.files import write_table
 from graphs.errors import CreditError, NothingReadError, Problem
-from graphs.logs.chosen_channel import channels_of
 from graphs.logs.chunk_pieces import UnreadableError
 from graphs.logs.chunks import Chunks
 from graphs.problem_log import ProblemLog
@@ -114,7 +113,7 @@ def make_part(chunks: Chunks, number: int, job: Job, identity: str, folder: str)
     traces, problems = chunks.part(number)
     rows, size, note, file = 0, 0, None, part_file(Path(folder), number)
     sources = [0, 0, 0] if traces is None else chunks.sources_of(traces)
-    channels = [] if traces is None else channels_of(traces)
+    channels = [] if traces is None else traces.reward_channels
     if traces is None:
         file.unlink(missing_ok=True)  # what another hand left there
     else:

@@ -19,7 +19,7 @@ from credit.reports.trace_returns import distinguishable, returns
 from credit.tables.advantages import event_columns
 from estimators.base import Credit, check_batch
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, expect
+from graphs.errors import CreditError
 from graphs.event_graph import KINDS
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -120,7 +120,6 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
       >>> both.methods
       ('rloo', 'grpo')
     """
-    expect("traces", traces, Traces, "what credit.read returns")
     if len(credits) < 2:
         raise CreditError(
             f"compare has {counted(len(credits), 'method')} ({', '.join(credits) or 'none'}); expected two or more"

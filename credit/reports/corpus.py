@@ -14,6 +14,7 @@ import numpy as np
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_returns import UNRESOLVED, acting, group_differences, returns
 from graphs.errors import Problem
+from graphs.problem_log import count_kinds
 from graphs.replay_clusters import replays_elsewhere
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
@@ -116,14 +117,6 @@ class Survey:
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs, every problem included."""
         return dataclasses.asdict(self) | {"problem_kinds": self.problem_kinds}
-
-
-def count_kinds(problems: tuple[Problem, ...]) -> dict[str, int]:
-    """How many problems there are of each kind, most frequent first."""
-    kinds: collections.Counter[str] = collections.Counter()
-    for problem in problems:
-        kinds[problem.kind] += problem.count
-    return dict(kinds.most_common())
 
 
 def survey(traces: Traces) -> Survey:

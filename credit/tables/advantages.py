@@ -10,7 +10,6 @@ import pyarrow as pa
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.base import REASONS, Credit, check_batch
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces
 
@@ -51,8 +50,6 @@ def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) 
       {'trace': 'a', 'agent': 'planner', 'advantage': 0.75}
     """
     traces = as_traces(traces)
-    expect("traces", traces, Traces, "what credit.read returns")
-    expect("credit", credit, Credit, "what a method returns, such as credit.grpo(traces.graph, traces.reward)")
     events = traces.sizes.events
     check_batch(traces.graph, "credit", credit)
     reward = np.asarray(traces.reward)[np.asarray(traces.graph.trace_ids[:events])]

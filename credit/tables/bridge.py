@@ -116,7 +116,6 @@ def to_pandas(table: pa.Table) -> Any:
       >>> frame["advantage"].tolist()
       [1.0, -1.0]
     """
-    expect("table", table, pa.Table, "an Arrow table, such as credit.table returns")
     _optional("pandas")
     return table.to_pandas()
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from graphs.argument_kinds import checked_kinds
 from graphs.atomic import atomic_write
-from graphs.errors import CreditError, expect
+from graphs.errors import CreditError
 from graphs.reading.results import STAMP
 from graphs.text import printable
 
@@ -50,7 +50,6 @@ def write_table(table: pa.Table, path: str | Path) -> None:
       ...     file.read_text().split()
       ['"advantage"', '0.5']
     """
-    expect("table", table, pa.Table, "an Arrow table, such as credit.table returns")
     write = table_writer(path)
     with atomic_write(path) as file:
         write(table, file)

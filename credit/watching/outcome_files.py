@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from graphs.errors import Problem
-from graphs.logs.detection import sort_sources
+from graphs.logs.found_logs import sort_sources
 from graphs.logs.outcome_tables import states_outcomes
 from graphs.reading.find import find_sources, identity, without_tables
 from graphs.reading.source import Source

@@ -20,8 +20,8 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats import atif
+from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode_record
-from graphs.reading.files import real_folder
 from graphs.reading.keys import opening, opening_of
 from graphs.reading.source import Source
 from graphs.text import excerpt

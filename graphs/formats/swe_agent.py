@@ -22,9 +22,10 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
+from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Document, Place, documents, stem
-from graphs.reading.files import real_folder, short_names, systems
+from graphs.reading.files import short_names, systems
 from graphs.reading.keys import opening, opening_of
 from graphs.reading.source import Source
 from graphs.text import excerpt

@@ -11,7 +11,7 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.formats.native import Piece
 from graphs.logs.chunk_index import ChunkIndex, content_of, is_plain
-from graphs.reading.remote import RewrittenError
+from graphs.reading.addresses import RewrittenError
 from graphs.reading.source import Source
 
 __all__ = ["ChangedError", "UnreadableError", "chosen_pieces"]

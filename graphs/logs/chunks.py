@@ -20,11 +20,11 @@ from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.formats.native import of_source
 from graphs.formats.native.batches import read_records
 from graphs.formats.native.slim import SlimDecoder
-from graphs.logs.chosen_channel import channels_of, missing_channel
 from graphs.logs.chunk_index import ChunkIndex, Glimpse, divide, glance, hash_of, merge
 from graphs.logs.chunk_pieces import chosen_pieces
 from graphs.logs.collector_pause import collector_paused
-from graphs.logs.found_logs import open_logs
+from graphs.logs.found_logs import Corpus, open_logs
+from graphs.logs.read_logs import missing_channel
 from graphs.problem_log import ProblemLog
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
@@ -49,20 +49,16 @@ class Chunks:
 
     def __init__(
         self,
-        sources: list[Source],
+        corpus: Corpus,
         index: ChunkIndex,
         rows: list[np.ndarray],
         join: Join,
-        reward: str,
         before: ProblemLog,
-        ignored: list[str],
-        group_by: tuple[str, ...] = GROUP_KEYS,
-        paths: tuple[str | Path, ...] = (),
+        group_by: tuple[str, ...],
     ) -> None:
-        self._group_by, self._paths = group_by, paths
-        self._sources, self._index, self._rows, self._join, self._reward = sources, index, rows, join, reward
+        self._corpus, self._index, self._rows, self._join, self._group_by = corpus, index, rows, join, group_by
         self.sources = join.sources()
-        self._before, self.problems, self.ignored = before, ProblemLog(before), ignored
+        self._before, self.problems, self.ignored = before, ProblemLog(before), corpus.ignored
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -70,7 +66,7 @@ class Chunks:
     @property
     def files(self) -> list[str]:
         """Names of the files, in the order in which they are read."""
-        return [source.name for source in self._sources]
+        return [source.name for source in self._corpus.sources]
 
     def __iter__(self) -> Iterator[Traces]:
         """Batches of whole groups, traces in the order of the files.
@@ -91,7 +87,7 @@ class Chunks:
             if traces is not None:
                 some = True
                 self.sources.add(traces)
-                channels |= dict.fromkeys(channels_of(traces))
+                channels |= dict.fromkeys(traces.reward_channels)
                 yield traces
         self.problems.extend(self._join.unmatched())
         self.problems.extend(self.without_channel(channels))
@@ -111,10 +107,10 @@ class Chunks:
             with collector_paused():
                 traces = assemble(
                     self._join.write(self._read(self._rows[number])),
-                    reward=self._reward,
+                    reward=self._join.channel,
                     group_by=self._group_by,
                     ignored=self.ignored,
-                    limits=self._sources[0].limits,
+                    limits=self._corpus.limits,
                 )
         except NothingReadError as error:
             return None, error.problems
@@ -122,7 +118,7 @@ class Chunks:
 
     def without_channel(self, channels: Iterable[str]) -> list[Problem]:
         """The problem of a chosen channel that is not among those of all batches; empty where there is none."""
-        problem = missing_channel(self._reward, list(channels), self._paths)
+        problem = missing_channel(self._join.channel, list(channels), self._corpus.place)
         return [] if problem is None else [problem]
 
     def unread(self, number: int) -> np.ndarray:
@@ -156,9 +152,10 @@ class Chunks:
         digest = hashlib.blake2b(digest_size=16)
         for column in self._index:
             digest.update(np.ascontiguousarray(column[rows]).tobytes())
+        files = self.files
         for source in np.unique(self._index.source[rows]).tolist():
-            digest.update(repr(self._sources[source].name).encode())
-        digest.update(repr((self._reward, self._group_by, self._sources[0].limits)).encode())
+            digest.update(repr(files[source]).encode())
+        digest.update(repr((self._join.channel, self._group_by, self._corpus.limits)).encode())
         digest.update(self._tables)
         return digest.digest()
 
@@ -172,9 +169,9 @@ class Chunks:
         return hashlib.blake2b(repr(tables).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:
-        decoder = SlimDecoder()
+        decoder, sources = SlimDecoder(), self._corpus.sources
         for number in np.unique(self._index.source[rows]).tolist():
-            source = self._sources[number]
+            source = sources[number]
             chosen = chosen_pieces(source, self._index, rows[self._index.source[rows] == number])
             yield from read_records(of_source(source, chosen), decoder)
             source.release()
@@ -246,26 +243,16 @@ def read_chunks(
             raise CreditError(
                 f"{sources[0].name!r} is of format {name}; expected native logs: `credit convert` writes them"
             )
-    sources = [_anywhere(source) for source in corpus.members["native"]]
+    corpus = dataclasses.replace(corpus, members={"native": [_anywhere(source) for source in corpus.sources]})
     join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
     look = functools.partial(glance, groups_outside=join.groups)
     with collector_paused():
-        seen = look(sources) if map_files is None else merge(map_files(look, sources))
-    index = seen.index
+        seen = look(corpus.sources) if map_files is None else merge(map_files(look, corpus.sources))
     before = ProblemLog([*corpus.problems, *join.problems, *seen.problems])
-    if not len(index.source):
+    if not len(seen.index.source):
         raise NothingReadError("no trace could be read", tuple(before))
-    return Chunks(
-        sources,
-        index,
-        divide(index, events, seen.groups),
-        join,
-        reward,
-        before,
-        corpus.ignored,
-        check_group_by(group_by),
-        paths,
-    )
+    rows = divide(seen.index, events, seen.groups)
+    return Chunks(corpus, seen.index, rows, join, before, check_group_by(group_by))
 
 
 def _anywhere(source: Source) -> Source:

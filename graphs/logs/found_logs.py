@@ -1,30 +1,48 @@
-"""The logs of one reading: which files there are, and of which format each is.
+"""The logs of one reading: which files there are, and of which format each is by its content.
 
-Readers get `Source` objects. Only a reader that looks for files beside a source uses its path.
+`open_logs` resolves paths to `Source` objects. Only a reader that looks for files beside a source uses its path.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphs.errors import CreditError, NothingReadError, Problem
+import msgspec
+
+from graphs.argument_kinds import checked_kinds
+from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS
-from graphs.logs.detection import HEAD, reader_of, sort_sources
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import KEEP, judged
 from graphs.reading.damage import undamaged
+from graphs.reading.encodings import wide_text
 from graphs.reading.find import find_sources, without_tables
-from graphs.reading.owned_folders import without_foreign
-from graphs.reading.source import Source
+from graphs.reading.json_problems import JSON_ERRORS
+from graphs.reading.keys import opening_of
+from graphs.reading.near_misses import PARQUET, is_archive, resemblance
+from graphs.reading.owned_folders import Owned, without_foreign
+from graphs.reading.results import is_result
+from graphs.reading.source import Source, unreadable
 from graphs.text import counted, excerpt, one_of
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Corpus", "Item", "open_logs"]
+__all__ = ["Corpus", "Item", "detect", "open_logs", "reader_of", "sort_sources"]
+
+FURTHER = 1 << 24  # bytes that are looked at where the head shows no format
+LONG = 256  # bytes of a string that is left out there
+ELEMENTS = 4  # of a list that is longer there
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+HEAD = 1 << 16  # bytes that a reader may look at to know its format
+CACHE = "cache"
+"""The name beside those of formats: of what was read before and is not read again."""
 
 Item = TraceRecord | Part | Problem
 """What a reader yields."""
@@ -35,15 +53,21 @@ class Corpus:
     """Logs that were found and not read yet.
 
     Attributes:
-      members: the files of each format, in the order of `FORMATS`.
+      place: where they were looked for, in words.
+      members: the files of each format, in the order of `FORMATS`; under `CACHE` a cache that was named alone.
       problems: why other files are not read.
       ignored: names of files that are no logs.
+      limits: bounds on files, records and traces.
+      columns: for the table reader, the columns by meaning.
       is_detected: whether the content told the formats, and not the user.
     """
 
+    place: str
     members: Mapping[str, list[Source]]
     problems: list[Problem]
     ignored: list[str]
+    limits: Limits = DEFAULT
+    columns: Mapping[str, str] | None = None
     is_detected: bool = True
 
     @property
@@ -51,11 +75,15 @@ class Corpus:
         """All files, format by format."""
         return [source for members in self.members.values() for source in members]
 
-    def records(self, columns: Mapping[str, str] | None = None, errors: str = KEEP) -> Iterator[Item]:
+    @property
+    def cache(self) -> Path | None:
+        """The cache of logs that were read before; None where there are logs."""
+        return next((source.path for source in self.members.get(CACHE, ())), None)
+
+    def records(self, errors: str = KEEP) -> Iterator[Item]:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
-          columns: for the table reader, the columns by meaning.
           errors: what is done with runs that ended in an error (`graphs.logs.run_states.judged`).
         """
         yield from self.problems
@@ -66,7 +94,7 @@ class Corpus:
                 stating = {source.name: problem for source in members if (problem := outcomes.problem(source))}
                 yield from stating.values()
                 members = [source for source in members if source.name not in stating]
-            options: dict[str, Any] = {"columns": columns} if name == "table" else {}
+            options: dict[str, Any] = {"columns": self.columns} if name == "table" else {}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
             for item in outcomes.noted(judged(undamaged(items, members, FORMATS[name].holds), errors)):
@@ -78,40 +106,193 @@ class Corpus:
                 yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
 
 
+@checked_kinds("tables")
 def open_logs(
     *paths: str | Path,
     format: str | None = None,
+    columns: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT,
     tables: Iterable[object] = (),
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
 ) -> Corpus:
-    """Find the logs under paths and tell their formats.
+    """Find the logs under paths and tell their formats. Whatever follows reads these sources and sees no path.
 
     Args:
       *paths: files, folders, "-" for standard input, addresses of object storage.
       format: the format of all files; by default the content of each tells it.
+      columns: the columns of a trainer's table by meaning, which say that all files are tables.
       limits: bounds on files, records and traces.
       tables: the tables of rewards and groups, which are no logs where a folder holds them.
       progress: wraps the iteration over files.
 
     Raises:
-      CreditError: an unknown format, or a path that is none.
+      CreditError: an unknown format, or an argument of a wrong type.
       NothingReadError: there is no file that may be a log.
     """
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
+    format = format or ("table" if columns else None)
     sources, ignored, problems = find_sources(paths, limits)
     sources, of_tables = without_tables(sources, tables)
     rows = FORMATS if format is None else {format: FORMATS[format]}
-    sources, of_others = without_foreign(sources, {name: row.owns for name, row in rows.items()}, _is_of)
+    sources, of_others = without_foreign(sources, {name: row.owns for name, row in rows.items()}, _shows_folder)
     problems += of_others
+    place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
     if not sources and not problems:
-        place = ", ".join(str(path) for path in paths[:3]) + (", …" if len(paths) > 3 else "")
         count = counted(len(ignored) + len(of_tables), "file")
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
     members, refused, results = sort_sources(progress(sources), format)
-    return Corpus(members, problems + refused, [*ignored, *of_tables, *results], is_detected=format is None)
+    ignored += [*of_tables, *results]
+    return Corpus(place, members, problems + refused, ignored, limits, columns, is_detected=format is None)
 
 
-def _is_of(name: str, source: Source) -> bool:
-    return bool(reader_of(name).sniff(source.head(HEAD)))
+def _shows_folder(name: str, row: Owned, source: Source) -> bool:
+    """Whether a file is of the format that owns a folder, or has the keys of its mark."""
+    try:
+        return row.keys <= set(opening_of(source).keys) if row.keys else reader_of(name).sniff(source.head(HEAD))
+    except (TraceError, OSError):  # its reader says why
+        return False
+
+
+def reader_of(name: str) -> Any:
+    """The module that reads a format."""
+    return importlib.import_module(FORMATS[name].module)
+
+
+def detect(head: bytes) -> str | None:
+    """The format of a file that begins with `head`, or None."""
+    return next((name for name in FORMATS if reader_of(name).sniff(head)), None)
+
+
+def sort_sources(
+    sources: Iterable[Source], format: str | None = None
+) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
+    """Sources by format, the problems of other sources, and the names of tables that this library wrote.
+
+    A table that this library wrote is not a log, unless it was named. A cache is read alone, by its name.
+    """
+    members: dict[str, list[Source]] = {name: [] for name in FORMATS}
+    problems: list[Problem] = []
+    results: list[str] = []
+    verdicts = [(source, _verdict(source, format)) for source in sources]
+    if len(verdicts) == 1 and verdicts[0][1] == CACHE and verdicts[0][0].is_named:
+        return {CACHE: [verdicts[0][0]]}, [], []
+    sessions = [source for source, verdict in verdicts if verdict == "claude-code"]
+    if sessions:  # which are read with the files of their sub-agents, whatever these look like
+        others = [source for source, verdict in verdicts if verdict != "claude-code"]
+        beside = set(map(id, reader_of("claude-code").claims(sessions, others)))
+        verdicts = [(source, "claude-code" if id(source) in beside else verdict) for source, verdict in verdicts]
+    if format is None and len(verdicts) > 1 and any(verdict == "table" for _, verdict in verdicts):
+        from graphs.logs.outcome_tables import without_outcomes
+
+        verdicts = without_outcomes(verdicts)
+    for source, verdict in verdicts:
+        if verdict is None:
+            results.append(source.name)
+        elif verdict == CACHE:
+            expected = "a cache alone, or logs without caches among them"
+            problems.append(Problem("cache-among-logs", source.name, 0, "file", "a cache of what was read", expected))
+        elif isinstance(verdict, Problem):
+            problems.append(verdict)
+        else:
+            members[verdict].append(source)
+    if members["harbor"] and members["atif"]:  # a trial's trajectory is read with its result
+        taken = reader_of("harbor").claims(members["harbor"], members["atif"])
+        gone = set(map(id, taken))
+        members["atif"] = [source for source in members["atif"] if id(source) not in gone]
+        members["harbor"] += taken
+    return members, problems, results
+
+
+def _verdict(source: Source, format: str | None) -> str | Problem | None:
+    """The format of a source, `CACHE`, or why it has none; None for a table that this library wrote."""
+    from graphs.traces.cache import is_cache
+
+    try:
+        head = source.head(HEAD)
+    except OSError as error:
+        return unreadable(source, error)
+    if source.path is not None and not source.is_named and is_result(source, head):
+        return None
+    if source.path is not None and head.startswith(b"PAR1") and is_cache(source.path):
+        return CACHE
+    wide = wide_text(source.name, head)
+    if wide is not None:
+        return wide
+    name = format or _of_parquet(source, head) or detect(head) or _detect_further(source, head)
+    if is_archive(head) and name != "inspect-ai":  # members may stand there as they are, lines of logs
+        name = None
+    if name is None and not head.strip() and len(head) < HEAD:
+        return Problem("empty-file", source.name, 0, "content", "empty", "at least one trace")
+    return _unknown(source, head) if name is None else name
+
+
+def _of_parquet(source: Source, head: bytes) -> str | None:
+    """The format of a Parquet file by its columns, which are in the footer."""
+    if source.path is None or not head.startswith(b"PAR1"):
+        return None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        columns = frozenset(pq.read_schema(source.path).names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # its reader will say what is wrong with it
+        return None
+    return next((name for name in PARQUET if columns >= PARQUET[name]), None)
+
+
+def _detect_further(source: Source, head: bytes) -> str | None:
+    """The format of a file that begins with many blanks, or a long string or value, by the content after them."""
+    if len(head) < HEAD:
+        return None
+    try:
+        more = source.head(FURTHER).lstrip()
+    except OSError:  # damaged behind its head, and of no known format
+        return None
+    further = detect(_STRING.sub(lambda match: match[0] if len(match[0]) <= LONG else b'"..."', more)[:HEAD])
+    return further or _detect_shortened(more)
+
+
+def _detect_shortened(text: bytes) -> str | None:
+    """The format of the first record, or the whole content, with few elements of each list."""
+    first = text[: text.find(b"\n")] if b"\n" in text else text
+    for part in dict.fromkeys((first, text)):
+        try:
+            return detect(json.dumps(_shortened(msgspec.json.decode(part)), ensure_ascii=False).encode())
+        except JSON_ERRORS:
+            continue
+    return None
+
+
+def _shortened(value: Any) -> Any:
+    """A JSON value with the first elements of each list and the first characters of each string; limits bound depth."""
+    if isinstance(value, dict):
+        return {key: _shortened(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_shortened(held) for held in value[:ELEMENTS]]
+    return value[:LONG] if isinstance(value, str) else value
+
+
+def _unknown(source: Source, head: bytes) -> Problem:
+    """The problem of a file of unknown format, with the format that it resembles, if any."""
+    from graphs.formats.table.columns import KNOWN
+    from graphs.formats.table.hints import table_without
+
+    table = table_without(head, KNOWN)
+    records = {name: getattr(reader_of(name), "RECORDS", ()) for name in FORMATS}
+    # A flat row may be one of many tables: only keys that are rare speak for a format.
+    close = resemblance(head, records, least=1 if table is None else 2)
+    if close is None and table is not None:
+        return Problem("unknown-format", source.name, 0, "content", *table)
+    if close is None:
+        kinds = "a supported format: " + ", ".join(FORMATS)
+        return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds + _by_name(head))
+    value_text, expected = close
+    if "--format" not in expected:
+        expected += _by_name(head)
+    return Problem("unknown-format", source.name, 0, "content", value_text, expected)
+
+
+def _by_name(head: bytes) -> str:
+    """The advice to name the format of a file whose head may not show it."""
+    return "" if len(head) < HEAD else f"; `--format NAME` where the first {HEAD} bytes do not show it"

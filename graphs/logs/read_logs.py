@@ -1,22 +1,24 @@
-"""Read logs of any format into one batch of traces."""
+"""Read logs of any format into one batch of traces, and the log's own record of an event again."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, expect
-from graphs.logs.chosen_channel import DEFAULT_CHANNEL, judge_channel
+from graphs.errors import CreditError, Problem
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Item, open_logs
 from graphs.logs.run_states import KEEP, check_errors
-from graphs.reading.find import check_paths
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
+from graphs.text import excerpt, near_names
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
 
@@ -24,7 +26,10 @@ if TYPE_CHECKING:  # importing it loads JAX, which processes that only read do w
     from graphs.padding import Sizes
     from graphs.traces.batch import Traces
 
-__all__ = ["read", "read_and_count"]
+__all__ = ["DEFAULT_CHANNEL", "missing_channel", "raw_record", "read", "read_and_count"]
+
+DEFAULT_CHANNEL = "team"
+_SHOWN = 10  # channels that are named
 
 
 @checked_kinds("rewards", "groups")
@@ -105,38 +110,116 @@ def read_and_count(
     to: Sizes | None = None,
 ) -> tuple[Traces, RewardSources]:
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
-    from graphs.padding import Sizes
     from graphs.traces.assembling import assemble
-    from graphs.traces.cache import is_cache, read_cache
+    from graphs.traces.cache import read_cache
 
-    check_paths(paths)
-    check_group_by(group_by)
+    keys = check_group_by(group_by)
     check_errors(errors)
-    expect("limits", limits, Limits, "graphs.traces.limits.Limits(...)")
-    expect("to", to, (Sizes, type(None)), "graphs.Sizes(events=, edges=, agents=, traces=) or None")
-    if len(paths) == 1 and os.path.isfile(paths[0]) and is_cache(paths[0]):  # opening a pipe would wait for a writer
-        if format or columns or rewards or groups or check_group_by(group_by) != GROUP_KEYS or errors != KEEP:
-            given = "format, columns, rewards, groups, group_by and errors belong to `credit convert`, which made it"
-            raise CreditError(f"{str(paths[0])!r} is a cache of read logs; {given}")
-        cached = read_cache(paths[0], reward=reward, to=to, limits=limits)
-        return judge_channel(cached, reward, paths), RewardSources({}, "")
     corpus = open_logs(
-        *paths,
-        format=format or ("table" if columns else None),
-        limits=limits,
-        tables=(rewards, groups),
-        progress=progress,
+        *paths, format=format, columns=columns, limits=limits, tables=(rewards, groups), progress=progress
     )
-    join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
-    with collector_paused():
-        traces = assemble(
-            join.apply(watch(corpus.records(columns, errors))),
-            reward=reward,
-            group_by=group_by,
-            to=to,
-            ignored=corpus.ignored,
-            limits=limits,
-        )
-    sources = join.sources()
-    sources.add(traces)
-    return judge_channel(traces, reward, paths), sources
+    if corpus.cache is not None:
+        if format or columns or rewards or groups or keys != GROUP_KEYS or errors != KEEP:
+            belong = "format, columns, rewards, groups, group_by and errors belong to `credit convert`, which made it"
+            raise CreditError(f"{corpus.place!r} is a cache of read logs; {belong}")
+        traces, sources = read_cache(corpus.cache, reward=reward, to=to, limits=limits), RewardSources({}, "")
+    else:
+        join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
+        with collector_paused():
+            traces = assemble(
+                join.apply(watch(corpus.records(errors))),
+                reward=reward,
+                group_by=keys,
+                to=to,
+                ignored=corpus.ignored,
+                limits=limits,
+            )
+        sources = join.sources()
+        sources.add(traces)
+    return judge_channel(traces, reward, corpus.place), sources
+
+
+def missing_channel(channel: str, logged: Sequence[str], place: str) -> Problem | None:
+    """The problem of a channel that no trace has, where the logs have others; None for one that is not asked for.
+
+    Args:
+      channel: the reward channel that is the outcome.
+      logged: channels that traces have.
+      place: where the logs are, in words.
+    """
+    if channel == DEFAULT_CHANNEL or not logged or channel in logged:
+        return None
+    more = f" and {len(logged) - _SHOWN} more" if len(logged) > _SHOWN else ""
+    near = near_names(channel, logged)
+    hint = f". {near}" if near.startswith("Did") else ""
+    expected = f"a channel that a trace has: {', '.join(logged[:_SHOWN])}{more}{hint}"
+    return Problem("no-such-channel", place, 0, "reward", excerpt(channel), expected)
+
+
+def judge_channel(traces: Traces, channel: str, place: str) -> Traces:
+    """The batch with the problems of the chosen channel.
+
+    A "several-rewards" is left out where the traces that it is about have an outcome. A "no-such-channel" is added
+    where no trace has the channel and the logs have others, unless it is the default, which is not asked for by name.
+
+    Args:
+      traces: what was read, with outcomes from `channel`.
+      channel: the reward channel that is the outcome.
+      place: where the logs are, in words.
+    """
+    problems = traces.problems
+    if any(problem.kind == "several-rewards" for problem in problems):
+        problems = _unsettled(traces)
+    missing = missing_channel(channel, traces.reward_channels, place)
+    if missing is not None:
+        problems = (*problems, missing)
+    return traces if problems is traces.problems else dataclasses.replace(traces, problems=problems)
+
+
+def _unsettled(traces: Traces) -> tuple[Problem, ...]:
+    """The problems without each "several-rewards" whose trace has an outcome.
+
+    One without a trace is of a file: any trace of it decides. One that stands for several is left out if all traces of
+    its file have outcomes.
+    """
+    scored = np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).tolist()
+    names, files = traces.traces["trace"].to_pylist(), traces.traces["file"].to_pylist()
+    with_outcome = {name for name, has in zip(names, scored, strict=True) if has}
+    settled = {file for file, has in zip(files, scored, strict=True) if has}
+    open_ = {file for file, has in zip(files, scored, strict=True) if not has}
+
+    def is_settled(problem: Problem) -> bool:
+        if problem.count > 1:
+            return problem.file in settled and problem.file not in open_
+        return problem.trace in with_outcome if problem.trace else problem.file in settled
+
+    return tuple(p for p in traces.problems if p.kind != "several-rewards" or not is_settled(p))
+
+
+@checked_kinds()
+def raw_record(traces: Traces, event: int) -> bytes:
+    """The log's own record of an event, read again from its file: the JSON value or the line that starts there.
+
+    In formats whose record is a whole trace (native, one trace a line) this is the trace's record.
+
+    Args:
+      traces: what `credit.read` returned.
+      event: the row of the event in `traces.events`.
+
+    Raises:
+      CreditError: no such event; or the batch was read from standard input or from a format without text.
+    """
+    if not 0 <= event < traces.events.num_rows:
+        raise CreditError(f"event is {event}; expected 0 to {traces.events.num_rows - 1}")
+    file, offset = traces.events["file"][event].as_py(), traces.events["offset"][event].as_py()
+    path = Path(file)
+    if not path.is_file() or offset is None or offset < 0:
+        raise CreditError(f"event {event} has no record to read again: it came from {file!r}")
+    data = Source(file, path).data[offset:]
+    line = data.split(b"\n", 1)[0].strip()
+    try:
+        text = data.decode()
+        _, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:  # not JSON (a row of a CSV file), or the file has changed
+        return line
+    return text[:end].encode()

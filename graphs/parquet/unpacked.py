@@ -7,7 +7,6 @@ of a dictionary. The bound is therefore the number of values times their width, 
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,7 +95,7 @@ def _spelt_out(array: pa.Array) -> int:
     return 0
 
 
-def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.Table:
+def read_decoded(opened: pa.NativeFile, metadata: pq.FileMetaData, most: int) -> pa.Table:
     """The content of a file with dictionaries decoded; the size of each row group is checked before decoding.
 
     Raises:
@@ -104,7 +103,7 @@ def read_decoded(path: str | Path, metadata: pq.FileMetaData, most: int) -> pa.T
       pa.ArrowException, OSError: the file cannot be read.
     """
     dictionaries = dictionary_columns(metadata)
-    with pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True) as file:
+    with pq.ParquetFile(opened, read_dictionary=dictionaries, page_checksum_verification=True) as file:
         if file.num_row_groups == 0:
             return file.read()
         parts = []

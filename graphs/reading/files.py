@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.reading.addresses import is_remote
 from graphs.reading.documents import Document, documents, stem
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
@@ -24,7 +22,6 @@ __all__ = [
     "canonical",
     "model_names",
     "read_each",
-    "real_folder",
     "short_names",
     "systems",
 ]
@@ -33,12 +30,6 @@ WRITTEN_ALIKE = "an id that is written alike everywhere: here it is a number, th
 """What is expected of an id that `WrittenIds` finds to differ."""
 
 Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
-
-
-def real_folder(file: str) -> str:
-    """The folder of a file, by one name however the file's is spelled: joined with links, "..", or from the root."""
-    folder = os.path.dirname(file)
-    return folder if is_remote(file) else os.path.realpath(folder)
 
 
 def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:

@@ -8,14 +8,13 @@ import stat
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 
-from graphs.errors import Problem, expect
-from graphs.reading.addresses import is_remote, local_path
-from graphs.reading.remote import FetchedPath, list_remote, normal_address
+from graphs.errors import Problem
+from graphs.reading.addresses import FetchedPath, is_remote, list_remote, local_path, normal_address
 from graphs.reading.source import COMPRESSIONS, Source
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["SUFFIXES", "check_paths", "files_beside", "find_sources", "identity", "is_log", "without_tables"]
+__all__ = ["SUFFIXES", "files_beside", "find_sources", "identity", "is_log", "without_tables"]
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".parquet", ".eval", ".traj")
 """Names of logs in a folder, also with .gz or .zst behind; other files are passed over and listed."""
@@ -31,15 +30,11 @@ def find_sources(
     A file with several names, such as a link and its target, is one source.
     Problems: "no-such-file", "not-a-file", "broken-link", "outside-link", "empty-folder", "unreadable", and "too-many"
     for more files than the limit, of which none is a source then. No fault: "same-file", a further name of a file.
-
-    Raises:
-      CreditError: a path is not a text or a `Path`.
     """
     sources: list[Source] = []
     ignored: list[str] = []
     problems: list[Problem] = []
     paths = list(paths)
-    check_paths(paths)
     for given in paths:
         if not str(given):
             problems.append(Problem("no-such-file", "", 0, "path", excerpt(""), "the name of a file or folder"))
@@ -83,16 +78,6 @@ def without_tables(sources: list[Source], tables: Iterable[object]) -> tuple[lis
     passed = [source for source in sources if not source.is_named and identity(source.path) in own]
     names = {source.name for source in passed}
     return [source for source in sources if source.name not in names], sorted(names)
-
-
-def check_paths(paths: Iterable[object]) -> None:
-    """Check that paths are texts or `Path`s.
-
-    Raises:
-      CreditError: one is something else, such as a list of paths or an open file.
-    """
-    for path in paths:
-        expect("a path", path, (str, os.PathLike), "the name of a file or folder; several are arguments of their own")
 
 
 def _search(folder: Path, limits: Limits, sources: list[Source], ignored: list[str], problems: list[Problem]) -> None:

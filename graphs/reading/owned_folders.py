@@ -14,9 +14,8 @@ from glob import escape
 from pathlib import PurePath
 from typing import NamedTuple
 
-from graphs.errors import Problem, TraceError
-from graphs.reading.files import real_folder
-from graphs.reading.keys import opening_of
+from graphs.errors import Problem
+from graphs.reading.addresses import real_folder
 from graphs.reading.source import COMPRESSIONS, Source
 from graphs.text import counted, excerpt
 
@@ -50,7 +49,7 @@ class _Place(NamedTuple):
 
 
 def without_foreign(
-    sources: Sequence[Source], owned: Mapping[str, Sequence[Owned]], is_of: Callable[[str, Source], bool]
+    sources: Sequence[Source], owned: Mapping[str, Sequence[Owned]], shows: Callable[[str, Owned, Source], bool]
 ) -> tuple[list[Source], list[Problem]]:
     """The sources without files in other places of owned folders, and one note for each format that owns such a folder.
 
@@ -60,7 +59,7 @@ def without_foreign(
     Args:
       sources: all files that were found or named.
       owned: the folders that each format owns.
-      is_of: whether a file is of a format by its content.
+      shows: whether a file with the name of a mark is one by its content.
 
     Returns:
       The sources that are read, and problems of the kind "foreign-files", which are no failures.
@@ -84,7 +83,7 @@ def without_foreign(
     ]
     taken: dict[str, tuple[str, list[str]]] = {}  # an owned folder: its format, and what is read below
     for folder, index, name, row in sorted(marks, key=lambda mark: (len(mark[0]), mark[1])):
-        if _owner(places[index], taken, above) is None and _shows(sources[index], name, row, is_of):
+        if _owner(places[index], taken, above) is None and shows(name, row, sources[index]):
             taken.setdefault(folder, (name, []))[1].extend(row.reads)
     if not taken:
         return list(sources), []
@@ -120,13 +119,6 @@ def _marked(row: Owned, place: _Place) -> Iterator[str]:
         is_mark = place.name == row.mark.replace("{folder}", os.path.basename(place.folder))
     if is_mark:
         yield os.path.join(place.folder, row.folder.replace("{stem}", PurePath(place.name).stem)).rstrip(os.sep + "/")
-
-
-def _shows(source: Source, name: str, row: Owned, is_of: Callable[[str, Source], bool]) -> bool:
-    try:
-        return row.keys <= set(opening_of(source).keys) if row.keys else is_of(name, source)
-    except (TraceError, OSError):  # its reader says why
-        return False
 
 
 def _owner(place: _Place, taken: Mapping[str, tuple[str, list[str]]], above: Mapping[str, str]) -> str | None:

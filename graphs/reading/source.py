@@ -17,7 +17,7 @@ import numpy as np
 import zstandard
 
 from graphs.errors import Problem
-from graphs.reading.remote import FetchedPath
+from graphs.reading.addresses import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 

@@ -27,7 +27,8 @@ from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
 from graphs.traces.record import TraceRecord
-from graphs.traces.record_parts import checked, part_of
+from graphs.traces.record_checks import check
+from graphs.traces.record_parts import part_of
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.tokens import join_tokens
 
@@ -70,7 +71,7 @@ def assemble(
             problems.append(item)
         elif isinstance(item, TraceRecord):
             try:
-                waiting.append(checked(item, limits))
+                waiting.append(check(item, limits))
             except TraceError as error:
                 problems.append(error.problem)
         elif item.headings:

@@ -24,6 +24,8 @@ from graphs.traces.tokens import Tokens
 
 __all__ = ["Traces"]
 
+REWARDS = "rewards."  # what names of rewards begin with among evidence
+
 
 @dataclasses.dataclass(frozen=True)
 class Traces:
@@ -67,6 +69,11 @@ class Traces:
         """Real numbers of events, edges, agents and traces."""
         edges = int(np.sum(self.graph.edge_mask))
         return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
+
+    @property
+    def reward_channels(self) -> list[str]:
+        """The channels of which a trace has a reward."""
+        return [name.removeprefix(REWARDS) for name in self.evidence if name.startswith(REWARDS)]
 
     def index(self, trace: int | str) -> int:
         """The row of a trace, given its id, the beginning of one id and "…" as tables cut it, or its row.

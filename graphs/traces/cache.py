@@ -8,6 +8,7 @@ files and the names of redundant columns, which are left out. The rewards and gr
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -251,14 +252,14 @@ def read_cache(path: str | Path, *, reward: str = "team", to: Sizes | None = Non
         return NothingReadError("no trace could be read", (problem,))
 
     try:
-        with pa.OSFile(str(path)) as file:
+        with pa.OSFile(os.fspath(path)) as file:
             metadata = checked_metadata(file)
-        unpacked = unpacked_bytes(metadata)
-        if unpacked > limits.file_bytes:
-            raise refuse(
-                "too-large", "file", counted(unpacked, "byte"), f"at most {counted(limits.file_bytes, 'byte')}"
-            )
-        rows = read_decoded(path, metadata, limits.file_bytes)
+            unpacked = unpacked_bytes(metadata)
+            if unpacked > limits.file_bytes:
+                raise refuse(
+                    "too-large", "file", counted(unpacked, "byte"), f"at most {counted(limits.file_bytes, 'byte')}"
+                )
+            rows = read_decoded(file, metadata, limits.file_bytes)
         about = msgspec.json.decode((rows.schema.metadata or {}).get(KEY, b""), type=_About)
         if about.version != VERSION:
             raise refuse("unknown-version", "version", about.version, f"version {VERSION}")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from graphs.event_types import EventType
+from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.record import FLOAT_RANGE, LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
@@ -26,8 +27,8 @@ _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the f
 _FEW = 64  # numbers; below it, a loop is quicker than an array
 
 
-def check(record: TraceRecord) -> TraceRecord:
-    """Check a record and return it with every edge running forward.
+def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
+    """Check a record and its size, and return it with every edge running forward.
 
     If an edge runs against log order and there is no cycle, events are sorted topologically, with the earliest ready
     event first. Otherwise the record is returned unchanged. Work is linear in the length of the trace, times its
@@ -35,9 +36,12 @@ def check(record: TraceRecord) -> TraceRecord:
 
     Raises:
       TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
-        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range", "bad-tokens". A negative time is out of
-        range.
+        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range", "bad-tokens", "too-many". A negative time
+        is out of range.
     """
+    for field, size, most in (("events", len(record.ids), limits.events), ("edges", len(record.senders), limits.edges)):
+        if size > most:
+            record.refuse("too-many", field, size, f"at most {most} {field} in a trace")
     if not record.ids:
         record.refuse("empty-trace", "events", [], "at least one event")
     _check_ids(record)

@@ -9,31 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import ABSENT_COUNT, EVENT_TEXT, Heading, Part, derive_turns
 from graphs.traces.record import Agent, TraceRecord
-from graphs.traces.record_checks import check
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import gather_tokens
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
-__all__ = ["checked", "part_of"]
-
-
-def checked(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
-    """Check a record and its size, and return it with its events in order.
-
-    Raises:
-      TraceError: the record is invalid (the kinds of `graphs.traces.record_checks.check`), or "too-many": it has more
-        events or edges than the limits allow.
-    """
-    for field, size, most in (
-        ("events", len(record.ids), limits.events),
-        ("edges", len(record.senders), limits.edges),
-    ):
-        if size > most:
-            record.refuse("too-many", field, size, f"at most {most} {field} in a trace")
-    return check(record)
+__all__ = ["part_of"]
 
 
 def part_of(records: Sequence[TraceRecord]) -> Part:

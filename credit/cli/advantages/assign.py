@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder, stay_outside
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, tell_sources, words
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs, tell_sources
 from graphs.text import counted
 
 if TYPE_CHECKING:

@@ -103,8 +103,8 @@ def assign_on_ray(
       CreditError: as `credit.ray.assign`.
     """
     import credit.ray
+    from credit.cli.shared.answers import stderr
     from credit.cli.shared.progress import steps
-    from credit.cli.shared.reading import stderr
     from credit.ray.cluster import EVENTS
 
     written = credit.ray.assign(

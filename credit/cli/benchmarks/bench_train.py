@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
-from credit.cli.shared.reading import stderr, stdout, words
 
 __all__ = ["train"]
 

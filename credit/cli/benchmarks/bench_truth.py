@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
-from credit.cli.shared.reading import stderr, stdout, words
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, stdout
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import stderr, stdout
 
 __all__ = ["demo"]
 

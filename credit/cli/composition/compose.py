@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.shared.progress import steps
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.pages import serve, served
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr, words
+from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
 from graphs.text import counted
 
 __all__ = ["label"]

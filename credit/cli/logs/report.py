@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar, steps, working
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
 if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import picture_option, save_picture
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.errors import CreditError
 from graphs.text import near_names
 

@@ -10,19 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import (
-    allow_bad,
-    given_inputs,
-    plain_table,
-    read_traces,
-    reads_logs,
-    stderr,
-    stdout,
-    words,
-)
+from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
 
 if TYPE_CHECKING:
     from rich.console import Console

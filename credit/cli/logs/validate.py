@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import print_json
+from credit.cli.shared.answers import print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option, options_of_parts
 from credit.cli.shared.progress import steps
@@ -20,10 +20,7 @@ from credit.cli.shared.reading import (
     list_problems,
     read_traces,
     reads_logs,
-    stderr,
-    stdout,
     tell_sources,
-    words,
 )
 from graphs.text import counted
 

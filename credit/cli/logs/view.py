@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.cli.shared.answers import stderr
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.pages import serve, served
 from credit.cli.shared.progress import steps, working
-from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs, stderr
+from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
 
 if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
+from credit.cli.shared.answers import stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import stay_outside
 from credit.cli.shared.progress import working
-from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs, stderr, stdout, words
+from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs
 
 if TYPE_CHECKING:
     from credit.watching.sinks import Sink

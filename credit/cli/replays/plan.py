@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stderr, words
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import counted
 
 if TYPE_CHECKING:

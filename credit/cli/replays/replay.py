@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
-from credit.cli.shared.reading import stderr, words
 from graphs.text import counted
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
-from credit.cli.shared.reading import plain_table, stderr, stdout, words
 from graphs.text import counted
 
 __all__ = ["shapley"]

@@ -1,16 +1,22 @@
-"""How commands that read logs end: an answer for people or for programs, what was refused, and the exit code."""
+"""What commands print: lines and tables for people, on a console each for results and for the rest, and JSON."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.reading import HasProblems, exit_code, list_problems, stderr
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
-__all__ = ["json_option", "leave", "print_json"]
+__all__ = ["json_option", "plain_table", "print_json", "stderr", "stdout", "words"]
+
+WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 
 _UNSEEN = re.compile(r"[^\n -~]")  # more than the control characters that JSON itself escapes
 
@@ -36,7 +42,47 @@ def _escaped(found: re.Match[str]) -> str:
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
-def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
-    """List refusals on standard error, and exit with the code that tells whether there were any."""
-    list_problems(read.problems, stderr(), all_=False)
-    ctx.exit(exit_code(read, allow_bad))
+def stdout() -> Console:
+    """The console for results."""
+    return _console(stderr=False)
+
+
+def stderr() -> Console:
+    """The console for progress, summaries and errors."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Raise, so that `credit.cli` chooses the exit code: Rich would exit with 1 at once."""
+            raise BrokenPipeError
+
+    console = Plain(stderr=stderr, highlight=False, emoji=False, markup=False)
+    if not console.is_terminal:
+        columns = os.environ.get("COLUMNS", "")
+        console.width = max(int(columns), LEAST_WIDTH) if columns.isdecimal() else WIDTH
+    return console
+
+
+def words(text: object, style: str = "") -> Text:
+    """Text from a log, for a table or a line: control characters made visible, markup without effect."""
+    from rich.text import Text
+
+    from graphs.text import printable
+
+    return Text(printable(str(text)), style=style)
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines; columns whose name begins with "#" hold numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        numbers = column.startswith("#")
+        header = words(column.removeprefix("#"))
+        table.add_column(header, justify="right" if numbers else "left", overflow="fold")
+    return table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.reading import stderr, words
+from credit.cli.shared.answers import stderr, words
 from graphs.text import counted
 
 if TYPE_CHECKING:

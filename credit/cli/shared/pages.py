@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.reading import stderr
+from credit.cli.shared.answers import stderr
 
 if TYPE_CHECKING:
     from credit.page import PageServer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from graphs.text import printable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graphs.logs.found_logs import Item
     from graphs.reading.source import Source
 
-__all__ = ["progress_bar", "reading_bar", "steps", "working"]
+__all__ = ["ReadingBar", "progress_bar", "steps", "working"]
 
 
 def progress_bar(console: Console) -> Progress:
@@ -43,38 +43,42 @@ def progress_bar(console: Console) -> Progress:
     )
 
 
-def reading_bar(bar: Progress, sources: list[Source]) -> Callable[[Iterable[Item]], Iterator[Item]]:
-    """Wrap the iteration over the records of files in a bar that shows bytes as percent.
+class ReadingBar:
+    """A bar over files while they are opened, and one over their bytes, in percent, while their records are read.
 
     Records name their file and the offset in it. Where a size is not known, as of standard input, the bar counts
     nothing.
 
     Args:
       bar: to add to.
-      sources: the files; they may be found only when the iteration begins.
     """
 
-    def watched(items: Iterable[Item]) -> Iterator[Item]:
-        task, whole = None, 0
-        sizes: dict[str, int] = {}
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._sources: list[Source] = []
+
+    def opening(self, sources: Iterable[Source]) -> Iterator[Source]:
+        """Wrap the iteration over the files that were found."""
+        self._sources = list(sources)
+        yield from self._bar.track(self._sources, description="opening files")
+
+    def reading(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Wrap the iteration over what readers yield."""
+        sizes = {source.name: _size(source) for source in self._sources}
+        whole = sum(sizes.values()) if all(sizes.values()) else 0
+        task = self._bar.add_task("reading traces, %", total=100 if whole else None)
         begun: dict[str, int] = {}  # bytes behind us, by file
         for item in items:
-            if task is None and sources:
-                sizes = {source.name: _size(source) for source in sources}
-                whole = sum(sizes.values()) if all(sizes.values()) else 0
-                task = bar.add_task("reading traces, %", total=100 if whole else None)
             place: Any = item.headings[-1] if hasattr(item, "headings") and item.headings else item
             name = getattr(place, "file", None)
-            if task is not None and whole and name in sizes:
+            if whole and name in sizes:
                 if name not in begun:
                     begun = {file: sizes[file] for file in begun}  # readers take one file after another
                 begun[name] = max(begun.get(name, 0), min(getattr(place, "offset", 0), sizes[name]))
-                bar.update(task, completed=100 * sum(begun.values()) / whole)
+                self._bar.update(task, completed=100 * sum(begun.values()) / whole)
             yield item
-        if task is not None and whole:
-            bar.update(task, completed=100)
-
-    return watched
+        if whole:
+            self._bar.update(task, completed=100)
 
 
 def _size(source: Source) -> int:

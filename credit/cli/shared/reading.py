@@ -1,26 +1,23 @@
-"""What commands that read logs share: their options, reading with a progress bar, and lists of what was refused."""
+"""What commands that read logs share: their options, reading with a progress bar, and how they end."""
 
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import click
 from click.shell_completion import CompletionItem
 
-from credit.cli.shared.progress import progress_bar, reading_bar
+from credit.cli.shared.answers import stderr, words
+from credit.cli.shared.progress import ReadingBar, progress_bar
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     from graphs.errors import Problem
-    from graphs.reading.source import Source
     from graphs.reading.tables.reward_sources import RewardSources
     from graphs.traces.batch import Traces
 
@@ -32,20 +29,16 @@ __all__ = [
     "exit_code",
     "given_inputs",
     "keep_logs",
+    "leave",
     "list_problems",
-    "plain_table",
     "read_traces",
     "reads_logs",
-    "stderr",
-    "stdout",
     "tell_sources",
-    "words",
 ]
 
 SHOWN = 20  # problems and names listed before "…"
 REFUSED = 3  # the exit code where some traces were refused
 CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.logs.read_logs`
-WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 
 
 def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -207,52 +200,6 @@ def _keys(context: click.Context, parameter: click.Parameter, text: str | None) 
     return check_group_by(tuple(key.strip() for key in text.split(",")))
 
 
-def stdout() -> Console:
-    """The console for results."""
-    return _console(stderr=False)
-
-
-def stderr() -> Console:
-    """The console for progress, summaries and errors."""
-    return _console(stderr=True)
-
-
-def _console(*, stderr: bool) -> Console:
-    from rich.console import Console
-
-    class Plain(Console):
-        def on_broken_pipe(self) -> None:
-            """Raise, so that `credit.cli` chooses the exit code: Rich would exit with 1 at once."""
-            raise BrokenPipeError
-
-    console = Plain(stderr=stderr, highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        columns = os.environ.get("COLUMNS", "")
-        console.width = max(int(columns), LEAST_WIDTH) if columns.isdecimal() else WIDTH
-    return console
-
-
-def words(text: object, style: str = "") -> Text:
-    """Text from a log, for a table or a line: control characters made visible, markup without effect."""
-    from rich.text import Text
-
-    from graphs.text import printable
-
-    return Text(printable(str(text)), style=style)
-
-
-def plain_table(*columns: str) -> Table:
-    """A table without lines; columns whose name begins with "#" hold numbers."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        numbers = column.startswith("#")
-        header = words(column.removeprefix("#"))
-        table.add_column(header, justify="right" if numbers else "left", overflow="fold")
-    return table
-
-
 def read_traces(
     paths: tuple[str, ...],
     *,
@@ -276,14 +223,8 @@ def read_traces(
     from graphs.traces.grouping import GROUP_KEYS
     from graphs.traces.limits import Limits
 
-    bounds = Limits.parse(limits)
-    with progress_bar(stderr()) as bar:
-        read_sources: list[Source] = []
-
-        def opened(sources: Iterable[Source]) -> Iterator[Source]:
-            read_sources.extend(sources)
-            yield from bar.track(read_sources, description="opening files")
-
+    with progress_bar(stderr()) as progress:
+        bar = ReadingBar(progress)
         traces, sources = read_and_count(
             *paths,
             format=format_,
@@ -293,13 +234,12 @@ def read_traces(
             group_by=GROUP_KEYS if group_by is None else group_by,
             reward=reward_channel,
             errors=errors,
-            limits=bounds,
-            progress=opened,
-            watch=reading_bar(bar, read_sources),
+            limits=Limits.parse(limits),
+            progress=bar.opening,
+            watch=bar.reading,
         )
     tell_sources(sources)
-    prefix = "rewards."
-    check_channel(reward_channel, [name.removeprefix(prefix) for name in traces.evidence if name.startswith(prefix)])
+    check_channel(reward_channel, traces.reward_channels)
     return traces
 
 
@@ -320,7 +260,7 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
     """Print what was refused: how many of each kind, then one line each, the first twenty unless all are asked for."""
     if not problems:
         return
-    from credit.reports.corpus import count_kinds
+    from graphs.problem_log import count_kinds
 
     kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(problems).items())
     console.print(words(f"problems ({sum(p.count for p in problems)}): {kinds}"), soft_wrap=True)
@@ -343,3 +283,9 @@ def exit_code(read: HasProblems, allow_bad: bool) -> int:
     """3 where something was refused, unless that is allowed."""
     failed = any(problem.is_failure for problem in read.problems)
     return REFUSED if failed and not allow_bad else 0
+
+
+def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
+    """List refusals on standard error, and exit with the code that tells whether there were any."""
+    list_problems(read.problems, stderr(), all_=False)
+    ctx.exit(exit_code(read, allow_bad))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command
-from credit.cli.shared.reading import allow_bad, plain_table, read_traces, reads_logs, stdout, words
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
 if TYPE_CHECKING:
     from rich.table import Table

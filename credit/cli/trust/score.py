@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import method_option, method_options
-from credit.cli.shared.answers import json_option, leave, print_json
+from credit.cli.shared.answers import json_option, print_json, stdout, words
 from credit.cli.shared.commands import Command
-from credit.cli.shared.reading import allow_bad, read_traces, reads_logs, stdout, words
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from credit.cli.trust.score_reliability import reliability
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from graphs.formats.atif.trajectories import Reference, Trajectory
-from graphs.reading.files import real_folder
+from graphs.reading.addresses import real_folder
 
 __all__ = ["Library"]
 

@@ -25,8 +25,9 @@ from graphs.formats.rollouts.nemo_gym import GymRow, GymRows, read_gym
 from graphs.formats.rollouts.row_parts import begins_with_a_row, read_lines
 from graphs.formats.rollouts.rows import NEMO_RL, SKYRL, VERL, Row, read_row
 from graphs.formats.rollouts.trl import read_completions
+from graphs.reading.addresses import real_folder
 from graphs.reading.documents import Document, documents
-from graphs.reading.files import real_folder, short_names, systems
+from graphs.reading.files import short_names, systems
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import is_parquet

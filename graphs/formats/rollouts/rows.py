@@ -11,9 +11,9 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.reading.addresses import real_folder
 from graphs.reading.decode import decode_record
 from graphs.reading.documents import Document, Place
-from graphs.reading.files import real_folder
 from graphs.text import counted, excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 

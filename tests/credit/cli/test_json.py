@@ -14,7 +14,7 @@ from rich.console import Console
 
 import graphs.logs
 from credit.cli import cli
-from credit.cli.shared.progress import reading_bar, steps, working
+from credit.cli.shared.progress import ReadingBar, steps, working
 from graphs.errors import Problem
 from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
@@ -150,6 +150,9 @@ def test_the_bar_of_reading_knows_how_much_is_left(tmp_path: Path) -> None:
     seen: list[tuple[float, float | None]] = []
 
     class Bar:
+        def track(self, items: Any, description: str) -> Any:
+            return items
+
         def add_task(self, text: str, total: float | None) -> int:
             seen.append((0.0, total))
             return 0
@@ -159,29 +162,23 @@ def test_the_bar_of_reading_knows_how_much_is_left(tmp_path: Path) -> None:
 
     for name in ("a", "b"):
         write(tmp_path / f"{name}.jsonl", [trace(f"{name}{i}", "q", 1.0) for i in range(4)])
-    found: list[Any] = []
-
-    def opened(sources: Any) -> Iterator[Any]:
-        found.extend(sources)
-        yield from found
-
-    bar: Any = Bar()
-    traces = graphs.logs.read(tmp_path, progress=opened, watch=reading_bar(bar, found))
+    progress: Any = Bar()
+    bar = ReadingBar(progress)
+    traces = graphs.logs.read(tmp_path, progress=bar.opening, watch=bar.reading)
     assert traces.sizes.traces == 8
     done = [completed for completed, _ in seen]
     assert {total for _, total in seen} == {100} and done == sorted(done) and done[-1] == 100
-    size = found[0].path.stat().st_size
+    found = graphs.logs.open_logs(tmp_path).sources
+    size = (tmp_path / "a.jsonl").stat().st_size
     places = [(found[0], 0), (found[0], size // 2), (found[1], 0), (found[1], size // 2)]
     records: Any = [TraceRecord("t", "q", source.name, offset=offset) for source, offset in places]
     seen.clear()
-    assert list(reading_bar(bar, found)(records)) == records
+    assert list(bar.reading(records)) == records
     assert [completed for completed, _ in seen] == pytest.approx([0, 0, 25, 50, 75, 100], abs=0.5)
 
     seen.clear()
-    assert (
-        list(reading_bar(bar, [Source("-", None)])(iter([Problem("bad-json", "-", 1, "content", "{", "an object")])))
-        != []
-    )
+    list(bar.opening([Source("-", None)]))
+    assert list(bar.reading([Problem("bad-json", "-", 1, "content", "{", "an object")])) != []
     assert seen == [(0.0, None)]  # standard input: nobody knows how long it is
 
 

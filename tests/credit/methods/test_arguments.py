@@ -16,7 +16,7 @@ import credit
 import estimators
 import graphs
 from credit.methods.published import find_method
-from graphs.logs.raw import raw_record
+from graphs.logs.read_logs import raw_record
 
 
 @pytest.fixture(scope="module")

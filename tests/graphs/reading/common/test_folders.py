@@ -13,7 +13,7 @@ import pytest
 
 from graphs.logs import read
 from graphs.logs.chunks import read_chunks
-from graphs.logs.detection import sort_sources
+from graphs.logs.found_logs import sort_sources
 from graphs.reading.source import Source
 from graphs.traces.batch import Traces
 

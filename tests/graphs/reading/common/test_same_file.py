@@ -14,8 +14,8 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from graphs.logs import read
+from graphs.reading.addresses import normal_address
 from graphs.reading.find import find_sources, identity
-from graphs.reading.remote import normal_address
 
 SPAN = {"rollout_id": "r", "attempt_id": "a", "trace_id": "a" * 32, "parent_id": None, "start_time": 1}
 ROWS = "".join(json.dumps({"input": "q", "output": "a", "score": score, "step": 1}) + "\n" for score in (0.0, 1.0))

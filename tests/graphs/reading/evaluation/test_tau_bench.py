@@ -21,7 +21,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.formats.tau_bench import read as read_tau
 from graphs.formats.tau_bench import sniff
 from graphs.logs import read
-from graphs.logs.raw import raw_record
+from graphs.logs.read_logs import raw_record
 from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
 

@@ -22,9 +22,9 @@ from credit.cli import cli
 from credit.ray.cluster import chunks_on_cluster
 from graphs.errors import CreditError, NothingReadError
 from graphs.logs.chunk_pieces import ChangedError
-from graphs.reading.addresses import local_path
+from graphs.reading.addresses import FetchedPath, file_size, list_remote, local_path
 from graphs.reading.find import find_sources
-from graphs.reading.remote import FetchedPath, file_size, list_remote
+from graphs.traces.cache import write_cache
 from graphs.traces.limits import Limits
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed here")
@@ -182,12 +182,24 @@ def test_a_new_content_is_fetched_again(bucket: str) -> None:
     assert credit.read(f"{bucket}/runs/one.jsonl").traces["trace"].to_pylist() == ["z"]
 
 
+def test_a_cache_behind_an_address_is_read_as_one_here(bucket: str, tmp_path: Path) -> None:
+    """It was told by the path before the address was known to be one, and refused as a cache among logs."""
+    traces = credit.read(f"{bucket}/runs/one.jsonl")
+    write_cache(traces, tmp_path / "cache.parquet")
+    packed = (tmp_path / "cache.parquet").read_bytes()
+    fsspec.filesystem("memory").pipe(bucket.removeprefix("memory://") + "/cache.parquet", packed)
+    again = credit.read(f"{bucket}/cache.parquet")
+    assert again.traces.equals(traces.traces) and again.problems == ()
+    with pytest.raises(CreditError, match="of format cache; expected native logs"):
+        credit.read_chunks(tmp_path / "cache.parquet", events=1)
+
+
 @pytest.mark.parametrize("fetched", [False, True], ids=["before its fetch", "after its fetch"])
 def test_a_file_that_was_rewritten_as_long_is_another(bucket: str, fetched: bool) -> None:
     """Between the passes, where it is fetched again, and between two runs, of which the second would keep parts."""
     address = f"{bucket}/runs/one.jsonl"
     chunks = credit.read_chunks(address, events=1)
-    before, sources = chunks.fingerprint(0), chunks._sources
+    before, sources = chunks.fingerprint(0), chunks._corpus.sources
     listed = find_sources([address])[0][0].path
     assert listed is not None
     if fetched:

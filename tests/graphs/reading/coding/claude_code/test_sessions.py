@@ -8,7 +8,7 @@ from pathlib import Path
 
 from graphs.event_graph import EventType
 from graphs.logs import read
-from graphs.logs.raw import raw_record
+from graphs.logs.read_logs import raw_record
 
 from .logs import SESSION, Log, column, edges, files, inline, only, text, use
 
