@@ -24,8 +24,8 @@ from typing import Literal
 import msgspec
 
 from graphs.errors import Problem
-from graphs.reading.json_problems import JSON_ERRORS
-from graphs.reading.source import Lost, Source, is_one_record
+from graphs.reading.json_problems import JSON_ERRORS, is_one_record
+from graphs.reading.source import Lost, Source
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 

@@ -18,7 +18,7 @@ from graphs.errors import Problem
 from graphs.reading.decoder_words import expected_json, expected_name, expected_type
 from graphs.text import excerpt
 
-__all__ = ["JSON_ERRORS", "brief_kind", "json_problem", "not_a_number", "untyped"]
+__all__ = ["JSON_ERRORS", "brief_kind", "is_one_record", "json_problem", "not_a_number", "untyped"]
 
 JSON_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """All errors that msgspec raises for invalid input (a ValidationError is a DecodeError)."""
@@ -27,6 +27,8 @@ _PATH = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|(?P<any>\[\.\.\.\])")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _LITERAL = re.compile(rb"-?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+_RAW = msgspec.json.Decoder(msgspec.Raw)
+_OPENING = 12  # bytes that the records of a file begin with alike: a brace, a key, a colon
 _REQUIRED = re.compile(r"required field `(\w+)`")
 
 _STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
@@ -35,6 +37,23 @@ _UNKNOWN = object()
 LARGEST_QUOTED = 64 << 20
 """Bytes of JSON that are decoded once more, untyped, to quote an offending value: Python's objects take many times as
 much."""
+
+
+def is_one_record(text: bytes) -> bool:
+    """Whether a record that cannot be read is one object, or the beginning of one, so that an id in it is its own.
+
+    What is left of two records, joined where the first was cut, is no beginning of JSON, or holds the opening of a
+    record again. A record without its beginning and one with zero bytes, which a crash leaves, are no beginning either.
+    Such a text may lack its own id, and have that of another record.
+    """
+    opening = text[:_OPENING]
+    if not opening.startswith(b"{") or text.count(opening) > 1:
+        return False
+    try:
+        _RAW.decode(_LITERAL.sub(b"0", text))  # NaN, which Python writes, is a fault of one value
+    except JSON_ERRORS as error:
+        return str(error) == "Input data was truncated"
+    return True
 
 
 def json_problem(error: Exception, data: bytes, file: str, line: int) -> Problem:

@@ -21,7 +21,7 @@ from graphs.reading.addresses import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["Lost", "Source", "TooLargeError", "is_one_record", "is_packed", "unreadable"]
+__all__ = ["Lost", "Source", "TooLargeError", "is_packed", "unreadable"]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -53,19 +53,6 @@ class Lost(NamedTuple):
     text: bytes = b""
     trace: str = ""
     is_unfinished: bool = False
-
-
-_OPENING = 12  # bytes that the records of a file begin with alike: a brace, a key, a colon
-
-
-def is_one_record(text: bytes) -> bool:
-    """Whether a lost record has its beginning, and no other one's, so that an id in it is its own.
-
-    One that begins in its middle, holds zero bytes, which a crash leaves, or contains the beginning of another may have
-    lost its own id, and the id that is left may be the other's.
-    """
-    opening = text[:_OPENING]
-    return opening.startswith(b"{") and b"\0" not in text and text.count(opening) == 1
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,6 +20,7 @@ reward that the system filled in (`source: "fallback"`) is none. `rollout_record
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Iterator
 from typing import Annotated
@@ -30,7 +31,6 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.agent_lightning.requests import Event, write_requests
 from graphs.formats.agent_lightning.rollout_records import Attempts, RolloutGroup
 from graphs.formats.agent_lightning.traced import TracedSpan, write_traced
-from graphs.formats.common.record_copies import RecordCopies
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
@@ -95,7 +95,9 @@ class _Rollout:
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
     group: RolloutGroup = dataclasses.field(default_factory=RolloutGroup)
     files: dict[str, None] = dataclasses.field(default_factory=dict)
-    copies: RecordCopies = dataclasses.field(default_factory=RecordCopies)  # of events, which have no ids
+    # Events have no ids, so only their bytes tell a copy: the same ones in another file are of a copied file, while two
+    # equal events of one file are two. By digest, the file in which an event was first met.
+    first_met: dict[bytes, str] = dataclasses.field(default_factory=dict)
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -141,7 +143,7 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
     if item.event_type is not None or item.span_id is not None:
         if item.event_type is None:
             rollout.spans.setdefault(attempt, []).append(document)
-        elif not rollout.copies.is_copy(raw, place.file):
+        elif place.file == rollout.first_met.setdefault(hashlib.blake2b(raw, digest_size=16).digest(), place.file):
             rollout.events.setdefault(attempt, []).append(document)
         rollout.attempts.see(attempt)
     elif item.is_train is not None or bytes(item.input):

@@ -79,8 +79,7 @@ def _add(log: Gathering, item: Item) -> None:
         log.add_span(trace, otlp_span(span, item.resource, item.place, trace))
         return
     record = _decoded(_LOG, item)
-    is_result = RESULT in (record.event_name, attributes(record.attributes).get("event.name"))
-    if is_result and not log.copies.is_copy(bytes(item.raw), item.place.file):
+    if RESULT in (record.event_name, attributes(record.attributes).get("event.name")):
         trace = trace_id_of(record.trace_id, item.place) if record.trace_id else ""
         log.add_evaluation(trace, log_evaluation(record, item.place, trace))
 

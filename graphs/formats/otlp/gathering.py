@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.record_copies import RecordCopies
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
 from graphs.formats.otlp.traces import build
@@ -29,7 +28,6 @@ class Gathering:
         self.evaluations: dict[str, list[Evaluation]] = {}
         self.loose: list[Evaluation] = []  # of a response, without a trace id
         self.refused: set[str] = set()
-        self.copies = RecordCopies()  # of log records, which have no ids
 
     def take(self, add: Callable[[Gathering, T], None], item: T) -> Iterator[Problem]:
         """Let `add` take a record in; its problem, if it is the first of its trace or names none."""

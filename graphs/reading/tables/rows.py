@@ -18,8 +18,8 @@ from graphs.errors import Problem, TraceError
 from graphs.parquet.checks import checked_batches, checked_metadata, is_list
 from graphs.parquet.unpacked import PackedError, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.reading.encodings import wide_text
-from graphs.reading.json_problems import JSON_ERRORS, json_problem
-from graphs.reading.source import Lost, Source, is_one_record, unreadable
+from graphs.reading.json_problems import JSON_ERRORS, is_one_record, json_problem
+from graphs.reading.source import Lost, Source, unreadable
 from graphs.reading.tables.csv_rows import csv_header, csv_rows
 from graphs.reading.tables.ids import id_text
 from graphs.text import counted, excerpt
