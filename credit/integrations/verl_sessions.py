@@ -21,8 +21,8 @@ __all__ = ["FIELDS", "PREFIX", "method_options", "row_penalty", "session_advanta
 PREFIX = "credit_"
 
 FIELDS = (
-    "agent", "role", "parent", "turn", "context", "node", "sibling_parent", "trainable", "event_reward", "value",
-    "anchor", "stage",
+    "agent", "role", "parent", "turn", "context", "node", "sibling_parent", "alternative", "trainable", "event_reward",
+    "value", "anchor", "stage",
 )  # fmt: skip
 """Keys of `AgentLoopOutput.extra_fields` that become columns; `agent` names the member of the team that answered."""
 

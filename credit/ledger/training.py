@@ -255,7 +255,7 @@ def _own_outcome(used: list[Credit]) -> Condition:
     serve = "claims that hold their own trace's outcome serve only the actions before"
     if not without:
         return Condition("own outcome", True, serve)
-    why = f"as {', '.join(without)} declare, nothing in them was decided after their event; {serve}"
+    why = f"nothing in {', '.join(without)} was decided after its event; {serve}"
     return Condition("own outcome", None, why, stated=True)
 
 
@@ -276,8 +276,8 @@ def _centred(ledger: Entries, claims: list[Credit]) -> str:
         mean, error = claim_sums(ledger.graph, claim, np.asarray(ledger.scored))
         lines.append(f"{claim.source!r} {mean:.3g} ± {error:.2g}")
     return (
-        "as the claims state, others are left out; right if their alternatives are those of the policy that acted. "
-        f"Mean sum over a trace, 0 if so: {', '.join(lines)}"
+        "claims that declare another thing are left out; right if their alternatives are those of the policy that "
+        f"acted. Mean sum over a trace, 0 if so: {', '.join(lines)}"
     )
 
 

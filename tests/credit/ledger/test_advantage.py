@@ -304,7 +304,7 @@ def test_centredness_is_not_checked_whatever_a_claim_states(amounts: list[float]
     signal = credit.compose(graph, reward, [claim]).advantage("control", beta=1.0)
     condition = next(condition for condition in signal.conditions if condition.name == "centred")
     assert condition.holds is None and signal.unbiased is None
-    assert "  centred: as stated: as the claims state" in str(signal)
+    assert "  centred: as stated: claims that declare another thing are left out" in str(signal)
     assert "unbiased if what could not be checked holds" in str(signal)
 
 

@@ -61,7 +61,7 @@ def test_what_no_batch_can_show_reads_as_stated() -> None:
     batch = Batch(2)
     told = batch.signal(at_first(batch.increment[:, 1]))
     assert told.used == ("critic",) and told.unbiased is None
-    assert "  own outcome: as stated: as 'critic' declare, nothing in them was decided after" in str(told)
+    assert "  own outcome: as stated: nothing in 'critic' was decided after its event" in str(told)
     assert "  centred: as stated: " in str(told) and "own outcome: holds" not in str(told)
     own = str(batch.signal(batch.increment, own_outcome=True))
     assert "  own outcome: holds: " in own
