@@ -141,7 +141,7 @@ def predict_by(fitted: Fitted | AdditiveCritic, corpus: CriticData) -> tuple[np.
 
 
 def critic_data(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, replays: bool = False) -> CriticData:
-    """The data of a critic on some traces, with features of everything that the log states; with the runs of a "value" plan."""
+    """What a critic reads of some traces: features of all that the log states, and the runs of a "value" plan."""
     from estimators.critic.data import CriticData
     from estimators.critic.features import event_features
 
