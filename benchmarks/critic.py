@@ -29,7 +29,7 @@ from scipy.stats import spearmanr
 
 from estimators.critic.calibration import fit_counts, judge, predict_counts, reliability
 from estimators.critic.contrasts import decision_contrast
-from estimators.critic.data import Batch, Corpus, Split, batches, room, split_by_task
+from estimators.critic.data import Batch, CriticData, Split, batches, room, split_by_task
 from estimators.critic.features import CLOCKS, event_features
 from estimators.critic.network import Architecture, PrefixBatch
 from estimators.critic.objective import initial
@@ -44,9 +44,11 @@ NAMED = QualityWorld(events=50, agents=10)
 TRAIN, VALIDATION, TEST = 2000, 400, 1000
 
 
-def drawn(world: QualityWorld, seed: int, n: int) -> tuple[QualityEpisodes, Corpus]:
+def drawn(world: QualityWorld, seed: int, n: int) -> tuple[QualityEpisodes, CriticData]:
     episodes = world.sample(seed, n)
-    return episodes, Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
+    return episodes, CriticData.of(
+        episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward
+    )
 
 
 def learned(world: QualityWorld, seed: int, settings: Settings, train: int, stop: int) -> tuple[Fitted, float, float]:
@@ -375,11 +377,11 @@ def contrast() -> dict[str, Any]:
 def real(paths: list[str]) -> dict[str, Any]:
     """Logs split by task, repeated: loss against the best constant and a regression on the number of turns so far."""
     import credit
-    from credit.critics.fitted_critic import corpus_of
+    from credit.critics.fitted_critic import critic_data
 
     traces = credit.read(*paths)
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))
-    corpus = corpus_of(traces, roles, None)
+    corpus = critic_data(traces, roles, None)
     rows = []
     for seed in range(10):
         split = split_by_task(corpus.group, corpus.reward, seed=seed, validation=0.2, test=0.3)

@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.worlds.decisive import DecisiveWorld
 from credit.critics.fitted_critic import predict_by
 from credit.critics.fitting import _fit_models
-from estimators.critic.data import Corpus, split_by_task
+from estimators.critic.data import CriticData, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.train import Settings
 from estimators.critic.validation import SignTest, stderr_factor, validate_signs, validated_events
@@ -45,7 +45,7 @@ TRACES, JUDGED = 480, 200
 class Drawn:
     """Traces of a world: corpus, true increments and actions of its events, number of roles, decisive event if any."""
 
-    corpus: Corpus
+    corpus: CriticData
     truth: np.ndarray
     action_mask: np.ndarray
     roles: int
@@ -56,7 +56,7 @@ class Drawn:
         role = np.asarray(graph.agent_role_ids)
         roles = int(role.max()) + 1
         features = event_features(graph, dense=dense, role_columns=role, num_roles=roles)
-        corpus = Corpus.of(graph, features, reward)
+        corpus = CriticData.of(graph, features, reward)
         size = len(corpus.features)
         return cls(corpus, np.asarray(truth)[:size], np.asarray(graph.action_mask)[:size], roles, decisive)
 

@@ -44,7 +44,7 @@ _WORDS = {
     "Limits": "Limits",
     "Mapping": "a mapping",
     "Method": "an entry of METHODS",
-    "Path": "a path",
+    "Path": "the name of a file or folder",
     "Recursion": "a Recursion",
     "Rows": "the Rows of credit.from_columns",
     "Sequence": "a list",
@@ -196,7 +196,10 @@ def _name(node: ast.expr) -> str:
 
 def _described(node: ast.expr, names: Mapping[str, Any]) -> str:
     if isinstance(node, ast.BinOp):
-        return " or ".join(_described(part, names) for part in _united(node))
+        parts = _united(node)
+        if {"str", "Path"} <= {_name(part) for part in parts}:  # one thing to a reader: `Path` says it
+            parts = [part for part in parts if _name(part) != "str"]
+        return " or ".join(_described(part, names) for part in parts)
     if isinstance(node, ast.Constant):
         return str(node.value)
     name = _name(node)

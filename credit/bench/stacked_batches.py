@@ -1,6 +1,7 @@
-"""Sampled batches stacked: the arrays that a method takes, with a leading axis of batches.
+"""Many sampled batches in one set of arrays: those that a method takes, with a leading axis of batches.
 
-Legend: D batches, T traces of a batch, M decisions of a trace, E = T M events of a batch, padding included.
+Letters of shapes, padding included: D batches, T traces in a batch, M decisions in a trace, E = T M events in a batch;
+of a world, N traces that are possible, S states, C choices.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ AGENTS = 4
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Batches:
-    """Batches of traces, one after another as in a log, padded at the end.
+    """D batches. In each, the events of one trace follow those of another as in a log, and padding comes last.
 
     Attributes:
-      graph, reward, event_reward: as a method takes them; `returns` is the outcome together with all event rewards.
-      evidence: by name, per event or per trace; see `stack`.
-      state, choice: int [D, E], numbers of the world's state and of the choice made there; -1 in padding.
-      weight: float64 [D, E], of each decision in the batch's estimate of the gradient.
+      graph, reward, event_reward: what a method takes.
+      returns: float64 [D, T], the outcome of each trace plus all its event rewards.
+      evidence: arrays by name, of events [D, E] or traces [D, T]; `stack` lists the names.
+      state, choice: int [D, E], the world's state before each decision, and what was chosen there; -1 in padding.
+      weight: float64 [D, E], how much each decision counts in the batch's estimate of the gradient.
     """
 
     graph: EventGraph
@@ -46,23 +48,42 @@ class Batches:
 
 
 def critic_error(world: Micro) -> np.ndarray:
-    """The error that a bad critic adds to Q(h, a), float64 [S, C]: uneven, and half as large as the spread of Q."""
+    """The error that a bad critic adds to Q(h, a): float64 [S, C], half as large as the spread of Q.
+
+    It differs from state to state and from choice to choice.
+    """
     s, c = np.indices(world.q.shape)
     result: np.ndarray = 0.5 * float(np.std(world.q)) * np.sin(1.0 + 1.9 * s + 2.3 * c)
     return result
 
 
 def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
-    """The draws as batches of one task each, with the evidence named in `wanted`.
+    """The draws as batches, each of one task.
 
-    Evidence per event: the true `value`, `q_value` and `propensity`; `expected_return`, the value with what was earned
-    before; `wrong_value`, `wrong_q_value` and `wrong_expected_return`, those of a bad critic; `target_value`,
-    `target_propensity` and `target_support`, where the policy that acted is the one judged; `anchor`, what the decider
-    sees, and `history`, all that happened; `context`, where traces that came to one history count as drawn there, with
-    `node` and `alternative`, both what was chosen; `stage`; `env_step`, the number of the decision; `block` and
-    `tokens`, one for all; `mark`, the increment as a judge's verdict; `counterfactual_reward`, the expected return
-    where the decision is replaced by choice 0 and what comes later is run again. Per trace: `greedy_reward`, expected.
-    What the way of sampling gives takes their place.
+    Args:
+      draws: sampled traces. Evidence that the way of sampling gives (`draws.evidence`) goes before that listed here.
+      wanted: names of evidence.
+
+    Evidence of events:
+
+        value, q_value, propensity         the true V(h), Q(h, a) and π(a | h)
+        expected_return                    V(h) plus what was earned before h
+        wrong_value, wrong_q_value,        the same of a bad critic (`critic_error`)
+          wrong_expected_return
+        target_value, target_propensity,   V, π and support of the policy that is judged: the one that acted
+          target_support
+        anchor                             one id for all histories that look alike to the decider
+        history, context                   one id for each history; traces that reach it count as drawn there
+        node, alternative                  one id for each history and choice
+        stage, env_step                    the stage of a decision, and its number
+        block, tokens                      0, and 1, for every decision
+        mark                               the increment of a decision, as a judge would state it
+        counterfactual_reward              the expected return if choice 0 replaces the decision, and the rest runs anew
+
+    Evidence of traces: `greedy_reward`, the expected outcome of the greedy policy.
+
+    Raises:
+      CreditError: a name that no world has.
     """
     world, absent = draws.world, len(draws.world.ends)
     members = np.where(draws.members < 0, absent, draws.members)
@@ -107,7 +128,7 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
 
 
 def _graph(draws: Draws, members: np.ndarray) -> tuple[EventGraph, _Packer]:
-    """The traces of each batch as one graph, and what packs the decisions of its traces into its events."""
+    """The traces of each batch as one graph, and the packer that lays decisions [D, T, M] out as events [D, E]."""
     d, t = members.shape
     templates = _templates(draws.world)
     columns = {name: values[members] for name, values in templates.items()}
@@ -166,7 +187,7 @@ def _first(ids: np.ndarray, where: np.ndarray) -> np.ndarray:
 
 
 def _padded(values: np.ndarray, fill: float = -1) -> np.ndarray:
-    """[N, M of the world] as [N + 1, M], the last row for a trace that is not there."""
+    """An array [N, decisions of the world] as [N + 1, M]; the last row stands for a trace that is not there."""
     out = np.full((len(values) + 1, DECISIONS), fill, values.dtype)
     out[:-1, : values.shape[1]] = values
     return out
@@ -178,7 +199,7 @@ def _expected(lottery: tuple[tuple[float, float], ...]) -> float:
 
 @functools.cache
 def _templates(world: Micro) -> dict[str, np.ndarray]:
-    """Fields of each trace by itself, [N + 1, X], ids counted from its own first; the last row is no trace."""
+    """The graph's fields of each possible trace, [N + 1, X], with ids that begin at 0; the last row is of no trace."""
     graph = jax.tree.map(np.asarray, world.batch().graph)
     owner = {
         **dict.fromkeys(EVENT_FIELDS, np.where(graph.event_mask, graph.trace_ids, -1)),
@@ -205,7 +226,7 @@ def _templates(world: Micro) -> dict[str, np.ndarray]:
 
 
 def _tables(world: Micro) -> dict[str, np.ndarray]:
-    """Evidence that follows from the state and the choice, [S, C]."""
+    """Evidence that a state and a choice determine: arrays [S, C] by name."""
     decisions = list(world.states.values())
     wrong = world.q + critic_error(world)
     past = np.array([sum(world.earned(h[: i + 1]) for i in range(len(h))) for h in world.states])
@@ -234,7 +255,7 @@ def _tables(world: Micro) -> dict[str, np.ndarray]:
 
 @functools.cache
 def _reruns(world: Micro) -> np.ndarray:
-    """Expected returns where a decision is replaced, [N + 1, M]."""
+    """For each possible trace and decision, the expected return if choice 0 replaces the decision: [N + 1, M]."""
     out = np.full((len(world.ends) + 1, DECISIONS), np.nan)
     for trace, (end, _, _) in enumerate(world.ends):
         out[trace, : len(end)] = [_expected(world.rest((*end[:cut], 0))) for cut in range(len(end))]

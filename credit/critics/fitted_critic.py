@@ -16,12 +16,12 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from estimators.critic.additive.additive_critic import AdditiveCritic
     from estimators.critic.calibration import Judged
-    from estimators.critic.data import Corpus
+    from estimators.critic.data import CriticData
     from estimators.critic.train import Fitted
     from estimators.critic.validation import SignTest
     from estimators.critic.value_increments import CriticCredit, PrefixValues
 
-__all__ = ["Critic", "corpus_of", "predict_by", "require_extra"]
+__all__ = ["Critic", "critic_data", "predict_by", "require_extra"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,15 +62,15 @@ class Critic:
         """
         return self._values(traces, self._corpus(traces, dense))
 
-    def _corpus(self, traces: Traces, dense: Array | None) -> Corpus:
+    def _corpus(self, traces: Traces, dense: Array | None) -> CriticData:
         columns = 0 if dense is None else np.shape(dense)[-1]
         if columns != self.dense:
             raise CreditError(
                 f"dense has {counted(columns, 'column')}; expected {self.dense}, as the critic was fitted with"
             )
-        return corpus_of(traces, self.roles, dense)
+        return critic_data(traces, self.roles, dense)
 
-    def _values(self, traces: Traces, corpus: Corpus) -> PrefixValues:
+    def _values(self, traces: Traces, corpus: CriticData) -> PrefixValues:
         from estimators.critic.value_increments import prefix_values
 
         after, start = predict_by(self.fitted, corpus)
@@ -132,7 +132,7 @@ class Critic:
         return {"value": before, "value_after": after, "q_value": after}
 
 
-def predict_by(fitted: Fitted | AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+def predict_by(fitted: Fitted | AdditiveCritic, corpus: CriticData) -> tuple[np.ndarray, np.ndarray]:
     """V̂ after each event [M, E] and of the empty prefix [M], by whichever model it is."""
     from estimators.critic.additive.additive_critic import AdditiveCritic, predict_additive
     from estimators.critic.predict import predict_corpus
@@ -140,9 +140,9 @@ def predict_by(fitted: Fitted | AdditiveCritic, corpus: Corpus) -> tuple[np.ndar
     return predict_additive(fitted, corpus) if isinstance(fitted, AdditiveCritic) else predict_corpus(fitted, corpus)
 
 
-def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, replays: bool = False) -> Corpus:
-    """The corpus of some traces, with features of everything that the log states; with the runs of a "value" plan."""
-    from estimators.critic.data import Corpus
+def critic_data(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, replays: bool = False) -> CriticData:
+    """What a critic reads of some traces: features of all that the log states, and the runs of a "value" plan."""
+    from estimators.critic.data import CriticData
     from estimators.critic.features import event_features
 
     graph = traces.graph
@@ -156,7 +156,7 @@ def corpus_of(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, re
             dense = np.concatenate([dense, np.zeros((graph.num_events - len(dense), *dense.shape[1:]), dense.dtype)])
     features = event_features(graph, role_columns=of_agent, num_roles=len(roles), dense=dense, **logged)
     runs = _value_runs(traces) if replays else {}
-    return Corpus.of(graph, features, traces.reward, **runs)
+    return CriticData.of(graph, features, traces.reward, **runs)
 
 
 def _value_runs(traces: Traces) -> dict[str, np.ndarray]:

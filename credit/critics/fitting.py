@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from credit.critics.fitted_critic import Critic, corpus_of, predict_by, require_extra
+from credit.critics.fitted_critic import Critic, critic_data, predict_by, require_extra
 from graphs.argument_kinds import checked_kinds
 from graphs.atomic import locked, made_folder
 from graphs.event_graph import Array
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import jax
 
     from estimators.critic.additive.additive_critic import AdditiveCritic
-    from estimators.critic.data import Corpus, Split
+    from estimators.critic.data import CriticData, Split
     from estimators.critic.train import Epoch, Fitted, Settings
     from estimators.critic.validation import Fold
 
@@ -93,7 +93,7 @@ def fit_critic(
     settings = Settings() if settings is None else settings
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))[:MOST_ROLES]
     columns = 0 if dense is None else int(np.shape(dense)[-1])
-    corpus = corpus_of(traces, roles, dense, replays=replays)
+    corpus = critic_data(traces, roles, dense, replays=replays)
     split = split_by_task(corpus.group, corpus.reward, seed=settings.seed, validation=validation, test=test)
     folder = None if directory is None else Path(directory)
     with contextlib.ExitStack() as writing:
@@ -147,7 +147,7 @@ def load_critic(directory: str | Path) -> Critic:
 
 
 def _fit_models(
-    corpus: Corpus,
+    corpus: CriticData,
     split: Split,
     settings: Settings,
     roles: int,

@@ -18,7 +18,7 @@ from credit.page.findings import Findings
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ended_note
-from credit.reports.trace_list import list_traces
+from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.who_matters import KINDS_OF_UNIT, LEAST_TASKS, who_matters
@@ -42,7 +42,7 @@ def overview(findings: Findings) -> dict[str, Any]:
       findings: what the page shows.
 
     Returns:
-      Plain data whose texts are printable. Numbers are those of `survey`, `list_traces`, `who_matters`, `triage`,
+      Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`, `triage`,
       `Ledger.table`, `ledger_summary` and `compare`.
 
     Examples:
@@ -64,7 +64,7 @@ def overview(findings: Findings) -> dict[str, Any]:
             "with_outcome": corpus.traces - len(corpus.unscored),
         },
         "groups": group_rows(traces),
-        "traces": list_traces(traces),
+        "traces": trace_rows(traces),
         "methods": {name: _about(traces, name, claim) for name, claim in claims.items()},
         "who": {
             name: {by: [dataclasses.asdict(unit) for unit in who_matters(traces, claim, by)] for by in KINDS_OF_UNIT}

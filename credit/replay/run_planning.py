@@ -16,6 +16,7 @@ from credit.replay.replayer import Prefix
 from credit.replay.run_results import Results
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
+from graphs.text import excerpt
 from graphs.traces.batch import Traces
 
 __all__ = ["KnownRuns", "RunCosts", "allocated", "known_from", "outcome_spread", "plan_replays", "run_costs"]
@@ -122,7 +123,7 @@ def plan_replays(
     budget: int,
     *,
     unit: str = "runs",
-    replace: str = "0",
+    replace: str | None = None,
     least: int = 2,
     seed: int = 0,
     known: KnownRuns | None = None,
@@ -144,24 +145,27 @@ def plan_replays(
       budget: runs in all, or tokens in all.
       unit: "runs" or "tokens", of the budget. A run is expected to take as many tokens as the logged trace took from
         its start on, or as earlier runs took.
-      replace: the replacement, in the words of the driver; "difference" and "spawn" only.
+      replace: the replacement, in the words of the driver; "0" by default. The other purposes replace nothing.
       least: smallest number of runs of a decision; 2 give a standard error.
       seed: of the runs; a plan that adds to earlier runs needs another one.
       known: results of earlier runs.
 
     Raises:
-      CreditError: an unknown purpose or unit, no such decision in the log, too small a budget, or a budget in tokens
-        where an action has no count of tokens.
+      CreditError: an unknown purpose or unit, a replacement for a purpose that replaces nothing, no such decision in
+        the log, too small a budget, or a budget in tokens where an action has no count of tokens.
     """
     if purpose not in PURPOSES or purpose == "shapley":
         expected = " or ".join(repr(name) for name in PURPOSES if name != "shapley")
         raise CreditError(f"purpose is {purpose!r}; expected {expected}")
     if unit not in ("runs", "tokens"):
         raise CreditError(f"unit is {unit!r}; expected 'runs' or 'tokens'")
+    replaces = purpose in ("difference", "spawn")
+    if replace is not None and not replaces:
+        raise CreditError(f"replace is {excerpt(replace)}; expected none: {purpose!r} lets the policy decide anew")
     rows = _decisions(traces, spawns_only=purpose == "spawn")
     if not len(rows):
         raise CreditError(f"the log has no {'spawn that is an action' if purpose == 'spawn' else 'action'} to re-run")
-    text = replace if purpose in ("difference", "spawn") else None
+    text = ("0" if replace is None else replace) if replaces else None
     jobs = [Job(prefix, text, (), 1) for prefix in _prefixes(traces, rows)]
     guess = outcome_spread(traces)[np.asarray(traces.graph.trace_ids)[rows]]
     costs = run_costs(traces)

@@ -11,7 +11,7 @@ from graphs.errors import CreditError, expect
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["counted_tokens", "error_mask", "list_traces"]
+__all__ = ["counted_tokens", "error_mask", "trace_rows"]
 
 ERRORS = ("error", "err", "failed", "failure", "exception", "timeout", "denied", "rejected", "cancelled")
 """Words of a status, in lower case, of an event that went wrong."""
@@ -37,7 +37,7 @@ def counted_tokens(traces: Traces) -> np.ndarray:
     return known
 
 
-def list_traces(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
+def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
     """One row a trace: trace, group, reward, events, actions, agents, tokens, errors, format, file, line.
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
@@ -57,7 +57,7 @@ def list_traces(traces: Traces, group: str | None = None) -> list[dict[str, Any]
       >>> graph, reward, rows = credit.from_columns(
       ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
       ... )
-      >>> [row["reward"] for row in list_traces(rows.traces)]
+      >>> [row["reward"] for row in trace_rows(rows.traces)]
       [1.0, 0.0, 0.5]
     """
     expect("traces", traces, Traces, "what credit.read returns")

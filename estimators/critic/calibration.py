@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from estimators.critic.data import Corpus, Split
+from estimators.critic.data import CriticData, Split
 from estimators.critic.features import feature_names
 from graphs.errors import CreditError
 
@@ -82,7 +82,7 @@ class Scores(NamedTuple):
     tasks: int
 
 
-def judge(value: np.ndarray, corpus: Corpus, split: Split, head: str) -> Judged:
+def judge(value: np.ndarray, corpus: CriticData, split: Split, head: str) -> Judged:
     """A critic and its baselines on the test traces of a split.
 
     Args:
@@ -155,7 +155,7 @@ def scores(
     return Scores(loss, 1 - loss / against if against > 0 else float("nan"), per_task, len(per_task))
 
 
-def prefix_losses(value: np.ndarray, corpus: Corpus, traces: np.ndarray, head: str) -> np.ndarray:
+def prefix_losses(value: np.ndarray, corpus: CriticData, traces: np.ndarray, head: str) -> np.ndarray:
     """Mean loss of the prefixes of each task's traces: float64 [tasks], in order of task ids.
 
     Args:

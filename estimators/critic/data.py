@@ -15,10 +15,10 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.text import counted
 
-__all__ = ["Batch", "Corpus", "Room", "Scaler", "Split", "batches", "in_batches", "pack", "room", "split_by_task"]
+__all__ = ["Batch", "CriticData", "Room", "Scaler", "Split", "batches", "in_batches", "pack", "room", "split_by_task"]
 
 
-class Corpus(NamedTuple):
+class CriticData(NamedTuple):
     """Real events of a batch with their features and relations, and what each trace earned; NumPy arrays.
 
     Attributes:
@@ -51,7 +51,7 @@ class Corpus(NamedTuple):
     def of(
         cls, graph: EventGraph, features: Array, reward: Array, *, runs: Array | None = None,
         run_mean: Array | None = None,
-    ) -> Corpus:  # fmt: skip
+    ) -> CriticData:  # fmt: skip
         """The corpus of a batch; real events and traces stand first on their axes, as in every padded batch.
 
         Args:
@@ -209,7 +209,7 @@ class Room(NamedTuple):
     traces: int
 
 
-def room(corpus: Corpus, events: int) -> Room:
+def room(corpus: CriticData, events: int) -> Room:
     """A shape that holds about `events` events a batch, and the longest trace in any case."""
     longest = int(corpus.lengths.max(initial=1))
     most = max(events, longest)
@@ -220,12 +220,12 @@ def room(corpus: Corpus, events: int) -> Room:
     return Room(size, -(-edges // BLOCK) * BLOCK, max(1, size // max(1, int(corpus.lengths.min(initial=1)))))
 
 
-def batches(corpus: Corpus, traces: np.ndarray, to: Room) -> Iterator[Batch]:
+def batches(corpus: CriticData, traces: np.ndarray, to: Room) -> Iterator[Batch]:
     """The traces in the order given, as many a batch as fit."""
     return (pack(corpus, chosen, to) for chosen in in_batches(corpus, traces, to))
 
 
-def in_batches(corpus: Corpus, traces: np.ndarray, to: Room) -> Iterator[np.ndarray]:
+def in_batches(corpus: CriticData, traces: np.ndarray, to: Room) -> Iterator[np.ndarray]:
     """The traces of each batch."""
     lengths, edges = corpus.lengths[traces], np.diff(corpus.edge_start)[traces]
     begin, held, wired = 0, 0, 0
@@ -238,7 +238,7 @@ def in_batches(corpus: Corpus, traces: np.ndarray, to: Room) -> Iterator[np.ndar
         yield traces[begin:]
 
 
-def pack(corpus: Corpus, traces: np.ndarray, to: Room) -> Batch:
+def pack(corpus: CriticData, traces: np.ndarray, to: Room) -> Batch:
     """Some traces as one batch of the shape `to`.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from estimators.critic.data import Corpus, batches, room
+from estimators.critic.data import CriticData, batches, room
 from estimators.critic.features import event_kinds
 from estimators.critic.network import Architecture, PrefixBatch
 from estimators.critic.objective import predict
@@ -22,7 +22,7 @@ __all__ = ["predict_corpus", "predict_replaced"]
 BATCH_EVENTS = 8192
 
 
-def predict_corpus(fitted: Fitted, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+def predict_corpus(fitted: Fitted, corpus: CriticData) -> tuple[np.ndarray, np.ndarray]:
     """V̂(G≤e) after each event, and V̂(∅), by member, in units of reward: float32 [M, E] and [M].
 
     Raises:
@@ -44,7 +44,7 @@ def predict_corpus(fitted: Fitted, corpus: Corpus) -> tuple[np.ndarray, np.ndarr
     return after * fitted.scale + fitted.centre, start * fitted.scale + fitted.centre
 
 
-def predict_replaced(fitted: Fitted, corpus: Corpus, at: Array, features: Array) -> np.ndarray:
+def predict_replaced(fitted: Fitted, corpus: CriticData, at: Array, features: Array) -> np.ndarray:
     """V̂ of the prefix before each of some events together with another event in its place: float32 [M, N].
 
     What Q̂ of an alternative is to a critic of prefixes. An event's causes stay as they were logged.
@@ -67,7 +67,7 @@ def predict_replaced(fitted: Fitted, corpus: Corpus, at: Array, features: Array)
     ]
     of_edge = np.repeat(shift, [len(e) for e in edges])
     chosen = np.concatenate(edges) if edges else np.zeros(0, np.int64)
-    copy = Corpus(
+    copy = CriticData(
         features=corpus.features[source],
         kind=corpus.kind[source],
         start=start,

@@ -19,7 +19,7 @@ import numpy as np
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from estimators.critic.data import Batch, Corpus, Room, in_batches, pack, room
+from estimators.critic.data import Batch, CriticData, Room, in_batches, pack, room
 from estimators.critic.network import Architecture
 from estimators.critic.objective import ensemble_loss, member_loss
 from graphs.event_graph import Array
@@ -53,7 +53,7 @@ class Steps(NamedTuple):
     judge: Callable[[Any, Batch], jax.Array]
     mesh: Mesh | None
 
-    def batches(self, corpus: Corpus, traces: np.ndarray, to: Room) -> Iterator[tuple[Batch, int]]:
+    def batches(self, corpus: CriticData, traces: np.ndarray, to: Room) -> Iterator[tuple[Batch, int]]:
         """Batches of at most the size `to`, in the order given, where the step takes them; and their traces."""
         for chosen in in_batches(corpus, traces, to):
             if self.mesh is None:
@@ -121,7 +121,7 @@ def compiled_steps(sizes: Architecture, decay: float, lambda_: float, slow: floa
     )
 
 
-def _spread(corpus: Corpus, chosen: np.ndarray, to: Room, mesh: Mesh) -> Batch:
+def _spread(corpus: CriticData, chosen: np.ndarray, to: Room, mesh: Mesh) -> Batch:
     """A batch whose arrays have a leading axis D, whole traces in each part, where its device is."""
     size = room(corpus, -(-to.events // mesh.size) + int(corpus.lengths.max()))
     parts = [pack(corpus, part, size) for part in cut_batch(corpus, chosen, mesh.size)]
@@ -130,7 +130,7 @@ def _spread(corpus: Corpus, chosen: np.ndarray, to: Room, mesh: Mesh) -> Batch:
     return placed
 
 
-def cut_batch(corpus: Corpus, chosen: np.ndarray, parts: int) -> list[np.ndarray]:
+def cut_batch(corpus: CriticData, chosen: np.ndarray, parts: int) -> list[np.ndarray]:
     """The traces of a batch in order, in `parts` parts that exceed an even share of its events by a trace at most."""
     lengths = corpus.lengths[chosen]
     middle = np.cumsum(lengths) - lengths / 2

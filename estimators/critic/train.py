@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.critic import checkpoints
-from estimators.critic.data import Corpus, Room, Scaler, Split, in_batches, room
+from estimators.critic.data import CriticData, Room, Scaler, Split, in_batches, room
 from estimators.critic.network import Architecture
 from estimators.critic.objective import initial
 from estimators.critic.steps import State, Steps, compiled_steps, device_mesh
@@ -136,7 +136,7 @@ class Fitted(NamedTuple):
 
 
 def fit(
-    corpus: Corpus,
+    corpus: CriticData,
     split: Split,
     settings: Settings,
     *,
@@ -212,7 +212,7 @@ def _rate(settings: Settings, progress: float) -> float:
     return settings.learning_rate * (0.05 + 0.475 * (1 + math.cos(math.pi * progress)))
 
 
-def _mean_loss(steps: Steps, parameters: Any, corpus: Corpus, traces: np.ndarray, to: Room) -> float:
+def _mean_loss(steps: Steps, parameters: Any, corpus: CriticData, traces: np.ndarray, to: Room) -> float:
     return sum(float(steps.judge(parameters, batch)) for batch, _ in steps.batches(corpus, traces, to)) / len(traces)
 
 
@@ -225,7 +225,7 @@ def _bootstrap(group: np.ndarray, settings: Settings) -> np.ndarray:
     return drawn[:, group].astype(np.float32)
 
 
-def _length(corpus: Corpus, traces: np.ndarray, to: Room, settings: Settings) -> tuple[int, int]:
+def _length(corpus: CriticData, traces: np.ndarray, to: Room, settings: Settings) -> tuple[int, int]:
     """Epochs and patience: those of the settings, or those that suit the number of batches."""
     steps = max(1, sum(1 for _ in in_batches(corpus, traces, to)))
     epochs = max(20, -(-LEAST_STEPS // steps)) if settings.epochs is None else settings.epochs
@@ -241,11 +241,11 @@ def _report(after_epoch: Callable[[Epoch], None] | None, epoch: Epoch) -> None:
         after_epoch(epoch)
 
 
-def _events(corpus: Corpus, traces: np.ndarray) -> np.ndarray:
+def _events(corpus: CriticData, traces: np.ndarray) -> np.ndarray:
     return np.concatenate([np.arange(corpus.start[t], corpus.start[t + 1]) for t in traces])
 
 
-def _counts(corpus: Corpus, traces: np.ndarray) -> tuple[float, ...]:
+def _counts(corpus: CriticData, traces: np.ndarray) -> tuple[float, ...]:
     """Events of each type in a trace, to the nearest power of two: other splits compile to the same as a rule."""
     number = np.bincount(corpus.kind[_events(corpus, traces)], minlength=len(EventType)) / len(traces)
     return tuple((2.0 ** np.round(np.log2(np.maximum(number, 1)))).tolist())
@@ -256,7 +256,7 @@ def _centre(reward: np.ndarray) -> tuple[float, float]:
     return float(reward.mean(dtype=np.float64)), spread if spread > 0 else 1.0
 
 
-def check_split(corpus: Corpus, split: Split, head: str) -> None:
+def check_split(corpus: CriticData, split: Split, head: str) -> None:
     """Raise unless a critic with this head can be fitted on these traces.
 
     Raises:
@@ -276,6 +276,6 @@ def check_split(corpus: Corpus, split: Split, head: str) -> None:
         raise CreditError(f"runs have mean {worst:g}; expected 0 to 1 for head 'bernoulli' (head 'value' takes any)")
 
 
-def _identity(corpus: Corpus, split: Split, settings: Settings) -> str:
+def _identity(corpus: CriticData, split: Split, settings: Settings) -> str:
     parts = {name: np.asarray(part).tolist() for name, part in dataclasses.asdict(split).items()}
     return json.dumps({"corpus": corpus.fingerprint(), "split": parts, "settings": dataclasses.asdict(settings)})

@@ -25,7 +25,7 @@ from estimators.critic.signs.places import LEVEL, HeldOutMean, PlaceTest, holm, 
 from estimators.critic.signs.regions import Region, regions
 
 if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
-    from estimators.critic.data import Corpus
+    from estimators.critic.data import CriticData
 
 __all__ = ["Fold", "SignTest", "cross_fit", "means", "stderr_factor", "validate_signs", "validated_events"]
 
@@ -92,7 +92,7 @@ class Fold(NamedTuple):
 
 
 def cross_fit(
-    corpus: Corpus, *, head: Literal["bernoulli", "value"], roles: int, folds: int = FOLDS, seed: int = 0
+    corpus: CriticData, *, head: Literal["bernoulli", "value"], roles: int, folds: int = FOLDS, seed: int = 0
 ) -> tuple[Fold, ...]:
     """Additive critics for a test on all tasks: each is fitted on the other folds of tasks, and tested on its own.
 
@@ -117,7 +117,7 @@ def cross_fit(
 
 
 def validate_signs(
-    after: np.ndarray, start: np.ndarray, corpus: Corpus, action_mask: np.ndarray, traces: np.ndarray, *, roles: int,
+    after: np.ndarray, start: np.ndarray, corpus: CriticData, action_mask: np.ndarray, traces: np.ndarray, *, roles: int,
     folds: tuple[Fold, ...] = (),
 ) -> tuple[SignTest, ...]:  # fmt: skip
     """Test signs of increments, by region and place, on traces that the critic was neither fitted on nor stopped by.
@@ -170,7 +170,7 @@ class _Judged(NamedTuple):
     numbers: np.ndarray
 
     @classmethod
-    def by(cls, fold: Fold, corpus: Corpus, action_mask: np.ndarray, trace: np.ndarray) -> _Judged:
+    def by(cls, fold: Fold, corpus: CriticData, action_mask: np.ndarray, trace: np.ndarray) -> _Judged:
         before = np.empty_like(fold.after)
         before[:, 1:] = fold.after[:, :-1]
         before[:, corpus.start[:-1][corpus.lengths > 0]] = fold.start[:, None]
@@ -186,7 +186,7 @@ class _Judged(NamedTuple):
 
 
 def validated_events(
-    tests: tuple[SignTest, ...], before: np.ndarray, after: np.ndarray, corpus: Corpus, action_mask: np.ndarray, *,
+    tests: tuple[SignTest, ...], before: np.ndarray, after: np.ndarray, corpus: CriticData, action_mask: np.ndarray, *,
     roles: int,
 ) -> np.ndarray:  # fmt: skip
     """Which events are in a region and at a place whose signs were validated: bool [E].

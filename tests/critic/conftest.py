@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimators.critic.data import Corpus, Split, split_by_task
+from estimators.critic.data import CriticData, Split, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.train import Fitted, Settings, fit
 from graphs.event_graph import EventGraph
@@ -27,13 +27,13 @@ def episodes() -> QualityEpisodes:
 
 
 @pytest.fixture(scope="session")
-def corpus(episodes: QualityEpisodes) -> Corpus:
+def corpus(episodes: QualityEpisodes) -> CriticData:
     features = event_features(episodes.graph, dense=episodes.dense)
-    return Corpus.of(episodes.graph, features, episodes.reward)
+    return CriticData.of(episodes.graph, features, episodes.reward)
 
 
 @pytest.fixture(scope="session")
-def split(corpus: Corpus) -> Split:
+def split(corpus: CriticData) -> Split:
     # Of a split whose few validation traces show a gain: otherwise what is returned is the critic before training.
     return split_by_task(corpus.group, corpus.reward, seed=1)
 
@@ -44,7 +44,7 @@ def settings() -> Settings:
 
 
 @pytest.fixture(scope="session")
-def fitted(corpus: Corpus, split: Split, settings: Settings) -> Fitted:
+def fitted(corpus: CriticData, split: Split, settings: Settings) -> Fitted:
     return fit(corpus, split, settings)
 
 

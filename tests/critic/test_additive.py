@@ -8,14 +8,14 @@ import pytest
 import credit
 from benchmarks.worlds.decisive import DecisiveEpisodes, DecisiveWorld
 from estimators.critic.additive.additive_critic import fit_additive, predict_additive
-from estimators.critic.data import Corpus
+from estimators.critic.data import CriticData
 from estimators.critic.features import event_features
 from estimators.critic.validation import stderr_factor
 from graphs.errors import CreditError
 
 
-def corpus_of(episodes: DecisiveEpisodes) -> Corpus:
-    return Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
+def critic_data(episodes: DecisiveEpisodes) -> CriticData:
+    return CriticData.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
 
 
 def increments(after: np.ndarray, start: np.ndarray, traces: int) -> tuple[np.ndarray, np.ndarray]:
@@ -31,9 +31,9 @@ def increments(after: np.ndarray, start: np.ndarray, traces: int) -> tuple[np.nd
 def test_the_decisive_decision_comes_first(seed: int) -> None:
     """480 traces; with the network's defaults of the time before, the decision came first in 19 % of fresh traces."""
     world = DecisiveWorld()
-    trained, fresh = corpus_of(world.sample(2 * seed, 480)), world.sample(2 * seed + 1, 200)
+    trained, fresh = critic_data(world.sample(2 * seed, 480)), world.sample(2 * seed + 1, 200)
     critic = fit_additive(trained, np.arange(480), seed=seed)
-    amount, error = increments(*predict_additive(critic, corpus_of(fresh)), 200)
+    amount, error = increments(*predict_additive(critic, critic_data(fresh)), 200)
     assert critic.converged
     assert np.mean(np.abs(amount).argmax(axis=1) == fresh.decisive) >= 0.9
     inside = np.abs(amount - fresh.increments) <= 1.96 * error + 1e-9
@@ -44,14 +44,14 @@ def test_the_decisive_decision_comes_first(seed: int) -> None:
 @pytest.mark.slow
 def test_without_any_effect_no_sign_is_decided() -> None:
     world = DecisiveWorld(good=0.5, bad=0.5)
-    critic = fit_additive(corpus_of(world.sample(0, 480)), np.arange(480))
-    amount, error = increments(*predict_additive(critic, corpus_of(world.sample(1, 100))), 100)
+    critic = fit_additive(critic_data(world.sample(0, 480)), np.arange(480))
+    amount, error = increments(*predict_additive(critic, critic_data(world.sample(1, 100))), 100)
     assert np.mean(np.abs(amount) > 1.96 * error) < 0.05 and np.abs(amount).max() < 0.1
 
 
 def test_later_events_and_other_traces_change_no_earlier_value() -> None:
     episodes = DecisiveWorld(rounds=3).sample(0, 64)
-    corpus = corpus_of(episodes)
+    corpus = critic_data(episodes)
     critic = fit_additive(corpus, np.arange(64), members=4)
     value, start = predict_additive(critic, corpus)
     size = corpus.lengths[0]
@@ -66,7 +66,7 @@ def test_later_events_and_other_traces_change_no_earlier_value() -> None:
 
 @pytest.mark.slow
 def test_values_of_any_reward_are_in_its_units_and_scale_with_it() -> None:
-    corpus = corpus_of(DecisiveWorld().sample(3, 160))
+    corpus = critic_data(DecisiveWorld().sample(3, 160))
     values = []
     for scale in (1.0, 10.0):
         own = corpus._replace(reward=corpus.reward * np.float32(scale) + np.float32(100))
@@ -78,7 +78,7 @@ def test_values_of_any_reward_are_in_its_units_and_scale_with_it() -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_critic_and_wrong_calls_are_refused() -> None:
-    corpus = corpus_of(DecisiveWorld().sample(4, 80))
+    corpus = critic_data(DecisiveWorld().sample(4, 80))
     one, two = (predict_additive(fit_additive(corpus, np.arange(80), members=4), corpus)[0] for _ in range(2))
     assert one.tobytes() == two.tobytes()
     with pytest.raises(CreditError, match="members is 3; expected an even number"):
@@ -107,6 +107,6 @@ def test_a_few_traces_of_one_event_are_enough_to_fit() -> None:
     graph, reward, _ = credit.from_columns(
         group=[i % 3 for i in range(8)], trace=names, reward=[i % 2 for i in range(8)]
     )
-    few = Corpus.of(graph, event_features(graph), reward)
+    few = CriticData.of(graph, event_features(graph), reward)
     after, start = predict_additive(fit_additive(few, np.arange(8)), few)
     assert np.isfinite(after).all() and np.isfinite(start).all()

@@ -10,12 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-from estimators.critic.data import Corpus, Room, in_batches, pack, room
+from estimators.critic.data import CriticData, Room, in_batches, pack, room
 
 FIT = """
 import json, pathlib, sys, tempfile
 import jax, numpy as np
-from estimators.critic.data import Corpus, split_by_task
+from estimators.critic.data import CriticData, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.predict import predict_corpus
 from estimators.critic.train import Settings, fit
@@ -23,7 +23,7 @@ from graphs.worlds.quality import QualityWorld
 
 assert len(jax.devices()) == 8
 episodes = QualityWorld(events=20, agents=4).sample(0, 40)
-corpus = Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
+corpus = CriticData.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
 split = split_by_task(corpus.group, corpus.reward, seed=1)
 short, epochs = {"members": 2, "hidden": 4, "sums": 2, "patience": 5, "batch_events": 256}, 5
 said = {}
@@ -70,7 +70,7 @@ def test_eight_devices_fit_what_one_fits() -> None:
         assert fitted["values"] < 1e-4 and fitted["losses"] < 1e-4 and fitted["moved"] > 1e-2, said
 
 
-def test_parts_of_a_batch_hold_its_traces_whole(corpus: Corpus) -> None:
+def test_parts_of_a_batch_hold_its_traces_whole(corpus: CriticData) -> None:
     """Any batch fits into eight parts of the smaller size, each trace in one of them."""
     from estimators.critic.steps import cut_batch
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from estimators.critic.data import Corpus, Split, batches, pack, room, split_by_task
+from estimators.critic.data import CriticData, Split, batches, pack, room, split_by_task
 from estimators.critic.features import CLOCKS, event_features, event_kinds, feature_names, relations
 from estimators.critic.network import Architecture, PrefixBatch, PrefixCritic, prefix_sum
 from estimators.critic.predict import predict_corpus, predict_replaced
@@ -35,13 +35,13 @@ def test_later_events_leave_values_bit_identical(
     for at in (20, t):
         graph, dense = changed(episodes, at)
         features = event_features(graph, dense=dense)
-        values.append(predict_corpus(fitted, Corpus.of(graph, features, episodes.reward))[0].reshape(2, -1, 20))
+        values.append(predict_corpus(fitted, CriticData.of(graph, features, episodes.reward))[0].reshape(2, -1, 20))
     assert values[0][:, :, :t].tobytes() == values[1][:, :, :t].tobytes()
     assert (values[0][:, :, t] != values[1][:, :, t]).any()
 
 
 @pytest.mark.slow
-def test_every_earlier_event_can_move_a_value(corpus: Corpus, fitted: Fitted) -> None:
+def test_every_earlier_event_can_move_a_value(corpus: CriticData, fitted: Fitted) -> None:
     last = np.array([19])
     before = predict_corpus(fitted, corpus)[0][:, last]
     for event in range(1, 19):
@@ -144,7 +144,7 @@ def test_sums_over_the_prefix_against_their_definition() -> None:
 
 
 @pytest.mark.slow
-def test_what_an_event_adds_does_not_depend_on_the_clocks(corpus: Corpus, fitted: Fitted) -> None:
+def test_what_an_event_adds_does_not_depend_on_the_clocks(corpus: CriticData, fitted: Fitted) -> None:
     features = corpus.features.copy()
     features[5, list(CLOCKS)] = features.max(axis=0)[list(CLOCKS)]
     before, after = (predict_corpus(fitted, corpus._replace(features=f))[0] for f in (corpus.features, features))
@@ -153,7 +153,9 @@ def test_what_an_event_adds_does_not_depend_on_the_clocks(corpus: Corpus, fitted
 
 
 @pytest.mark.slow
-def test_beyond_the_range_trained_on_a_column_stays_at_its_end(corpus: Corpus, fitted: Fitted, split: Split) -> None:
+def test_beyond_the_range_trained_on_a_column_stays_at_its_end(
+    corpus: CriticData, fitted: Fitted, split: Split
+) -> None:
     far, most = corpus.features.copy(), corpus.features.copy()
     for column in (CLOCKS[0], corpus.features.shape[1] - 1):
         far[::7, column] += 1e3
@@ -163,7 +165,7 @@ def test_beyond_the_range_trained_on_a_column_stays_at_its_end(corpus: Corpus, f
 
 
 @pytest.mark.slow
-def test_a_padded_shape_holds_the_same_values(corpus: Corpus, fitted: Fitted, split: Split) -> None:
+def test_a_padded_shape_holds_the_same_values(corpus: CriticData, fitted: Fitted, split: Split) -> None:
     to = room(corpus, 256)
     packed = list(batches(corpus, split.train, to))
     assert sum(int(b.trace_mask.sum()) for b in packed) == len(split.train)
@@ -174,7 +176,7 @@ def test_a_padded_shape_holds_the_same_values(corpus: Corpus, fitted: Fitted, sp
 
 
 @pytest.mark.slow
-def test_an_alternative_is_valued_as_if_it_had_been_logged(corpus: Corpus, fitted: Fitted) -> None:
+def test_an_alternative_is_valued_as_if_it_had_been_logged(corpus: CriticData, fitted: Fitted) -> None:
     at = np.array([3, 25, 26, 44])
     features = corpus.features[at + 100]
     found = predict_replaced(fitted, corpus, at, features)
@@ -197,7 +199,7 @@ def test_tasks_are_never_on_two_sides() -> None:
 
 
 @pytest.mark.slow
-def test_wrong_input_is_refused_by_name(episodes: QualityEpisodes, corpus: Corpus, fitted: Fitted) -> None:
+def test_wrong_input_is_refused_by_name(episodes: QualityEpisodes, corpus: CriticData, fitted: Fitted) -> None:
     graph = episodes.graph
     with pytest.raises(CreditError, match="dense of event 5"):
         event_features(graph, dense=np.where(np.arange(graph.num_events)[:, None] == 5, np.nan, 0.0))
@@ -207,6 +209,6 @@ def test_wrong_input_is_refused_by_name(episodes: QualityEpisodes, corpus: Corpu
         predict_corpus(fitted, corpus._replace(features=corpus.features[:, 1:]))
     holes = dataclasses.replace(graph, event_mask=np.arange(graph.num_events) % 2 == 0)
     with pytest.raises(CreditError, match="padding stands between"):
-        Corpus.of(holes, np.zeros((graph.num_events, 1)), episodes.reward)
+        CriticData.of(holes, np.zeros((graph.num_events, 1)), episodes.reward)
     assert pack_graph(prefix(graph, 1, 3)).event_mask[:4].all()
     assert jnp.isfinite(predict_corpus(fitted, corpus)[1]).all()

@@ -15,7 +15,7 @@ from estimators.critic.additive.additive_columns import expected_numbers, levels
 from estimators.critic.additive.additive_critic import fit_additive, predict_additive
 from estimators.critic.additive.posterior import Outcomes, fit_posterior
 from estimators.critic.additive.prefix_runs import prefix_columns, prefixes_with_runs
-from estimators.critic.data import Batch, Corpus, Split, pack, room
+from estimators.critic.data import Batch, CriticData, Split, pack, room
 from estimators.critic.features import event_features
 from estimators.critic.network import Architecture
 from estimators.critic.objective import initial, member_loss, predict
@@ -25,9 +25,9 @@ from graphs.errors import CreditError
 WORLD = DecisiveWorld(rounds=3, workers=2, decisive=1, group_size=2)
 
 
-def corpus_of(episodes: DecisiveEpisodes, runs: Any = None, mean: Any = None) -> Corpus:
+def critic_data(episodes: DecisiveEpisodes, runs: Any = None, mean: Any = None) -> CriticData:
     features = event_features(episodes.graph, dense=episodes.dense)
-    return Corpus.of(episodes.graph, features, episodes.reward, runs=runs, run_mean=mean)
+    return CriticData.of(episodes.graph, features, episodes.reward, runs=runs, run_mean=mean)
 
 
 def some_runs(events: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -37,14 +37,14 @@ def some_runs(events: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return runs, np.where(runs > 0, rng.binomial(runs, 0.4) / np.maximum(runs, 1), np.nan)
 
 
-def batch_of(corpus: Corpus, traces: list[int]) -> Batch:
+def batch_of(corpus: CriticData, traces: list[int]) -> Batch:
     return pack(corpus, np.array(traces), room(corpus, len(corpus.features)))
 
 
 def test_runs_stand_at_the_event_that_ends_their_prefix() -> None:
     episodes = WORLD.sample(0, 6)
     runs, mean = some_runs(6 * WORLD.events)
-    batch = batch_of(corpus_of(episodes, runs, mean), [4, 1])
+    batch = batch_of(critic_data(episodes, runs, mean), [4, 1])
     for row, trace in enumerate([4, 1]):
         first = trace * WORLD.events
         assert batch.first_runs[row] == runs[first]
@@ -62,7 +62,7 @@ def test_a_network_s_loss_of_n_runs_is_n_losses() -> None:
     episodes = WORLD.sample(0, 6)
     runs, mean = some_runs(6 * WORLD.events)
     traces = list(range(6))
-    with_runs, without = batch_of(corpus_of(episodes, runs, mean), traces), batch_of(corpus_of(episodes), traces)
+    with_runs, without = batch_of(critic_data(episodes, runs, mean), traces), batch_of(critic_data(episodes), traces)
     sizes = Architecture(with_runs.prefix.features.shape[1], 4, 2, 1, (1.0,) * 16, "bernoulli")
     members = initial(sizes, 2, 0, 0.4)
     value, start = (np.asarray(part)[0] for part in predict(sizes, members, with_runs.prefix))
@@ -96,9 +96,9 @@ def test_a_mean_of_n_outcomes_is_n_rows() -> None:
 def test_columns_of_a_prefix_are_sums_over_its_events() -> None:
     episodes = WORLD.sample(0, 30)
     runs, mean = some_runs(30 * WORLD.events)
-    corpus = corpus_of(episodes, runs, mean)
+    corpus = critic_data(episodes, runs, mean)
     traces = np.arange(3, 25)
-    critic = fit_additive(corpus_of(episodes), traces)
+    critic = fit_additive(critic_data(episodes), traces)
     keys = place_keys(corpus, 0)
     x = expected_numbers(critic.expected, corpus, 0, keys[2], None)
     event = np.arange(3 * WORLD.events, 25 * WORLD.events)
@@ -131,8 +131,8 @@ def test_runs_bring_an_additive_critic_closer_to_the_truth(head: Any) -> None:
     value = 0.5 + np.cumsum(episodes.increments, axis=1) - episodes.increments  # before each event
     mean = np.random.default_rng(2).binomial(10, value.ravel()) / 10
     errors = []
-    for corpus in (corpus_of(episodes), corpus_of(episodes, np.full(mean.shape, 10), mean)):
-        after, start = predict_additive(fit_additive(corpus, np.arange(40), head=head), corpus_of(fresh))
+    for corpus in (critic_data(episodes), critic_data(episodes, np.full(mean.shape, 10), mean)):
+        after, start = predict_additive(fit_additive(corpus, np.arange(40), head=head), critic_data(fresh))
         increments = np.diff(after.mean(axis=0).reshape(100, -1), axis=1, prepend=start.mean())
         errors.append(np.sqrt(np.mean((increments - fresh.increments) ** 2)))
     assert errors[1] < 0.75 * errors[0], errors
@@ -144,10 +144,10 @@ def test_runs_outside_the_head_s_range_and_without_a_mean_are_refused() -> None:
     runs = np.zeros(events)
     runs[5] = 2
     with pytest.raises(CreditError, match="event 5 has 2 runs and no mean"):
-        corpus_of(episodes, runs, np.full(events, np.nan))
+        critic_data(episodes, runs, np.full(events, np.nan))
     split = Split(np.arange(4), np.array([4, 5]), np.arange(0))
     with pytest.raises(CreditError, match=r"runs have mean 1\.5; expected 0 to 1"):
-        check_split(corpus_of(episodes, runs, np.where(runs > 0, 1.5, np.nan)), split, "bernoulli")
+        check_split(critic_data(episodes, runs, np.where(runs > 0, 1.5, np.nan)), split, "bernoulli")
 
 
 def test_a_log_without_runs_of_a_value_plan_is_refused() -> None:

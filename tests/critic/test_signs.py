@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.worlds.decisive import DecisiveEpisodes, DecisiveWorld
-from estimators.critic.data import Corpus, split_by_task
+from estimators.critic.data import CriticData, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.signs.circumstances import circumstances
 from estimators.critic.signs.places import LEVEL, PlaceTest, held_out_mean, mean_of_signs, place_tests
@@ -20,13 +20,13 @@ from estimators.critic.validation import Fold, cross_fit, validate_signs, valida
 from graphs.event_types import EventType
 
 
-def corpus_of(episodes: DecisiveEpisodes) -> Corpus:
-    return Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
+def critic_data(episodes: DecisiveEpisodes) -> CriticData:
+    return CriticData.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
 
 
 def test_signs_are_validated_where_they_hold_and_nowhere_else() -> None:
     episodes = DecisiveWorld().sample(5, 480)
-    corpus = corpus_of(episodes)
+    corpus = critic_data(episodes)
     split = split_by_task(corpus.group, corpus.reward, seed=0)
     acts = episodes.graph.action_mask
     size = corpus.lengths[0]
@@ -50,7 +50,7 @@ def test_signs_are_validated_where_they_hold_and_nowhere_else() -> None:
 class TwoMessages(NamedTuple):
     """Episodes in which two messages of each trace have a sign, drawn at random: float [traces] each."""
 
-    corpus: Corpus
+    corpus: CriticData
     action_mask: np.ndarray
     early: int
     late: int
@@ -63,7 +63,7 @@ class TwoMessages(NamedTuple):
     def drawn(cls, seed: int) -> TwoMessages:
         rng = np.random.default_rng(seed)
         episodes = DecisiveWorld().sample(5, 480)
-        corpus = corpus_of(episodes)
+        corpus = critic_data(episodes)
         size = int(corpus.lengths[0])
         acts = np.asarray(episodes.graph.action_mask)[: len(corpus.features)]
         early, late = np.flatnonzero(acts[:size] & (corpus.kind[:size] == EventType.MESSAGE))[[1, -1]].tolist()
@@ -132,7 +132,7 @@ def by_folds(effect: float, seed: int) -> tuple[bool, bool]:
     """Whether a message of some effect has a sign, by the held-out tasks, of which there are two, and by folds."""
     rng = np.random.default_rng(seed)
     episodes = DecisiveWorld(group_size=40).sample(5, 480)
-    corpus, size = corpus_of(episodes), episodes.increments.shape[1]
+    corpus, size = critic_data(episodes), episodes.increments.shape[1]
     acts = np.asarray(episodes.graph.action_mask)[: len(corpus.features)]
     bit = rng.choice([-1.0, 1.0], 480)
     reward = (rng.random(480) < 0.5 + effect / 2 * bit).astype(np.float32)
@@ -177,7 +177,7 @@ def test_messages_that_matter_do_not_validate_a_message_without_effect() -> None
 @pytest.mark.slow
 def test_folds_of_fitted_critics_find_the_decision_and_nothing_else() -> None:
     episodes = DecisiveWorld(good=0.8, bad=0.2, group_size=42).sample(0, 504)
-    corpus = corpus_of(episodes)
+    corpus = critic_data(episodes)
     acts = np.asarray(episodes.graph.action_mask)[: len(corpus.features)]
     folds = cross_fit(corpus, head="bernoulli", roles=0)
     assert sorted(np.concatenate([fold.held_out for fold in folds])) == list(range(504))

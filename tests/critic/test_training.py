@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from estimators.critic.calibration import fit_counts, judge, predict_counts, reliability, scores
-from estimators.critic.data import Corpus, Split, pack, room
+from estimators.critic.data import CriticData, Split, pack, room
 from estimators.critic.objective import initial, member_loss, predict
 from estimators.critic.predict import predict_corpus
 from estimators.critic.train import Epoch, Fitted, Settings, fit
@@ -39,7 +39,7 @@ def test_training_lowers_the_loss(fitted: Fitted) -> None:
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_bit_for_bit(
-    tmp_path: Path, corpus: Corpus, split: Split, settings: Settings, fitted: Fitted
+    tmp_path: Path, corpus: CriticData, split: Split, settings: Settings, fitted: Fitted
 ) -> None:
     def kill(epoch: Epoch) -> None:
         if epoch.number == 2:
@@ -56,16 +56,16 @@ def test_a_killed_run_goes_on_bit_for_bit(
 
 @pytest.mark.slow
 def test_a_process_killed_at_any_moment_goes_on_bit_for_bit(
-    tmp_path: Path, corpus: Corpus, split: Split, settings: Settings, fitted: Fitted
+    tmp_path: Path, corpus: CriticData, split: Split, settings: Settings, fitted: Fitted
 ) -> None:
     script = f"""
 from pathlib import Path
-from estimators.critic.data import Corpus, split_by_task
+from estimators.critic.data import CriticData, split_by_task
 from estimators.critic.features import event_features
 from estimators.critic.train import fit, Settings
 from graphs.worlds.quality import QualityWorld
 episodes = QualityWorld(events=20, agents=4).sample(0, 40)
-corpus = Corpus.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
+corpus = CriticData.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
 split = split_by_task(corpus.group, corpus.reward, seed=1)
 fit(corpus, split, {settings!r}, checkpoint=Path({str(tmp_path / "run.npz")!r}))
 """
@@ -78,7 +78,7 @@ fit(corpus, split, {settings!r}, checkpoint=Path({str(tmp_path / "run.npz")!r}))
 
 
 @pytest.mark.slow
-def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: Corpus, split: Split, fitted: Fitted) -> None:
+def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: CriticData, split: Split, fitted: Fitted) -> None:
     """The loss at λ < 1 against a loop over each trace, written down from the definition."""
     scaled = corpus._replace(features=fitted.scaler(corpus.features))
     batch = pack(scaled, split.train[:3], room(corpus, 256))
@@ -101,7 +101,7 @@ def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: Corpus, split:
 
 
 @pytest.mark.slow
-def test_a_critic_before_training_says_the_mean_outcome(corpus: Corpus, fitted: Fitted) -> None:
+def test_a_critic_before_training_says_the_mean_outcome(corpus: CriticData, fitted: Fitted) -> None:
     parameters = initial(fitted.sizes, 2, 0, 0.3)
     batch = pack(corpus, np.arange(2), room(corpus, 256))
     np.testing.assert_allclose(
@@ -111,7 +111,7 @@ def test_a_critic_before_training_says_the_mean_outcome(corpus: Corpus, fitted: 
 
 @pytest.mark.slow
 def test_a_fit_says_whether_it_stopped_because_the_held_out_loss_no_longer_fell(
-    corpus: Corpus, split: Split, settings: Settings
+    corpus: CriticData, split: Split, settings: Settings
 ) -> None:
     """The default ended after 20 epochs, whether or not the loss still fell, and nothing told which."""
     found = fit(corpus, split, dataclasses.replace(settings, epochs=60, patience=2))
@@ -121,7 +121,7 @@ def test_a_fit_says_whether_it_stopped_because_the_held_out_loss_no_longer_fell(
     assert len(cut.history) == 1 and not cut.converged
 
 
-def test_what_cannot_be_fitted_is_refused(corpus: Corpus, split: Split, settings: Settings) -> None:
+def test_what_cannot_be_fitted_is_refused(corpus: CriticData, split: Split, settings: Settings) -> None:
     with pytest.raises(CreditError, match="a reward is 3; expected 0 to 1"):
         fit(corpus._replace(reward=np.where(corpus.reward > 0, 3, 0).astype(np.float32)), split, settings)
     with pytest.raises(CreditError, match="no training or no validation"):
@@ -132,7 +132,9 @@ def test_what_cannot_be_fitted_is_refused(corpus: Corpus, split: Split, settings
         Settings(epochs=0)
 
 
-def test_judging_knows_a_good_critic_from_a_constant(episodes: QualityEpisodes, corpus: Corpus, split: Split) -> None:
+def test_judging_knows_a_good_critic_from_a_constant(
+    episodes: QualityEpisodes, corpus: CriticData, split: Split
+) -> None:
     true = judge(episodes.value.ravel(), corpus, split, "bernoulli")
     flat = judge(np.full(episodes.value.size, float(corpus.reward.mean())), corpus, split, "bernoulli")
     assert true.loss["critic"] < true.loss["constant"] and true.tasks == len(np.unique(corpus.group[split.test]))
@@ -164,7 +166,7 @@ def test_a_regression_on_counts_finds_its_weights() -> None:
 
 
 @pytest.mark.slow
-def test_a_critic_of_values_answers_in_units_of_reward(corpus: Corpus, split: Split, settings: Settings) -> None:
+def test_a_critic_of_values_answers_in_units_of_reward(corpus: CriticData, split: Split, settings: Settings) -> None:
     shifted = corpus._replace(reward=corpus.reward * 10 + 100)
     found = fit(shifted, split, dataclasses.replace(settings, head="value", members=1, epochs=1))
     values, start = predict_corpus(found, shifted)

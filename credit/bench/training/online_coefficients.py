@@ -1,10 +1,14 @@
-"""Coefficients of control variates, fitted by least squares on the steps before: β = argmin Σ (R − b − Σ β others)².
+"""Coefficients of control variates from earlier training steps, for batches that are too small to fit them.
 
-`estimators.control_advantage` fits them on other groups of the batch, which takes 64 traces; the batches here are
-smaller. A coefficient of earlier steps does not depend on the traces that it is used for, so that the policy gradient
-stays unbiased.
+For each action, the claims of each source for the *other* actions predict what the return R has above the baseline b.
+The coefficients β solve the least squares of that prediction over all actions of earlier steps:
 
-Legend: S sources of claims, n traces, D decisions.
+    β = argmin Σ_actions (R − b − Σ_sources β_s · others_s)²
+
+`estimators.control_advantage` fits β on the other groups of the same batch, which needs 64 traces. A β of earlier steps
+is independent of the traces that it is applied to, so the policy gradient stays unbiased.
+
+Letters of shapes: S sources, n traces, D decisions of a trace.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from estimators.composition.control import Control
 __all__ = ["CoefficientSums", "Decided", "fresh_coefficients", "learn_coefficients", "solved_coefficients"]
 
 MEMORY = 0.95
-"""What is left of earlier sums after a step."""
+"""The factor by which earlier sums shrink at each step: the policy that they are about has moved on."""
 
 
 class Decided(Protocol):
@@ -31,19 +35,21 @@ class Decided(Protocol):
         ...
 
     def of_decisions(self, events: jax.Array) -> jax.Array:
-        """Numbers of events as numbers of decisions, [n, D]."""
+        """The numbers of the events that are decisions, [n, D]."""
         ...
 
 
 class CoefficientSums(NamedTuple):
-    """Sums over actions of products of the other actions' claims, [S, S], and of these with R − b, [S]."""
+    """The sums over actions that determine β; `others` is as above."""
 
     gram: jax.Array
+    """Σ others_s · others_u of each pair of sources, [S, S]."""
     moment: jax.Array
+    """Σ others_s · (R − b) of each source, [S]."""
 
 
 def fresh_coefficients(sources: int) -> CoefficientSums:
-    """The sums before the first step.
+    """Sums of no action: those before the first step.
 
     Examples:
       >>> fresh_coefficients(2).gram.shape
@@ -56,7 +62,7 @@ def fresh_coefficients(sources: int) -> CoefficientSums:
 
 
 def solved_coefficients(sums: CoefficientSums) -> jax.Array:
-    """β of each source, float [S], between 0 and 1; 0 before the first step.
+    """β of each source, float [S], cut to 0 to 1. Before the first step it is 0.
 
     Examples:
       >>> import jax.numpy as jnp
@@ -66,6 +72,8 @@ def solved_coefficients(sums: CoefficientSums) -> jax.Array:
     Args:
       sums: of earlier steps.
     """
+    # A ridge of a thousandth keeps the matrix positive definite where sources claim alike; of a source without claims
+    # it makes the equation β = 0.
     size = jnp.diagonal(sums.gram) * 1e-3
     ridge = jnp.diag(jnp.where(size > 0, size, 1))
     factor = jnp.linalg.cholesky(sums.gram + ridge)  # positive: no pivots, which XLA finds by a loop
@@ -73,12 +81,12 @@ def solved_coefficients(sums: CoefficientSums) -> jax.Array:
 
 
 def learn_coefficients(sums: CoefficientSums, rollout: Decided, composed: Control) -> CoefficientSums:
-    """The sums after a step.
+    """Shrink the sums and add the actions of one step.
 
     Args:
-      sums: before it.
+      sums: before the step.
       rollout: the traces of the step.
-      composed: their advantages; b, and the other actions' claims of each source, are read.
+      composed: their advantages, with the baseline b and, by source, the claims for the other actions.
     """
     baseline = rollout.of_decisions(jnp.where(composed.credit.valid, composed.credit.baseline, jnp.nan))[:, :1]
     left = jnp.where(jnp.isfinite(baseline), rollout.reward[:, None] - baseline, 0)

@@ -41,10 +41,10 @@ def traces(
     **reading: Any,
 ) -> None:
     """List traces with their group, reward, sizes and errors; `credit show --trace ID` shows one."""
-    from credit.reports.trace_list import list_traces
+    from credit.reports.trace_list import trace_rows
 
     read = read_traces(paths, **reading)
-    rows = list_traces(read, group)
+    rows = trace_rows(read, group)
     if as_json:
         print_json({"traces": rows})
     else:

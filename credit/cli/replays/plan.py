@@ -56,7 +56,8 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     callback=_budget,
     help="Total of all runs. A run counts the tokens that the logged trace took from that action on.",
 )
-@click.option("--replace", default="0", show_default=True, help="The replacement, in the words of the driver.")
+@click.option("--replace", metavar="TEXT",
+              help="The replacement of --for difference and spawn, as its driver takes it.  [default: 0]")  # fmt: skip
 @click.option("--units", metavar="NAME,...", help="Agents that are players of --for shapley. Default: all.")
 @click.option("--least", type=click.IntRange(1), default=2, show_default=True, help="Runs of each decision, at least.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of the runs. Default: 0, or 1 above the seeds of --after.")
@@ -84,7 +85,7 @@ def plan(
     paths: tuple[str, ...],
     purpose: Any,
     budget: tuple[int, str],
-    replace: str,
+    replace: str | None,
     units: str | None,
     least: int,
     seed: int | None,
@@ -108,6 +109,8 @@ def plan(
     check_folder(output, "--output")
     if units is not None and purpose != "shapley":
         raise click.UsageError("--units is for --for shapley", ctx)
+    if replace is not None and purpose not in ("difference", "spawn"):
+        raise click.UsageError("--replace is for --for difference and --for spawn", ctx)
     known = game = None
     if after:
         plans = [read_plan(path) for path, _ in after]

@@ -13,7 +13,7 @@ import numpy as np
 from estimators.critic.features import feature_names
 
 if TYPE_CHECKING:  # it needs flax, which `import estimators` must not
-    from estimators.critic.data import Corpus
+    from estimators.critic.data import CriticData
 
 __all__ = [
     "Expected",
@@ -75,7 +75,7 @@ class Expected(NamedTuple):
 
     @classmethod
     def of(
-        cls, corpus: Corpus, roles: int, key: np.ndarray, event: np.ndarray, task: np.ndarray, members: int,
+        cls, corpus: CriticData, roles: int, key: np.ndarray, event: np.ndarray, task: np.ndarray, members: int,
         rng: np.random.Generator,
     ) -> Expected:  # fmt: skip
         """Fit on some events of a corpus: keys of all events; the tasks of those fitted on."""
@@ -108,7 +108,9 @@ class Expected(NamedTuple):
         return cls(keys, mean, drawn, types, slope, own_slope, spread_x)
 
 
-def expected_numbers(expected: Expected, corpus: Corpus, roles: int, key: np.ndarray, member: int | None) -> np.ndarray:
+def expected_numbers(
+    expected: Expected, corpus: CriticData, roles: int, key: np.ndarray, member: int | None
+) -> np.ndarray:
     """x − x̄ of each event of a corpus, by one member's means, or by those of all: float64 [E, J]."""
     x = _numbers(corpus, roles)
     width = x.shape[1]
@@ -127,7 +129,7 @@ def expected_numbers(expected: Expected, corpus: Corpus, roles: int, key: np.nda
     return result
 
 
-def place_keys(corpus: Corpus, roles: int) -> np.ndarray:
+def place_keys(corpus: CriticData, roles: int) -> np.ndarray:
     """Where each event stands, from coarse to fine: int64 [4, E], equal numbers for equal places.
 
     All events, those of a type, those at a place, and those at a place of an agent.
@@ -208,7 +210,7 @@ def sums_by_place(x: np.ndarray, key: np.ndarray, places: np.ndarray, trace: np.
     return np.stack(sums, axis=2).reshape(traces, -1)
 
 
-def events_of(corpus: Corpus, traces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def events_of(corpus: CriticData, traces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The events of some traces, and which of these each belongs to: int [N] and [N]."""
     lengths = corpus.lengths[traces]
     trace = np.repeat(np.arange(len(traces)), lengths)
@@ -224,7 +226,7 @@ def rows_of(keys: np.ndarray, key: np.ndarray) -> np.ndarray:
     return np.where(keys[at] == key, at, -1)
 
 
-def _numbers(corpus: Corpus, roles: int) -> np.ndarray:
+def _numbers(corpus: CriticData, roles: int) -> np.ndarray:
     """x of each event: float64 [E, J]; the user's columns with their products, where there are few."""
     columns = [*EMITTED, *range(len(NAMES), corpus.features.shape[1])]
     x = corpus.features[:, columns].astype(np.float64)
@@ -235,7 +237,7 @@ def _numbers(corpus: Corpus, roles: int) -> np.ndarray:
     return np.column_stack([x, *pairs])
 
 
-def _history(corpus: Corpus, x: np.ndarray) -> np.ndarray:
+def _history(corpus: CriticData, x: np.ndarray) -> np.ndarray:
     """h of each event: float64 [E, 5 H']."""
     x = x[:, :MOST_HISTORY]
     here = np.arange(len(x))[:, None]
@@ -250,7 +252,7 @@ def _history(corpus: Corpus, x: np.ndarray) -> np.ndarray:
     return np.concatenate([of_trace, of_agent, causes, before, born], axis=1)
 
 
-def _agent_total(corpus: Corpus, values: np.ndarray) -> np.ndarray:
+def _agent_total(corpus: CriticData, values: np.ndarray) -> np.ndarray:
     """Sum over the events of the same agent up to and including each: float64 [E]."""
     agent = corpus.previous.copy()
     while True:  # each pass doubles how far back the first event of the agent was looked for

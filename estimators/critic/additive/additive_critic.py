@@ -17,7 +17,7 @@ that created it):
 
 κ_t = 1 / √(1 + π v_t / 8) accounts for the variance v_t of what is still to come. For head "value", V is z itself.
 
-Where further runs were made from a prefix (`Corpus.runs`), the weights are fitted a second time, to outcomes and
+Where further runs were made from a prefix (`CriticData.runs`), the weights are fitted a second time, to outcomes and
 runs: n runs from the prefix up to t with mean m are n outcomes of chance σ(κ_t z_t), with κ_t of the first fit. For
 head "value" they are one outcome of mean z_t and variance (σ² + v_t) / n, with σ² the variance of an outcome given its
 trace.
@@ -51,7 +51,7 @@ from estimators.critic.additive.additive_columns import (
 )
 from estimators.critic.additive.posterior import Outcomes, Posterior, fit_posterior
 from estimators.critic.additive.prefix_runs import outcomes_of_runs, prefix_columns, prefixes_with_runs
-from estimators.critic.data import Corpus
+from estimators.critic.data import CriticData
 from graphs.errors import CreditError
 
 __all__ = ["AdditiveCritic", "fit_additive", "predict_additive"]
@@ -85,7 +85,7 @@ class AdditiveCritic:
 
 
 def fit_additive(
-    corpus: Corpus,
+    corpus: CriticData,
     traces: np.ndarray,
     *,
     head: Literal["bernoulli", "value"] = "bernoulli",
@@ -145,7 +145,7 @@ def fit_additive(
     return with_weights(fit_posterior(outcomes.joined(runs), level, head, members, rng))
 
 
-def predict_additive(critic: AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+def predict_additive(critic: AdditiveCritic, corpus: CriticData) -> tuple[np.ndarray, np.ndarray]:
     """V̂(G≤e) after each event, and V̂(∅), by member, in units of reward.
 
     Args:
@@ -172,7 +172,7 @@ def predict_additive(critic: AdditiveCritic, corpus: Corpus) -> tuple[np.ndarray
     return after.astype(np.float32), start.astype(np.float32)
 
 
-def _scores(critic: AdditiveCritic, corpus: Corpus) -> np.ndarray:
+def _scores(critic: AdditiveCritic, corpus: CriticData) -> np.ndarray:
     """z after each event: float64 [M, E]."""
     keys = place_keys(corpus, critic.roles)
     rows = [rows_of(level.keys, key) for level, key in zip(critic.levels, keys, strict=False)]
@@ -189,7 +189,7 @@ def _scores(critic: AdditiveCritic, corpus: Corpus) -> np.ndarray:
     return out
 
 
-def _ahead(score: np.ndarray, corpus: Corpus, traces: np.ndarray) -> np.ndarray:
+def _ahead(score: np.ndarray, corpus: CriticData, traces: np.ndarray) -> np.ndarray:
     """Mean square of what the score still changes, by bucket of the events so far; the empty prefix first."""
     event, trace = events_of(corpus, traces)
     final = score[corpus.start[1:][traces] - 1]
@@ -205,6 +205,6 @@ def _bucket(events: np.ndarray) -> np.ndarray:
     return np.where(events > 0, 1 + np.floor(8 * np.log2(np.maximum(events, 1))), 0).astype(np.int64)
 
 
-def _so_far(corpus: Corpus) -> np.ndarray:
+def _so_far(corpus: CriticData) -> np.ndarray:
     result: np.ndarray = np.arange(len(corpus.features)) - np.repeat(corpus.start[:-1], corpus.lengths) + 1
     return result

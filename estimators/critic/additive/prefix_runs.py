@@ -9,7 +9,7 @@ import numpy as np
 
 from estimators.critic.additive.additive_columns import events_of, sums_by_place
 from estimators.critic.additive.posterior import Outcomes
-from estimators.critic.data import Corpus
+from estimators.critic.data import CriticData
 
 __all__ = ["Prefixes", "outcomes_of_runs", "prefix_columns", "prefixes_with_runs"]
 
@@ -33,7 +33,7 @@ class Prefixes(NamedTuple):
     mean: np.ndarray
 
 
-def prefixes_with_runs(corpus: Corpus, traces: np.ndarray) -> Prefixes:
+def prefixes_with_runs(corpus: CriticData, traces: np.ndarray) -> Prefixes:
     """The prefixes of some traces that runs were made from."""
     event, trace = events_of(corpus, traces)
     ran = corpus.runs[event] > 0

@@ -26,7 +26,7 @@ from credit.page.html import EXCERPTS, LARGEST, page
 from credit.page.overview import group_rows, overview
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
-from credit.reports.trace_list import list_traces
+from credit.reports.trace_list import trace_rows
 from credit.reports.who_matters import who_matters
 from estimators.composition.votes import Errors
 from graphs.traces.batch import Traces
@@ -133,7 +133,7 @@ def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: F
     overview = parts[0]["overview"]
     corpus = plain(survey(findings.traces).as_json())
     assert {name: overview["corpus"][name] for name in corpus} == corpus
-    assert overview["traces"] == plain(list_traces(findings.traces))
+    assert overview["traces"] == plain(trace_rows(findings.traces))
     assert overview["comparison"] == plain(compare(findings.traces, findings.claims).as_json())
     for name, claim in findings.claims.items():
         units = [vars(unit) for unit in who_matters(findings.traces, claim, "role")]

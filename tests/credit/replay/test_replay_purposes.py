@@ -77,6 +77,8 @@ def test_a_budget_in_tokens_is_kept_and_buys_more_cheap_runs(tmp_path: Path) -> 
     assert not bare
     with pytest.raises(CreditError, match="cannot be priced"):
         plan_replays(MICRO["relay-and"].batch(), "value", 500, unit="tokens")
+    with pytest.raises(CreditError, match="'value' lets the policy decide anew"):
+        plan_replays(MICRO["relay-and"].batch(), "value", 500, replace="say nothing")
 
 
 def test_no_other_split_of_a_cost_budget_is_better() -> None:
@@ -159,6 +161,9 @@ def test_shapley_from_a_log_through_the_command_line(home: Path) -> None:
         row = int(np.flatnonzero(names == name)[0])
         assert abs(share[row] - true) <= 4 * stderr[row] and 0 < stderr[row] < 0.05
     command("assign", "with.jsonl", "--method", "shapley", "-o", "advantages.parquet")
+    assert "--replace is for --for difference and --for spawn" in command(
+        "plan", "log.jsonl", "--for", "shapley", "--budget", "9", "--replace", "x", "-o", "p.jsonl", code=1
+    )
     assert "--units is for --for shapley" in command(
         "plan", "log.jsonl", "--for", "c3", "--budget", "9", "--units", "x", "-o", "p.jsonl", code=1
     )
