@@ -12,7 +12,7 @@ import pytest
 
 from graphs.errors import TraceError
 from graphs.formats import FORMATS, Format
-from graphs.logs import detection, found_logs, read
+from graphs.logs import found_logs, read
 
 from .all_formats import ALL
 from .damages import DAMAGES, damaged, faults, found
@@ -67,10 +67,9 @@ def steps(runs: int) -> list[bytes]:
 
 @pytest.mark.slow
 def test_a_reader_without_a_line_about_damage_keeps_the_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acme, known = reader_of_contributing(), detection.reader_of
+    acme, known = reader_of_contributing(), found_logs.reader_of
     monkeypatch.setitem(FORMATS, "acme", Format("acme", "steps of runs"))
-    for module in (detection, found_logs):
-        monkeypatch.setattr(module, "reader_of", lambda name: acme if name == "acme" else known(name))
+    monkeypatch.setattr(found_logs, "reader_of", lambda name: acme if name == "acme" else known(name))
     files = [tmp_path / "a" / "steps.jsonl", tmp_path / "b" / "steps.jsonl"]
     lines = steps(7)
     originals = [lines[::2], lines[1::2]]  # every run lies in both files
