@@ -10,7 +10,7 @@ from graphs.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
 
     from graphs.logs.found_logs import Item
     from graphs.reading.source import Source
@@ -23,24 +23,34 @@ def progress_bar(console: Console) -> Progress:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
-        Progress,
         SpinnerColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
-    return Progress(
+    return _bar(
+        console,
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
     )
+
+
+def _bar(console: Console, *columns: ProgressColumn) -> Progress:
+    from rich.progress import Progress
+
+    class Bar(Progress):
+        """A bar that is silent where it is disabled: Rich before 14.3 ends it with an empty line."""
+
+        def stop(self) -> None:
+            if not self.disable:
+                super().stop()
+
+    return Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 class ReadingBar:
@@ -101,9 +111,9 @@ def steps(console: Console, items: Iterable[str], verb: str = "computing") -> It
 @contextlib.contextmanager
 def working(console: Console, description: str) -> Iterator[Any]:
     """A spinner with the time so far, for a step whose length is not known beforehand."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     look = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*look, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with _bar(console, *look) as bar:
         bar.add_task(printable(description), total=None)
         yield bar

@@ -212,11 +212,13 @@ def outcomes(prefix: str, *rewards: float) -> pa.Table:
     return pa.table({"trace": traces, "group": ["q"] * len(rewards), "reward": rewards})
 
 
+WRITES_BLOOM = int(pa.__version__.split(".")[0]) >= 24
+BLOOM = {"trace": {"ndv": 100, "fpp": 0.1}}
 WRITTEN: dict[str, dict[str, Any]] = {
     "plain": {},
     "old": {"version": "1.0", "use_dictionary": False},
     "zstd": {"compression": "zstd", "data_page_version": "2.0", "write_page_checksum": True},
-    "indexed": {"write_page_index": True, "bloom_filter_options": {"trace": {"ndv": 100, "fpp": 0.1}}},
+    "indexed": {"write_page_index": True} | ({"bloom_filter_options": BLOOM} if WRITES_BLOOM else {}),
     "groups": {"row_group_size": 1, "write_page_index": True},
 }
 
