@@ -117,9 +117,15 @@ def cross_fit(
 
 
 def validate_signs(
-    after: np.ndarray, start: np.ndarray, corpus: CriticData, action_mask: np.ndarray, traces: np.ndarray, *,
-    roles: int, folds: tuple[Fold, ...] = (),
-) -> tuple[SignTest, ...]:  # fmt: skip
+    after: np.ndarray,
+    start: np.ndarray,
+    corpus: CriticData,
+    action_mask: np.ndarray,
+    traces: np.ndarray,
+    *,
+    roles: int,
+    folds: tuple[Fold, ...] = (),
+) -> tuple[SignTest, ...]:
     """Test signs of increments, by region and place, on traces that the critic was neither fitted on nor stopped by.
 
     Args:
