@@ -41,17 +41,17 @@ for lambda_ in (1.0, 0.9):
         "moved": float(np.abs(values[0] - values[0].mean()).max()),
     }
 with tempfile.TemporaryDirectory() as folder:
-    stopped = pathlib.Path(folder)
+    stopped = pathlib.Path(folder) / "state"
     class Killed(Exception): pass
     def kill(epoch):
         if epoch.number == 2:
             raise Killed
     settings = Settings(epochs=epochs, **short)
     try:
-        fit(corpus, split, settings, directory=stopped, after_epoch=kill, devices=jax.devices())
+        fit(corpus, split, settings, checkpoint=stopped, after_epoch=kill, devices=jax.devices())
     except Killed:
         pass
-    resumed = fit(corpus, split, settings, directory=stopped, devices=jax.devices())
+    resumed = fit(corpus, split, settings, checkpoint=stopped, devices=jax.devices())
     whole = fit(corpus, split, settings, devices=jax.devices())
     said["resumed"] = resumed.history == whole.history
 print(json.dumps(said))

@@ -48,6 +48,10 @@ def committed() -> list[Row]:
     return from_lists(json.loads((ROOT / "benchmarks" / "results" / "bias.json").read_text())["rows"])
 
 
+LARGE = ("c3", "magrpo")
+"""Settings that begin so take a quarter of an hour together; of c3 `QUICK` has a row."""
+
+
 def check(names: tuple[str, ...], worlds: tuple[str, ...] = ()) -> None:
     """Measured scores are the committed ones to 1e-6, relative where they exceed 1."""
     known = {(row.method, row.world, row.k): row for row in committed()}
@@ -67,8 +71,9 @@ def test_the_committed_table_is_what_the_code_gives(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", dict.fromkeys(row.method for row in committed()))
-def test_the_whole_committed_table_is_what_the_code_gives(name: str) -> None:
+@pytest.mark.parametrize("name", dict.fromkeys(row.method for row in committed() if not row.method.startswith(LARGE)))
+def test_the_committed_rows_of_a_method_are_what_the_code_gives(name: str) -> None:
+    """`python benchmarks/bias.py` measures those of `LARGE`, too."""
     check((name,))
 
 
