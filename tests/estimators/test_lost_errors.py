@@ -39,7 +39,8 @@ def test_the_error_of_a_turns_baseline_does_not_round_with_the_size_of_rewards()
     """Rewards of 8192 are held in steps of 1/1024, and the mean was rounded to one of them."""
     step = 2.0**-10
     apart = np.array([0.0, 1.0, 1.0, 1.0]) * step
-    graph, reward, rows = credit.from_columns(group=[0] * 4, trace=range(4), reward=8192 + apart)
+    with pytest.warns(UserWarning, match="subtract an offset"):
+        graph, reward, rows = credit.from_columns(group=[0] * 4, trace=range(4), reward=8192 + apart)
     expected = [np.std(np.delete(apart, i), ddof=1) / np.sqrt(3) for i in range(4)]
     np.testing.assert_allclose(rows.gather(credit.turn_baseline(graph, reward).stderr), expected, rtol=1e-5)
 
