@@ -10,8 +10,8 @@ __all__ = ["counted", "excerpt", "near_names", "one_of", "printable"]
 
 
 REPLACEMENT = "\ufffd"
-MOST_COMPARED = 10_000  # names that are compared letter by letter
-MOST_CLOSE = 20  # of them that may be shown
+MOST_COMPARED = 10_000  # names; more are not compared letter by letter, which would take seconds
+MOST_CLOSE = 20  # forms that letters find, of which numbers choose the nearest
 _NUMBER = re.compile(r"0*([0-9]+)")
 
 
@@ -56,9 +56,10 @@ def _last_number(name: str) -> str:
 
 
 def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
-    """A hint for a name that does not exist: the nearest known names, first those that contain it.
+    """A hint for a name that does not exist: the nearest known names.
 
-    Numbers count without leading zeros, and whole ones come first.
+    Names that contain it come first, then names with similar letters. Numbers are compared without leading zeros, and
+    as a whole: "task-1" is nearer to "task-01" than to "task-10".
 
     Examples:
       >>> near_names("task-10", ["run/task-10/trial-0", "run/task-11/trial-0"])
@@ -71,6 +72,7 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
     names = list(dict.fromkeys(known))
     plain = {other: _without_zeros(other.lower()) for other in names}
     wanted = _without_zeros(name.lower())
+    # A number at either end of the name must not go on in the other one.
     before, behind = ("(?<![0-9])" if wanted[:1].isdigit() else "", "(?![0-9])" if wanted[-1:].isdigit() else "")
     whole = re.compile(before + re.escape(wanted) + behind)
     inside = [other for other in names if name and (name.lower() in other.lower() or wanted in plain[other])]

@@ -1,9 +1,14 @@
-"""Closed forms of the signal to noise of one decision's advantage, in the world of `credit.bench.snr_logs`.
+"""Closed forms of the signal-to-noise ratio of one decision's advantage, in the world of `credit.bench.snr_logs`.
 
-    R = Σ_t x_t + ε,    x_t = ±s with equal chances, T of them,    ε normal with standard deviation e
+A trace has T decisions. Each is worth x_t, which is +s or −s with equal chances, and the outcome adds noise:
 
-SNR = s / sd(A | x_t) wherever the advantage has mean ±s given the decision; every form below is the root of s² over the
-variance, averaged over the decisions of a trace. The derivations are in `docs/snr.md`. Exact, except where said.
+    R = Σ_t x_t + ε,    ε normal with standard deviation e
+
+Given x_t, the advantage A of decision t has mean x_t and some variance around it. Each function below returns
+
+    SNR = s / sqrt(mean over t of Var(A | x_t))
+
+for one way to compute A. It is exact unless its docstring says otherwise. `docs/snr.md` has the derivations.
 """
 
 from __future__ import annotations
@@ -28,7 +33,13 @@ __all__ = [
 
 
 class Setting(NamedTuple):
-    """Of the world: s, e, and K, the traces of a group."""
+    """The world's parameters.
+
+    Attributes:
+      signal: s, the size of a decision's worth.
+      noise: e, the standard deviation of what the outcome adds.
+      group: K, the number of traces in a group.
+    """
 
     signal: float = 1.0
     noise: float = 1.0
@@ -36,19 +47,25 @@ class Setting(NamedTuple):
 
 
 def shared(length: int, w: Setting, others: float) -> float:
-    """The outcome minus the mean of `others` further outcomes (infinite: minus its true mean).
+    """A = the outcome minus the mean of `others` further outcomes; infinitely many stand for the true mean.
 
-    The group's mean in place of that of the others scales the advantage by 1 − 1/K and changes nothing here.
+    The mean of the whole group, the outcome itself included, scales A by 1 − 1/K. That leaves the ratio as it is.
     """
     s2, e2 = w.signal**2, w.noise**2
     return w.signal / math.sqrt((length - 1) * s2 + e2 + (length * s2 + e2) / others)
 
 
 def normalised(length: int, w: Setting) -> float:
-    """The outcome minus the group's mean, over the group's standard deviation (ddof 1). Exact for normal outcomes.
+    """A = the outcome minus the group's mean, divided by S, the group's standard deviation (ddof 1).
 
-    With σ² = Var R: E A x_t / s = (K − 1)/K · E[S] s/σ², since Σ_i A_i R_i = (K − 1) S and E[x_t | R] = R s²/σ²; the
-    second moment of A is (K − 1)/K whatever the outcomes. E[S] = c₄(K) σ. Outcomes are sums, and nearly normal.
+    Exact for normal outcomes; these are sums of many terms, and nearly normal. Let σ² = Var R.
+
+        E[A²] = (K − 1)/K               whatever the outcomes
+        E[S] = c₄(K) σ                  for normal outcomes
+        E[x_t | R] = R s²/σ²            for normal outcomes
+        Σ_i A_i R_i = (K − 1) S         by definition of S
+
+    The last three give the mean of A in the direction of the decision, E[A x_t]/s = (K − 1)/K · c₄(K) · s/σ.
     """
     k = w.group
     c4 = math.sqrt(2 / (k - 1)) * math.exp(math.lgamma(k / 2) - math.lgamma((k - 1) / 2))
@@ -57,15 +74,15 @@ def normalised(length: int, w: Setting) -> float:
 
 
 def parts(length: int, w: Setting, count: int) -> float:
-    """The outcome of the decision's own part, one of `count`, each scored apart: as `shared` with T/count decisions."""
+    """A as in `shared`, from the outcome of the decision's own part alone: a trace has `count` parts, scored apart."""
     alone = Setting(w.signal, w.noise / math.sqrt(count), w.group)
     return shared(length // count, alone, w.group - 1)
 
 
 def message_error(length: int, w: Setting, alternatives: int, replays: int) -> np.ndarray:
-    """Variance of a message counterfactual given the message, for each decision: float64 [T].
+    """The variance of a message's counterfactual advantage given the message, for each decision: float64 [T].
 
-    With d decisions still to come: ((d s² + e²)/S) J/(J − 1) + s²/(J − 1).
+    With J alternatives, S replays of each, and d decisions still to come: ((d s² + e²)/S) J/(J − 1) + s²/(J − 1).
     """
     j = alternatives
     left = np.arange(length - 1, -1, -1)
@@ -74,15 +91,17 @@ def message_error(length: int, w: Setting, alternatives: int, replays: int) -> n
 
 
 def message(length: int, w: Setting, alternatives: int, replays: int) -> float:
-    """A sampled message against J − 1 siblings under one frozen context, each continued S times."""
+    """A = a message's mean outcome minus that of its siblings from the same context, over `replays` runs of each."""
     return w.signal / math.sqrt(float(np.mean(message_error(length, w, alternatives, replays))))
 
 
 def critic(length: int, w: Setting, mse: float, lambda_: float) -> float:
-    """Generalised advantage estimation from values with independent errors of variance `mse`.
+    """A by generalised advantage estimation, from values whose errors are independent and have variance `mse`.
 
-    With n decisions from this one to the end: s² Σ_{0<k<n} λ^{2k} + e² λ^{2(n−1)} of the outcome's own noise, and
-    mse (1 + (1 − λ)² Σ_{0<=k<n−1} λ^{2k}) of the critic's. At λ = 0 that is 2 mse.
+    With n decisions from this one to the end, this one included, the variance has two parts:
+
+        s² Σ_{0<k<n} λ^{2k} + e² λ^{2(n−1)}             of later decisions and of the outcome's noise
+        mse (1 + (1 − λ)² Σ_{0≤k<n−1} λ^{2k})           of the critic; at λ = 0 it is 2 mse
     """
     n = np.arange(length, 0, -1)
     powers = np.concatenate([[0.0], np.cumsum(lambda_ ** (2.0 * np.arange(length)))])  # Σ_{k<n} λ^{2k}
@@ -92,10 +111,10 @@ def critic(length: int, w: Setting, mse: float, lambda_: float) -> float:
 
 
 def replayed_value(length: int, w: Setting, replays: int) -> float:
-    """One-step differences of values that are each the mean of S fresh continuations.
+    """A = the value after the decision minus the value before it, each the mean outcome of `replays` continuations.
 
-    A value d decisions before the end has error variance (d s² + e²)/S; a difference has those of both its values, the
-    last one the outcome's noise e² in place of the second.
+    A value d decisions before the end has the error variance (d s² + e²)/S, and A has the sum of both. After the last
+    decision the outcome itself, with variance e², takes the place of the second value.
     """
     error = (np.arange(length, 0, -1) * w.signal**2 + w.noise**2) / replays
     following = np.append(error[1:], w.noise**2)
@@ -103,9 +122,10 @@ def replayed_value(length: int, w: Setting, replays: int) -> float:
 
 
 def bernoulli(length: int, w: Setting, slope: float) -> float:
-    """Success with probability σ(β Σ x_t), against the mean of the others: Δ / sqrt(1/4 − Δ² + 1/(4 (K − 1))).
+    """A as in `shared`, where the outcome is success (1) or failure (0): Δ / sqrt(1/4 − Δ² + 1/(4 (K − 1))).
 
-    Δ = E σ(β (Z + s)) − 1/2 over the sum Z of the other T − 1 decisions.
+    Success has the probability σ(β Σ x_t), with σ the logistic function and β = `slope`. A good decision adds
+    Δ = E σ(β (Z + s)) − 1/2 to it, where Z is the sum of the other T − 1 decisions.
     """
     n = length - 1
     k = np.arange(n + 1)
@@ -116,10 +136,14 @@ def bernoulli(length: int, w: Setting, slope: float) -> float:
 
 
 def control(length: int, w: Setting, error: float, others: float, fitted_on: float) -> float:
-    """The ledger's `control` advantage: the outcome less β times the centred claims of all other decisions.
+    """A = the ledger's `control` advantage: the outcome minus β times the centred claims of all other decisions.
 
-    With claims of error variance v: β = s²/(s² + v), and e² + (T − 1) s² v/(s² + v) + (T s² + e²)/others, the last
-    being the baseline's, which no claim takes out; times 1 + 1/n for a β fitted on n traces (to first order).
+    Claims have the error variance v = `error`, and β = s²/(s² + v) is the best coefficient. The variance is
+
+        e² + (T − 1) s² v/(s² + v)      of the outcome, after the claims
+        + (T s² + e²)/others            of the baseline, from which no claim is taken
+
+    times 1 + 1/n for a β that was fitted on n traces, to first order.
     """
     s2, e2 = w.signal**2, w.noise**2
     variance = e2 + (length - 1) * s2 * error / (s2 + error) + (length * s2 + e2) / others

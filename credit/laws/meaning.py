@@ -1,4 +1,7 @@
-"""Laws of meaning: which rewards count, names and order that do not, units, and which actions get a number."""
+"""Laws of meaning: what a method's numbers may depend on, in which unit they are, and which actions get one.
+
+Each law takes a method under test and returns what breaks the law, in words; "" where the method keeps it.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +50,9 @@ def _moved_differ(s: Subject, batch: Batch, moved: Batch, was: np.ndarray) -> st
 
 
 def independence(s: Subject) -> str:
-    """What lies outside the scope changes nothing, bit for bit: in other traces, other groups, or later traces.
+    """What lies outside the scope changes no bit of the result: other traces, other groups, or later traces.
 
-    That is the outcomes, which of the traces have one, the rewards at events, and numbers in the evidence.
+    The law changes their outcomes, which of them have one, their rewards at events, and numbers of their evidence.
     """
     if s.scope == "batch":
         raise NotApplicable("the scope is the batch")
@@ -68,7 +71,7 @@ def independence(s: Subject) -> str:
 
 
 def tight_scope(s: Subject) -> str:
-    """The declared scope is no wider than it must be: something beyond the next narrower one does matter."""
+    """The declared scope is no wider than it must be: something outside the next narrower scope changes the result."""
     batch = s.regular()
     if s.scope == "trace":
         raise NotApplicable("no scope is narrower than the trace")
@@ -85,7 +88,7 @@ def tight_scope(s: Subject) -> str:
 
 
 def response(s: Subject) -> str:
-    """The numbers of a group change when its rewards do. Those of a method that uses no outcome never do."""
+    """The numbers of a group change when its rewards change; if the method declares that it uses no outcome, never."""
     batch = s.regular()
     in_group = (batch.graph.group_ids == 0)[batch.graph.trace_ids]
     first = padded(batch, SIZES)
@@ -111,9 +114,9 @@ def regular_is_valid(s: Subject) -> str:
 
 
 def equal_rewards(s: Subject) -> str:
-    """Where all rewards of the scope are equal, and all values in the evidence, advantages are exactly 0.
+    """If all rewards of the scope are equal, and all values in the evidence too, advantages are exactly 0.
 
-    Whatever the rewards are, and however often each alternative of a replay tree was replayed.
+    It holds for any reward, and however often each alternative of a replay tree was replayed.
     """
     if s.scope not in ("group", "batch"):
         raise NotApplicable("nothing is compared within a group")
@@ -157,7 +160,7 @@ def bounded(s: Subject) -> str:
 
 
 def no_event_reward(s: Subject) -> str:
-    """No event rewards is the same as event rewards of 0."""
+    """A log without event rewards gives the same numbers as one whose event rewards are all 0."""
     if not s.takes_event_reward:
         raise NotApplicable("the method takes no event_reward")
     batch = padded(s.ragged(), SIZES)
@@ -178,7 +181,10 @@ def absent_evidence(s: Subject) -> str:
 
 
 def _absence_counts(s: Subject, name: str, level: str, seed: int) -> bool:
-    """Whether a third of the evidence `name`, left out, gives other results than zeros there, or zeros are refused."""
+    """Whether leaving out a third of the evidence `name` gives other results than writing 0 there.
+
+    True also where the method refuses events whose evidence is 0.
+    """
     batch = s.regular(seed)
     values = batch.evidence[name]
     removed = np.random.default_rng(s.seed + seed).random(len(values)) < 1 / 3

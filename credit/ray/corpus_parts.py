@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,13 +50,15 @@ def validate(
 
 
 def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable[int]]) -> tuple[Survey, str]:
-    """The survey of parts that are counted on the cluster; `chunks.sources` is complete then.
-
-    Also what stands where outcomes are looked for, if no trace has an outcome or any other reward.
+    """Count parts on the cluster and add them up. Afterwards `chunks.sources` is complete.
 
     Args:
       chunks: what `credit.ray.cluster.chunks_on_cluster` returns.
       progress: wraps the iteration over finished parts.
+
+    Returns:
+      The survey of all traces. And, if no trace has an outcome or any other reward, what the first one has instead, in
+      words; "" otherwise.
 
     Raises:
       NothingReadError: no trace could be read.
@@ -68,18 +71,16 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
     part_problems: list[Problem] = []
     unread: list[np.ndarray] = []
     instead: list[tuple[str, int, str]] = []
-    for _, (tally, problems, missed, sources, found_there) in zip(
-        progress(range(len(chunks))), results_of(ray, pending), strict=True
-    ):
-        part_problems += problems
-        unread.append(missed)
-        chunks.sources.add_counts(sources)
-        if found_there:
-            instead.append(found_there)
+    for _, part in zip(progress(range(len(chunks))), results_of(ray, pending), strict=True):
+        part_problems += part.problems
+        unread.append(part.unread)
+        chunks.sources.add_counts(part.sources)
+        if part.instead is not None:
+            instead.append(part.instead)
         if total is None:
-            total = tally
-        elif tally is not None:
-            total.add(tally)
+            total = part.tally
+        elif part.tally is not None:
+            total.add(part.tally)
     channels = () if total is None else total.channels
     every = ProblemLog(
         [*chunks.problems_without(np.concatenate(unread)), *part_problems, *chunks.without_channel(channels)]
@@ -93,20 +94,31 @@ def survey_of_parts(chunks: Chunks, progress: Callable[[Iterable[int]], Iterable
     return corpus, min(instead, key=lambda place: (rank[place[0]], place[1]))[2]
 
 
-def tally_part(
-    chunks: Chunks, number: int
-) -> tuple[Tally | None, list[Problem], np.ndarray, list[int], tuple[str, int, str] | None]:
-    """Count one part, as a task of Ray.
+class PartTally(NamedTuple):
+    """The counts of one part.
 
-    Returns:
-      The counts, or None for a part without a usable trace; what was refused; hashes of the traces that were not found;
-      how many outcomes come from where. If no trace has an outcome: the place of the first, and what it has instead.
+    Attributes:
+      tally: None for a part without a usable trace.
+      problems: what was refused.
+      unread: hashes of the ids of traces that were not found, int64.
+      sources: how many outcomes come from where (`RewardSources.counts`).
+      instead: if no trace has an outcome, file and line of the first one, and what it has instead; None otherwise.
     """
+
+    tally: Tally | None
+    problems: list[Problem]
+    unread: np.ndarray
+    sources: list[int]
+    instead: tuple[str, int, str] | None = None
+
+
+def tally_part(chunks: Chunks, number: int) -> PartTally:
+    """Count one part, as a task of Ray."""
     traces, problems = chunks.part(number)
     if traces is None:
-        return None, list(problems), chunks.unread(number), [0, 0, 0], None
+        return PartTally(None, list(problems), chunks.unread(number), [0, 0, 0])
     instead = None
     if not has_outcomes(traces):
         first = traces.traces.slice(0, 1).to_pylist()[0]
         instead = first["file"], first["line"], found_instead(traces)
-    return Tally.of(traces), list(problems), chunks.unread(number), chunks.sources_of(traces), instead
+    return PartTally(Tally.of(traces), list(problems), chunks.unread(number), chunks.sources_of(traces), instead)

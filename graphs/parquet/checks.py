@@ -1,8 +1,12 @@
-"""Damaged Parquet files, of which Arrow checks less than is needed.
+"""Damaged Parquet files: what Arrow does not check, or not before it fails.
 
-It ends the process on some metadata, so `checked_metadata` comes first. It lets an entry of a dictionary be one that is
-not there, so `checked_batches` looks. It verifies checksums if asked to. It applies the metadata of the last of files
-joined end to end to the bytes of the first. It takes a damaged name of a column for another name.
+damage                               what Arrow does                      what refuses it here
+metadata of a chunk of a column      ends the process                     `checked_metadata`, called first
+several files joined end to end      reads bytes of the first file by     `checked_metadata`
+                                     the metadata of the last
+a name of a column                   takes it for another name            `checked_metadata`
+a reference beyond a dictionary      lets it stand                        `checked_batches`
+a page with a wrong checksum         refuses it if asked to               readers ask for it
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ class _PageError(Exception):
 
 
 class _NoPages(io.RawIOBase):
-    """A file of a size whose content cannot be read."""
+    """A file that has a size, and raises when its content is read: by then all metadata were gone over."""
 
     def __init__(self, size: int) -> None:
         self.size, self.at = size, 0
@@ -53,10 +57,11 @@ class _NoPages(io.RawIOBase):
 
 
 def checked_metadata(file: pa.NativeFile) -> pq.FileMetaData:
-    """The metadata of a file, of which every part can be looked at.
+    """The metadata of a file, after a check that makes it safe to look at each part.
 
-    `RowGroupMetaData.column` ends the process where a chunk's metadata are damaged. Readers go over the same metadata,
-    but raise an error. One that reads ahead goes over those of all chunks before it asks for the first page.
+    `RowGroupMetaData.column` ends the process if the metadata of a chunk are damaged. A reader of rows goes over the
+    same metadata and raises an error instead. With `pre_buffer` it does so for all chunks before it asks for a page. So
+    a reader of a file without pages checks all metadata and decodes nothing.
 
     Raises:
       pa.ArrowException, OSError: the metadata are damaged, or the file is several, joined.
@@ -81,8 +86,9 @@ def checked_metadata(file: pa.NativeFile) -> pq.FileMetaData:
 def _refuse_joined(file: pa.NativeFile, metadata: pq.FileMetaData) -> None:
     """Refuse files joined end to end: the metadata of the last would be applied to the bytes of the first.
 
-    The offsets of the last file count from its own begin. So its chunks seem to end as far ahead of its metadata as the
-    files before it are long, and those fit into this gap. In an intact file only indexes and filters are there.
+    The offsets that the last file states count from its own beginning. So between the end of its last chunk, as stated,
+    and its metadata there seems to be a gap as long as all files before it. In an intact file the gap holds indexes and
+    filters alone. In a joined one it holds the seam: the "PAR1" that ends a file and the "PAR1" that begins the next.
 
     Raises:
       pa.ArrowInvalid: the file is several.
@@ -138,9 +144,10 @@ def _refuse_renamed(metadata: pq.FileMetaData) -> None:
 
 
 def _unlike_names(kind: pa.DataType, copy: pa.DataType) -> Iterator[tuple[str, str]]:
-    """The names of columns, and of those in structures, that differ from the copy's.
+    """The names of columns, and of fields of structures, that differ from those in the copy: each with the copy's.
 
-    Those of the entries of lists and maps differ in intact files. Other programs drop columns and leave the copy.
+    Names of the entries of lists and maps are not compared, because they differ in intact files. Neither are structures
+    with another number of fields: other programs drop columns and leave the copy as it was.
     """
     pending = [(kind, copy)]  # no recursion: a file may nest as deep as it likes
     while pending:
@@ -163,7 +170,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def checked_batches(file: pq.ParquetFile, columns: Collection[str]) -> Iterator[Any]:
-    """Batches of rows whose texts and lists are inside of what they refer to.
+    """Batches of rows in which no text and no list reaches beyond the data that it refers to.
 
     Raises:
       pa.ArrowException, OSError: the file is damaged.

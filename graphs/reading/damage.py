@@ -4,14 +4,14 @@ A record that cannot be read is named with its file and line. Which traces it re
 format holds (`graphs.formats.Format.holds`):
 
 - "traces": the record was a whole trace, and no other one is refused.
-- Otherwise, if the record states exactly one whole id of a trace, that trace is refused. A row of a table states the
-  trace in its column of traces.
-- Otherwise every trace of the file is refused, except those that the format marks as complete. Traces of files that
-  share a trace with it are refused, too.
+- Otherwise, if the record states exactly one whole id of a trace, and it is one of that file, that trace is refused. A
+  row of a table states the trace in its column of traces.
+- Otherwise every trace of the file is refused, except those that the format marks as complete. So is every trace of
+  other files that share a trace with this file, and every trace whose id the record states.
 - "session": a last line without its newline is a log that is still being written. It is named, and the trace stays.
 
-Readers know nothing of this. What `documents` and the other functions of this folder cannot read is in `Source.lost`,
-and a problem that a reader yields without a trace stands for a lost record of its line.
+Readers do nothing about damage. The functions of this folder note what they cannot read in `Source.lost`. A problem with
+a line and without a trace, which a reader yields, counts as a record that is lost.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _TOKEN = re.compile(rb'"((?:[^"\\]|\\.){1,200})"|(?<![\w.+-])(\d{1,19})(?![\w.])
 def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) -> Iterator[Item]:
     """What a reader yields, without the traces that may lack a record, and with a problem for each of them.
 
-    Records pass as they come until something is lost. From then on they wait for the end, since the ids of all traces
-    decide which of them a lost record refuses. A session waits only if its own files have lost
-    something, or if a problem without a trace has come.
+    Traces pass as they come until a record is lost. From then on they wait for the end, since the ids of all traces
+    decide which of them the record refuses. A session waits only if a record of its own files is lost, or if a problem
+    without a trace has come.
 
     Args:
       items: what the format's reader yields.
@@ -61,7 +61,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     refused: dict[str, Problem] = {}
     without_trace: list[Problem] = []
     waiting: list[TraceRecord | Part] = []
-    read: set[str] = set()  # traces that wait: a reader that names a fault of one after it has read it nevertheless
+    read: set[str] = set()  # ids of waiting traces: a fault that a reader names behind its trace does not refuse it
     for item in items:
         if isinstance(item, Problem):
             yield item
@@ -85,7 +85,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
                 lost.append(record)
         lines = {problem.line: problem for problem in without_trace if problem.file == source.name}
         lost += _at_lines(source, lines)
-    found = _refused_by(lost, waiting, refused.keys(), is_session=holds == "session")
+    found = _refused_by(lost, waiting, refused, is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
         yield from _without(item, refused.keys() | found.keys())
@@ -124,28 +124,39 @@ def _at_lines(source: Source, problems: dict[int, Problem]) -> Iterator[Lost]:
 
 
 def _refused_by(
-    lost: Iterable[Lost], items: Iterable[TraceRecord | Part], known: Iterable[str], *, is_session: bool
+    lost: Iterable[Lost], items: Iterable[TraceRecord | Part], refused: Mapping[str, Problem], *, is_session: bool
 ) -> dict[str, Problem]:
-    """The traces that lost records refuse, each with its problem."""
-    files: dict[str, set[str]] = {}  # of each trace
+    """The traces that lost records refuse, each with its problem.
+
+    Args:
+      lost: the records.
+      items: traces that were read.
+      refused: by trace, why others were not.
+      is_session: whether a file is one trace.
+    """
+    files: dict[str, set[str]] = {trace: {problem.file} for trace, problem in refused.items()}
     complete: set[str] = set()
     for item in items:
         for trace, of_trace in _files_of(item):
             files.setdefault(trace, set()).update(of_trace)
         if isinstance(item, TraceRecord) and item.complete:
             complete.add(item.trace_id)
-    ids = files.keys() | set(known)
     together = _joined_files(files.values())
     found: dict[str, Problem] = {}
     for record in lost:
-        stated = {record.trace} & ids if record.trace else _stated(record.text, ids)
-        if stated is None:
+        file = record.problem.file
+        stated = ({record.trace} if record.trace else set(_tokens(record.text))) & files.keys()
+        is_certain = bool(record.trace) or (
+            is_one_record(record.text) and len(stated) == 1 and all(file in files[trace] for trace in stated)
+        )
+        if not is_certain:
             # A file of no known trace may hold parts of any: all are refused. A session's file held its own trace only.
-            reach = together.get(record.problem.file, set() if is_session else None)
-            stated = {
+            # Other files' traces that the record states may lack it, too.
+            reach = together.get(file, set() if is_session else None)
+            stated = (set() if is_session else stated) | {
                 trace
                 for trace in files.keys() - complete
-                if reach is None or any(together[file] is reach for file in files[trace])
+                if reach is None or any(together[other] is reach for other in files[trace])
             }
         for trace in sorted(stated - found.keys()):
             found[trace] = _of_trace(record.problem, trace)
@@ -156,12 +167,6 @@ def _of_trace(problem: Problem, trace: str) -> Problem:
     line = f"line {problem.line}" if problem.line else "what cannot be read"
     expected = f"a log without damage: the trace may lack a record; mend or delete {line} and read again"
     return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
-
-
-def _stated(text: bytes, ids: set[str]) -> set[str] | None:
-    """The one trace that a lost record states; None where it may be of any."""
-    stated = set(_tokens(text)) & ids if is_one_record(text) else set()
-    return stated if len(stated) == 1 else None
 
 
 def _tokens(text: bytes) -> Iterator[str]:
@@ -206,11 +211,4 @@ def _without(item: TraceRecord | Part, refused: Container[str]) -> Iterator[Trac
         if item.trace_id not in refused:
             yield item
         return
-    start = 0
-    for row, heading in enumerate(item.headings):
-        if heading.trace_id in refused:
-            if row > start:
-                yield item.slice(start, row)
-            start = row + 1
-    if start < len(item.headings):
-        yield item.slice(start, len(item.headings))
+    yield from item.without({row for row, heading in enumerate(item.headings) if heading.trace_id in refused})

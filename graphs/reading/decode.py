@@ -36,9 +36,9 @@ def decode(
 
     Args:
       decoder: its type is the expected one.
-      data: one JSON value, of a record that `decode_record` takes or has taken.
+      data: one JSON value, a record or a part of one that `decode_record` decodes.
       file, line: where it begins, for the problem.
-      at: path of the value within its record; the problem's field begins with it.
+      at: path of the value within its record; the field of the problem begins with it.
       trace: the trace's id, where it is known.
 
     Raises:
@@ -55,11 +55,11 @@ def decode(
 def decode_record(
     decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw, *, file: str, line: int, at: str = "", trace: str = ""
 ) -> T:
-    """As `decode`, for a record: bytes that are no text refuse it where the decoder skips them, too.
+    """As `decode`, for a whole record. Bytes that are no UTF-8 refuse it, even in values that the decoder skips.
 
     A key that stands twice in an object is not looked for: the decoder takes the last one, as all readers of JSON do.
-    No known program writes such objects. A search cost up to a third of reading, and found one half of the cases in
-    which two cut lines, joined within their texts, read as one (docs/speed.md has the figures).
+    No known program writes such objects. Two cut lines that are joined within their texts may make one. A search found
+    half of these, and cost up to a third of the time of reading (docs/speed.md has the figures).
 
     Raises:
       TraceError: also "not-utf-8".
@@ -83,7 +83,7 @@ def refuse_repeated(field: str | None, *, file: str, line: int, at: str = "", tr
 
 
 def _within(problem: Problem, at: str, trace: str, placed: bool) -> Problem:
-    """The problem of a record, of which `at` is the part with the problem; not `placed` if that part has it."""
+    """The problem of the value at `at`, as one of its record; `placed` if the problem's field is a path in that value."""
     if at:
         inner = problem.field if placed else ""
         joint = "" if not inner or inner.startswith("[") else "."

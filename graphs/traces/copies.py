@@ -1,8 +1,8 @@
-"""Copies of one run: the log of a run and of its retry, a file under a further name, a record that stands twice.
+"""Copies of one run: a file under a further name, a record that stands twice, the logs of a run and of its retry.
 
-A run would count as often as it has copies. Two traces are taken for one run if they have the same id. Where ids are
-made of files' names, they are also taken for one run if they have the same `TraceRecord.run`. If their contents are
-equal, the first is read. Otherwise neither is, since nothing says which is right.
+A run that is read twice would count twice. Two traces are one run if they have the same id, or the same
+`TraceRecord.run`, which formats set whose ids are made of files' names. If their contents are equal, the first is read.
+Otherwise neither is, since nothing says which is right.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def without_copies(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
                 disputed.add(before)
                 dropped.setdefault(before[0], set()).add(before[1])
                 problems.append(_contradiction(original, heading))
-    kept = [piece for number, part in enumerate(parts) for piece in _pieces(part, dropped.get(number, set()))]
+    kept = [piece for number, part in enumerate(parts) for piece in part.without(dropped.get(number, ()))]
     return kept, problems
 
 
@@ -66,10 +66,10 @@ def _keys(heading: Heading) -> list[str]:
 
 
 def _stated(heading: Heading) -> list[object]:
-    """What a heading states of a run, without the id and the place, in which a copy may differ.
+    """What a heading states of a run, without what may differ in a copy: the id, the place, and what is made of them.
 
-    Where the id is made of a file's name, so are the group of a trace without a task and the system of a folder's runs.
-    There `run` tells two runs of one id apart that have equal events.
+    Where a file's name makes the id, it makes the group of a trace without a task and the system, too. `run` is compared
+    in their place: two runs may have equal events.
     """
     numbers = (heading.rewards, heading.costs, heading.metrics, heading.evidence)
     texts = [heading.format, heading.topology, heading.model]
@@ -102,13 +102,3 @@ def _contradiction(heading: Heading, other: Heading) -> Problem:
     expected = f"an id with one content: {other.file}:{other.line} is disputed or has another, so neither is read"
     value = excerpt(heading.trace_id)
     return Problem("duplicate-trace", heading.file, heading.line, "trace_id", value, expected, heading.trace_id)
-
-
-def _pieces(part: Part, dropped: set[int]) -> Iterator[Part]:
-    start = 0
-    for row in sorted(dropped):
-        if row > start:
-            yield part.slice(start, row)
-        start = row + 1
-    if start < len(part.headings):
-        yield part.slice(start, len(part.headings))

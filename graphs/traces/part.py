@@ -7,6 +7,7 @@ ids in a part start at 0. The module does not import JAX, so that worker process
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Container, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -115,6 +116,17 @@ class Part:
             places=None if self.places is None else tuple(column[events] for column in self.places),
             tokens=None if self.tokens is None else self.tokens.slice(events.start, events.stop),
         )
+
+    def without(self, rows: Container[int]) -> Iterator[Part]:
+        """What is left without some traces, in pieces."""
+        start = 0
+        for row in range(len(self.headings)):
+            if row in rows:
+                if row > start:
+                    yield self.slice(start, row)
+                start = row + 1
+        if start < len(self.headings):
+            yield self.slice(start, len(self.headings))
 
 
 def present(column: np.ndarray | pa.Array) -> np.ndarray:

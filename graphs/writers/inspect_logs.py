@@ -32,8 +32,8 @@ def write(
 ) -> int:
     """Write a copy of each log of a batch, as `NAME.json`, with the advantage of each model call in its metadata.
 
-    An event without a valid advantage has none; one that the log had is dropped. Everything else of the log is
-    unchanged; an `.eval` becomes Inspect's JSON form of the same log.
+    Events without a valid advantage get none, and lose one that the log had from before. Everything else of the log is
+    unchanged. An `.eval` becomes Inspect's JSON form of the same log.
 
     Args:
       traces: samples that `credit.read` read from files; all of the format "inspect-ai".
@@ -90,7 +90,7 @@ def _log(file: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _events(sample: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events of a sample with their ids, those inside other events included."""
+    """The events of a sample, those inside other events included, each with the id that the reader gives it."""
     outer = sample["events"] if sample.get("events") else (sample.get("transcript") or {}).get("events")
     waiting = [("", outer or [])]
     while waiting:

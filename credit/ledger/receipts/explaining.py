@@ -153,7 +153,7 @@ class Receipts:
         rows = []
         for claim in self._claims:
             offered = claim.offered
-            wanted = offered.at(event)
+            wanted = offered.amount(event)
             form = claim.form if claim.form is not None and claim.form.reason[event] == 0 else None
             votes = sources.count(offered.source)
             brought, weight = None, None
@@ -162,7 +162,7 @@ class Receipts:
                     weight = float(self._weights[form.source][event])
                 if claimed:
                     brought = float(self._cells[event, self._ledger.channels.index(form.source)]) / votes
-                    number = form.at(event)
+                    number = form.amount(event)
                     if votes > 1 and weight is not None and number is not None:
                         brought = weight * number / votes  # its own part of the vote, not an equal one
             stderr = float(offered.stderr[event])
@@ -174,7 +174,7 @@ class Receipts:
                     unit=offered.unit,
                     wanted=wanted,
                     stderr=stderr if wanted is not None and np.isfinite(stderr) else None,
-                    increment=form.at(event) if form is not None and form.estimand == "increment" else None,
+                    increment=form.amount(event) if form is not None and form.estimand == "increment" else None,
                     weight=weight,
                     got=brought,
                     why=why(self._ledger.rule, claimed, claim, votes, len(set(sources)), event),

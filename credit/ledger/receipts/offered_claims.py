@@ -1,4 +1,4 @@
-"""What became of claims that were offered to a ledger: the form in which each took part, or why it did not."""
+"""What became of each claim that was offered to a ledger: how it took part, or why it did not."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class _Amounts(NamedTuple):
         stderr = believed_errors(claim, errors)
         return cls(credit, baseline, stderr, reason, claim.estimand, claim.source, claim.unit)
 
-    def at(self, at: int) -> float | None:
-        """credit − baseline; None where it is invalid."""
-        return float(self.credit[at]) - float(self.baseline[at]) if self.reason[at] == 0 else None
+    def amount(self, event: int) -> float | None:
+        """credit − baseline of an event; None where it is invalid."""
+        return float(self.credit[event]) - float(self.baseline[event]) if self.reason[event] == 0 else None
 
 
 class OfferedClaim(NamedTuple):
-    """A claim, the form in which it took part, and why it did not.
+    """A claim before and after a ledger took it.
 
     Attributes:
-      name: as given.
+      name: as the caller wrote it.
       offered: its numbers.
-      form: those of the form that the ledger holds; None where it took no part.
-      refusal: why the ledger refused it; "" where it did not.
+      form: its numbers as the ledger holds them, converted to increments where they were not; None if it took no part.
+      refusal: why the ledger refused it; "" if it did not.
     """
 
     name: str
@@ -54,12 +54,14 @@ class OfferedClaim(NamedTuple):
 
 
 def offered_claims(ledger: Ledger, claims: Mapping[str, Credit]) -> list[OfferedClaim]:
-    """The claims, each with the form of it that the ledger holds: a ledger keeps those that took part in order.
+    """The claims, each with its numbers as the ledger holds them.
 
     Args:
-      ledger: of these claims.
+      ledger: what `credit.compose` made of these claims.
       claims: results of methods by name.
     """
+    # The ledger keeps the claims that took part in the order in which they were offered, so the first one with the
+    # source of this claim is its own.
     waiting, offered = list(ledger.claims), []
     for name, claim in claims.items():
         refusal = part_of(ledger, claim)
@@ -73,11 +75,11 @@ def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int,
     """Why a claim on an event was taken, reduced or refused, in words.
 
     Args:
-      rule: of the ledger.
-      claimed: whether the event has an entry.
-      claim: as offered.
-      votes: claims on this event of the claim's source.
-      sources: sources of claims on this event.
+      rule: by which the ledger was composed.
+      claimed: whether the ledger has an entry for the event.
+      claim: what is explained.
+      votes: how many claims on this event have the source of this claim.
+      sources: how many sources have claims on this event.
       event: the row of the event.
     """
     offered, form = claim.offered, claim.form

@@ -174,15 +174,9 @@ class Join:
                 self.met.update([heading.trace_id for heading in item.headings])
                 yield item
             else:
-                start = 0
-                for row, heading in enumerate(item.headings):
+                for heading in item.headings:
                     yield from self._unreadable_rows(heading.trace_id)
-                    if not self._fill_in(heading):
-                        if row > start:
-                            yield item.slice(start, row)
-                        start = row + 1
-                if start < len(item.headings):
-                    yield item.slice(start, len(item.headings))
+                yield from item.without({row for row, of in enumerate(item.headings) if not self._fill_in(of)})
 
     def _fill_in(self, trace: TraceRecord | Heading) -> bool:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphs.errors import NothingReadError, Problem
+from graphs.formats import FORMATS
 from graphs.logs import read
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE
@@ -60,8 +61,9 @@ def zeroed(draw: random.Random, lines: Lines, other: Lines) -> tuple[Lines, Line
 
 
 def head_lost(draw: random.Random, lines: Lines, other: Lines) -> tuple[Lines, Lines]:
+    """The first lines and a part of the next one. Lost whole lines alone leave a log that nothing tells from a whole one."""
     at = draw.randrange(len(lines))
-    return [lines[at][within(draw, lines[at]) :], *lines[at + 1 :]], other
+    return [lines[at][within(draw, lines[at].rstrip(b"\n")) :], *lines[at + 1 :]], other
 
 
 def tail_torn(draw: random.Random, lines: Lines, other: Lines) -> tuple[Lines, Lines]:
@@ -214,7 +216,21 @@ def written(folder: Path, name: str) -> tuple[Path, Path]:
         last = "0" if trace[-1] != "0" else "1"
         data = data.replace(json.dumps(trace).encode(), json.dumps(trace[:-1] + last).encode())
     second.write_bytes(data)
+    if FORMATS[ALL[name].format].holds == "parts":
+        _mix(folder, first, second)
     return first, second
+
+
+def _mix(folder: Path, first: Path, second: Path) -> None:
+    """Write lines of both files into each, in turn, if the format reads the same traces then."""
+    apart, files = found(folder)[0], (first, second)
+    of_files = [file.read_bytes().splitlines(keepends=True) for file in files]
+    pairs = list(zip(*of_files, strict=True))
+    for file, mixed in zip(files, (pairs[::2], pairs[1::2]), strict=True):
+        file.write_bytes(b"".join(line for pair in mixed for line in pair))
+    if found(folder)[0] != apart:
+        for file, lines in zip(files, of_files, strict=True):
+            file.write_bytes(b"".join(lines))
 
 
 def _is_broken(lines: Lines) -> bool:
