@@ -49,11 +49,16 @@ sys.path.append(str(ROOT / "tests" / "helpers"))  # helpers of tests in several 
 LONGEST_TEST = 1200
 """Seconds of the wall clock after which a test fails: none may hang, whatever it waits for."""
 
-# Compiling takes most of the suite's time, and every worker would compile the same small operations; the next run, and
-# the run on the next interpreter of the same JAX, find them here.
-jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+# Compiling takes most of the suite's time, and every worker would compile the same small operations. Commands and
+# notebooks that tests start, the next run, and the run on the next interpreter of the same JAX find them here.
+COMPILED = {
+    "jax_compilation_cache_dir": str(ROOT / ".pytest_cache" / "xla"),
+    "jax_persistent_cache_min_compile_time_secs": 0,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+for option, setting in COMPILED.items():
+    jax.config.update(option, setting)
+    os.environ[option.upper()] = str(setting)
 
 # What JAX compiles and traces lives as long as the process, about 2 MB for each compilation: the default tests held
 # 3.5 GB in each of two workers. A compiled function also keeps about 24 regions of memory mapped, and Linux allows a

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,16 +32,6 @@ from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE  # noqa: E402
 EVENTS = 60  # of a part, here
 REORDERED = ("discounted_return", "gae", "maporl", "puppeteer")
 """Methods whose last digits depend on where in a batch a trace is: equal where one process takes the same parts."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once() -> Iterator[None]:
-    """Workers of every cluster find what others compiled where this process keeps it (`tests/conftest.py`)."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(jax.config.jax_compilation_cache_dir))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-        yield
 
 
 @contextlib.contextmanager
