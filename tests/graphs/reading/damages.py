@@ -61,7 +61,7 @@ def zeroed(draw: random.Random, lines: Lines, other: Lines) -> tuple[Lines, Line
 
 
 def head_lost(draw: random.Random, lines: Lines, other: Lines) -> tuple[Lines, Lines]:
-    """The first lines and a part of the next one. If only whole lines are lost, nothing tells the log from a whole one."""
+    """The first lines and a part of the next. If only whole lines are lost, nothing tells the log from a whole one."""
     at = draw.randrange(len(lines))
     return [lines[at][within(draw, lines[at].rstrip(b"\n")) :], *lines[at + 1 :]], other
 
