@@ -18,7 +18,9 @@ def main() -> None:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # else `nohup` or a caller's own
             signal.signal(number, _leave)
     from credit.cli import cli
+    from credit.compilation_cache import keep_compiled
 
+    keep_compiled()
     cli()
 
 
