@@ -29,7 +29,7 @@ from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Span, add_span
-from graphs.formats.common.team_writing import write_spans
+from graphs.formats.common.team_writing import Written, write_spans
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.source import Source
@@ -248,14 +248,13 @@ def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
     group = next((run.reference_example_id for run in runs if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     try:
-        _set_rewards(record, trace)
-        write_spans(record, spans, "workflow", ("id", "parent_run_id"))
+        _set_rewards(write_spans(record, spans, "workflow", ("id", "parent_run_id")), trace)
     except TraceError as error:
         return error.problem
     return record
 
 
-def _set_rewards(record: TraceRecord, trace: _Trace) -> None:
+def _set_rewards(written: Written, trace: _Trace) -> None:
     """Write feedback on the root, or on no run, as channels, and that on a model call or a tool as rewards there.
 
     The only channel is the outcome too; which of several is meant, the user says.
@@ -268,6 +267,7 @@ def _set_rewards(record: TraceRecord, trace: _Trace) -> None:
     for entry, place in trace.feedback:
         if entry.score is not None:
             scores.append(Score(entry.key, float(entry.score), place, entry.run_id or "", entry.id or ""))
-    place_scores(record, trace.spans, scores, ("score", "run_id"))
-    if len(record.rewards) == 1:
-        record.rewards["team"] = next(iter(record.rewards.values()))
+    place_scores(written, scores, ("score", "run_id"))
+    rewards = written.team.record.rewards
+    if len(rewards) == 1:
+        rewards["team"] = next(iter(rewards.values()))

@@ -1,4 +1,4 @@
-"""Runs that their log calls failed or withdrawn: the one place that acts on `TraceRecord.error` and `invalidated`.
+"""What logs say of outcomes: the one place that acts on `error`, `invalidated` and `earlier_outcomes` of a record.
 
 Readers only note what a log says. A withdrawn outcome counts in no way: the trace keeps its events and has no reward.
 A run that ended in an error keeps its reward, unless the caller leaves such runs out, because harnesses differ: some
@@ -7,6 +7,7 @@ score such a run, some write 0 without looking.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 
 from graphs.errors import CreditError, Problem
@@ -34,13 +35,16 @@ def check_errors(errors: str) -> None:
 
 
 def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) -> Iterator[TraceRecord | Part | Problem]:
-    """The items, with a note for each run that its log calls failed or withdrawn.
+    """The items, with a note for each run that its log calls failed or withdrawn, and one on earlier outcomes of all.
 
     Args:
       items: what readers yield.
       errors: "keep", a run that ended in an error is read as any other; "drop", it is left out.
     """
+    first, count = None, 0  # of the traces that state their outcome earlier, too
     for item in items:
+        if isinstance(item, TraceRecord) and item.earlier_outcomes:
+            first, count = first or item, count + 1
         if not isinstance(item, TraceRecord) or not (item.error or item.invalidated):
             yield item
             continue
@@ -55,6 +59,13 @@ def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) ->
             yield _note("run-error", "error", item, item.error, expected)
         if errors == KEEP or not item.error:
             yield item
+    if first is not None:
+        expected = (
+            "another name of what is a reward of its own: a number under the name of the outcome states the outcome "
+        )
+        expected += "at an earlier moment, so it is evidence, the `value` of the next action"
+        note = _note("earlier-outcome", first.earlier_outcomes, first, "", expected)
+        yield dataclasses.replace(note, value="stated before the end, too", count=count)
 
 
 def _note(kind: str, field: str, record: TraceRecord, value: str, expected: str) -> Problem:

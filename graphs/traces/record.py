@@ -52,6 +52,7 @@ class TraceRecord:
       complete: whether the format marks the end of a trace, and the log has the mark.
       error: why the log says that the run failed, such as the error of its environment; "" where it says nothing.
       invalidated: why the log says that the outcome does not count; "" where it does.
+      earlier_outcomes: name of an outcome that the log states at an earlier moment, too; "" where it does not.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
         (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent. The columns of
@@ -96,6 +97,7 @@ class TraceRecord:
     run: str = ""
     error: str = ""
     invalidated: str = ""
+    earlier_outcomes: str = ""
 
     def event(
         self,
@@ -133,6 +135,12 @@ class TraceRecord:
         self.senders.append(sender)
         self.receivers.append(receiver)
         self.edge_types.append(int(edge_type))
+
+    def add_reward(self, position: int, amount: float) -> None:
+        """Add to the reward that arrives at an event."""
+        column = self.columns.setdefault("event_reward", [])
+        column.extend([None] * (position + 1 - len(column)))
+        column[position] = (column[position] or 0.0) + amount
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
         """Raise a `TraceError` with the place of this trace, or of one of its events."""

@@ -12,8 +12,9 @@ state no order, the one whose record comes last in the log. Its group is the `da
 input within its `batch_idx`, under one `resources_id`, which names the policy's version; without that record the
 rollout is a group of its own.
 
-The last reward is the outcome; earlier ones, and those that are linked to a model call, are rewards at their calls. A
-reward that the system filled in (`source: "fallback"`) is none. `rollout_records` tells the last attempt and the group,
+The last reward is the outcome, and an earlier one of its name an earlier statement of it. Earlier ones of other names,
+and those that are linked to a model call, are rewards at their calls. A reward that the system filled in
+(`source: "fallback"`) is none. `rollout_records` tells the last attempt and the group,
 `requests` reads events, `traced` reads spans; `docs/formats/agent-lightning.md` has the whole mapping.
 """
 

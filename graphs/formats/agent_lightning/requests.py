@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.earlier_outcomes import place_earlier
 from graphs.formats.common.order_of_time import Moment, order_of_time
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode
@@ -22,7 +23,7 @@ from graphs.reading.files import canonical, model_names
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
-__all__ = ["Event", "add_reward", "place_rewards", "write_requests"]
+__all__ = ["Event", "place_rewards", "write_requests"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _LogProb = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
@@ -145,7 +146,7 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
     ordered = _in_order(rewards, moments, trace)
     team.finish()
     record.model = model_names(models)
-    place_rewards(record, [(reward.amount, reward.call) for reward in ordered])
+    place_rewards(record, [("reward", reward.amount, reward.call) for reward in ordered])
 
 
 class _TimedReward(NamedTuple):
@@ -210,29 +211,26 @@ def _refuse_tied(rewards: list[_TimedReward], moments: list[Moment], trace: str)
         raise TraceError(Problem("disagreeing-rewards", file, line, "data.value", shown, expected, trace))
 
 
-def place_rewards(record: TraceRecord, rewards: list[tuple[float, int | None]]) -> None:
-    """Write the last amount as the outcome, and earlier ones as rewards at the call before them.
+def place_rewards(record: TraceRecord, rewards: list[tuple[str, float, int | None]]) -> None:
+    """Write the last amount as the outcome. An earlier one of its name states it at an earlier moment.
 
-    Those before any call belong to no event; they are the channel "early".
+    Earlier ones of other names are rewards at the call before them. Those before any call belong to no event; they are
+    the channel "early".
 
     Args:
       record: with its events.
-      rewards: amounts in order, each with the position of the latest call before it.
+      rewards: names and amounts in order, each with the position of the latest call before it.
     """
-    for amount, position in rewards[:-1]:
-        if position is None:
+    if not rewards:
+        return
+    *before, (outcome, last, _) = rewards
+    record.rewards["team"] = last
+    place_earlier(record, outcome, [(-1 if i is None else i, amount) for name, amount, i in before if name == outcome])
+    for name, amount, position in before:
+        if name != outcome and position is None:
             record.rewards["early"] = record.rewards.get("early", 0.0) + amount
-        else:
-            add_reward(record, position, amount)
-    if rewards:
-        record.rewards["team"] = rewards[-1][0]
-
-
-def add_reward(record: TraceRecord, position: int, amount: float) -> None:
-    """Add to the reward that arrives at an event."""
-    column = record.columns.setdefault("event_reward", [])
-    column.extend([None] * (position + 1 - len(column)))
-    column[position] = (column[position] or 0.0) + amount
+        elif name != outcome and position is not None:
+            record.add_reward(position, amount)
 
 
 def _agent(data: _ModelRequest) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from graphs.formats.agent_lightning.requests import add_reward, place_rewards
+from graphs.formats.agent_lightning.requests import place_rewards
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
 from graphs.reading.decode import decode
@@ -236,15 +236,15 @@ def _place(record: TraceRecord, rewards: list[_Reward], spans: dict[str, Span], 
       responses: the calls by response id.
     """
     position = {event_id: i for i, event_id in enumerate(record.ids)}
-    free: list[tuple[float, int | None]] = []
+    free: list[tuple[str, float, int | None]] = []
     outcome: list[tuple[str, float]] = []
     for reward in rewards:
         about = _linked(reward, spans, responses, record.trace_id)
-        primary = reward.amounts[0][1]
+        name, primary = reward.amounts[0]
         if about is not None and about.id in position:
-            add_reward(record, position[about.id], primary)
+            record.add_reward(position[about.id], primary)
             continue
-        free.append((primary, position.get(reward.latest.id) if reward.latest else None))
+        free.append((name, primary, position.get(reward.latest.id) if reward.latest else None))
         outcome = reward.amounts
     record.rewards |= dict(outcome[1:])
     place_rewards(record, free)

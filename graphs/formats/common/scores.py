@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, NoReturn
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.span_tree import Kind, Span
+from graphs.formats.common.earlier_outcomes import place_earlier
+from graphs.formats.common.span_tree import Kind
+from graphs.formats.common.team_writing import Written
 from graphs.reading.documents import Place
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
@@ -31,16 +33,14 @@ class Score(NamedTuple):
     number: int = 0
 
 
-def place_scores(
-    record: TraceRecord, spans: Mapping[str, Span], scores: Iterable[Score], fields: tuple[str, str]
-) -> None:
+def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, str]) -> None:
     """Write the scores of the trace or of a root span as channels, and add up those of a call or a tool at its event.
 
-    A score that is stated twice, under one id, counts once.
+    A score that is stated twice, under one id, counts once. That of a call or a tool under the name of a channel states
+    the channel at an earlier moment, and is no reward.
 
     Args:
-      record: the trace.
-      spans: its spans by id.
+      written: the trace with its events.
       scores: all scores about it, in order.
       fields: what the format calls a score's value and the id of its span.
 
@@ -48,25 +48,38 @@ def place_scores(
       TraceError: "unknown-span"; "disagreeing-rewards", one id with two contents, or two numbers of one channel;
         "ambiguous-event-reward", equal scores without ids, which may be one or two.
     """
+    record, tree = written.team.record, written.tree
     at, at_span = fields
-    of_events: dict[tuple[str, str, float], list[Score]] = {}
+    inner: list[Score] = []
     for score in _once(record, scores, at):
-        about = spans.get(score.span)
-        if score.span and about is None:
+        if score.span and score.span not in tree.spans:
             _refuse(record, score, "unknown-span", at_span, score.span, "the id of a span of this trace")
-        if about is None or about.parent not in spans:
-            first = record.rewards.setdefault(score.name, score.value)
-            if not math.isclose(first, score.value, rel_tol=_ROUNDING):
-                expected = f"{first!r}, which another score {score.name!r} of the trace has"
-                _refuse(record, score, "disagreeing-rewards", at, score.value, expected)
-        elif about.kind in (Kind.CALL, Kind.TOOL):
-            of_events.setdefault((score.span, score.name, score.value), []).append(score)
-            about.columns["event_reward"] = about.columns.get("event_reward", 0.0) + score.value
-    for alike in of_events.values():
-        without_id = [score.number for score in alike if not score.id]
-        if without_id and len(alike) > len(set(without_id)):
+        if score.span and tree.parent[score.span]:
+            inner.append(score)
+            continue
+        first = record.rewards.setdefault(score.name, score.value)
+        if not math.isclose(first, score.value, rel_tol=_ROUNDING):
+            expected = f"{first!r}, which another score {score.name!r} of the trace has"
+            _refuse(record, score, "disagreeing-rewards", at, score.value, expected)
+    alike: dict[tuple[str, str, float], list[Score]] = {}
+    earlier: dict[str, list[tuple[int, float]]] = {}
+    for score in inner:
+        position = written.opened.get(score.span)
+        if position is None or tree.spans[score.span].kind not in (Kind.CALL, Kind.TOOL):
+            continue
+        if score.name in record.rewards:
+            earlier.setdefault(score.name, []).append((position, score.value))
+        else:
+            alike.setdefault((score.span, score.name, score.value), []).append(score)
+            record.add_reward(position, score.value)
+    for name, statements in earlier.items():
+        place_earlier(record, name, sorted(statements, key=lambda statement: statement[0]))
+    for scores_of_one in alike.values():
+        without_id = [score.number for score in scores_of_one if not score.id]
+        if without_id and len(scores_of_one) > len(set(without_id)):
+            last = scores_of_one[-1]
             expected = "an id of each score: without it one score stated twice looks as two scores do"
-            _refuse(record, alike[-1], "ambiguous-event-reward", at, alike[-1].value, expected)
+            _refuse(record, last, "ambiguous-event-reward", at, last.value, expected)
 
 
 def _once(record: TraceRecord, scores: Iterable[Score], at: str) -> Iterator[Score]:

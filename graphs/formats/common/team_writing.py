@@ -34,7 +34,7 @@ class Written(NamedTuple):
 
 def write_spans(
     record: TraceRecord, spans: list[Span], root: str, fields: tuple[str, str] = ("id", "parent_id")
-) -> None:
+) -> Written:
     """Fill the record with the events of a trace's spans, depth first.
 
     Args:
@@ -47,9 +47,10 @@ def write_spans(
       TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent"; "no-events", which is no fault of a log: a
         program was traced that called no model.
     """
-    write_events(record, Tree(record.trace_id, spans, fields), root)
+    written = write_events(record, Tree(record.trace_id, spans, fields), root)
     if not record.ids:
         record.refuse("no-events", "events", [], "a call of a model or a tool, or a message")
+    return written
 
 
 def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.earlier_outcomes import place_earlier
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.inspect_ai.archive import Archive
-from graphs.formats.inspect_ai.events import spans_of
+from graphs.formats.inspect_ai.events import Verdict, spans_of
 from graphs.formats.inspect_ai.outcomes import channels
 from graphs.formats.inspect_ai.sample_fields import (
     DECODE_SAMPLE,
@@ -196,7 +197,10 @@ def _read_sample(item: _Item, name: str, tasks: Tasks, all_withdrawn: bool) -> I
     elif all_withdrawn:
         record.invalidated = "a log with invalidated samples that does not say which"
     events = events_of(sample, place, at, trace)
-    write_spans(record, spans_of(events, _place_of(raw, events, place), trace), "main", ("id", "parent_id"))
+    spans, verdicts = spans_of(events, _place_of(raw, events, place), trace)
+    written = write_spans(record, spans, "main", ("id", "parent_id"))
+    if verdicts:
+        _place_verdicts(record, verdicts, written.opened, list(scores))
     record.run = _run(sample, log, record.times)
     for channel, value, expected in _set_rewards(record, scores):
         yield Problem("bad-score", place.file, place.line, f"{at}.scores.{channel}", value, expected, trace)
@@ -232,6 +236,18 @@ def _set_rewards(record: TraceRecord, scores: dict[str, Score]) -> Iterator[tupl
         (only,) = scores
         if only in record.rewards:
             record.rewards["team"] = record.rewards[only]
+
+
+def _place_verdicts(record: TraceRecord, verdicts: list[Verdict], opened: dict[str, int], scorers: list[str]) -> None:
+    """Write intermediate scores, which the task's own scorers give, as earlier statements of the outcome.
+
+    Of several scorers the log does not say whose score is the outcome, so theirs are named and passed over.
+    """
+    record.earlier_outcomes = " and ".join(scorers) or "score"
+    positions = opened | {"": -1}  # a span without an event is of a branch's repeated start
+    of_outcome = [verdict for verdict in verdicts if len(scorers) == 1 and verdict.scorer in ("", *scorers)]
+    statements = [(positions[v.after], v.amount) for v in of_outcome if v.after in positions]
+    place_earlier(record, record.earlier_outcomes, statements)
 
 
 def _place_of(raw: bytes, events: msgspec.Raw, place: Place) -> Place:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import datetime
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ from graphs.reading.documents import Place, Places
 from graphs.reading.times import seconds
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
-__all__ = ["spans_of"]
+__all__ = ["Verdict", "spans_of"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 
@@ -43,6 +43,7 @@ class _Event(msgspec.Struct):
     approver: str | None = None
     source: str | None = None
     intermediate: bool | None = None
+    scorer: str | None = None
     agent_span_id: str | None = None
     output: msgspec.Raw = msgspec.Raw()
     score: msgspec.Raw = msgspec.Raw()
@@ -84,8 +85,19 @@ _SCORE = msgspec.json.Decoder(_Score)
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def spans_of(raw: msgspec.Raw, place: Place, trace: str) -> list[Span]:
-    """The spans of a sample, in the order of its events.
+class Verdict(NamedTuple):
+    """An intermediate score: what the task's scorers say of the whole at this moment.
+
+    `scorer` is "" in logs that do not name it; `after` is the latest call or tool, "" before the first.
+    """
+
+    scorer: str
+    amount: float
+    after: str
+
+
+def spans_of(raw: msgspec.Raw, place: Place, trace: str) -> tuple[list[Span], list[Verdict]]:
+    """The spans of a sample and its intermediate scores, in the order of its events.
 
     Args:
       raw: the list of events.
@@ -107,7 +119,7 @@ def spans_of(raw: msgspec.Raw, place: Place, trace: str) -> list[Span]:
         if bytes(event.events) not in (b"", b"[]", b"null"):
             # They have the place of this event, which contains them.
             waiting.append(reading.listed(event.events, where, event_id + ".", f"{at}.events", inside, nested=True))
-    return reading.spans
+    return reading.spans, reading.verdicts
 
 
 class _Reading:
@@ -120,7 +132,8 @@ class _Reading:
         self.tools: dict[tuple[str, str], collections.deque[Span]] = {}  # (parent, name): tools' spans without an event
         self.handoffs: dict[str, str] = {}  # span of a hand-over -> the span around it, which the tool's event names
         self.repeatable: dict[str, list[Span]] = {}  # parent -> its calls and tools since its last branch
-        self.rewarded: Span | None = None  # the latest model call or tool, to which an intermediate score belongs
+        self.latest = ""  # the latest model call or tool
+        self.verdicts: list[Verdict] = []
 
     def listed(self, raw: msgspec.Raw, place: Place, prefix: str, at: str, parent: str, *, nested: bool = False) -> Any:
         """(event, its id, place, field, the span around it) of each event of a list."""
@@ -171,7 +184,7 @@ class _Reading:
             self._forget_replay(parent)
             return parent
         elif kind == "score" and event.intermediate:
-            self._reward(event, place, at)
+            self._judge(event, place, at)
             return parent
         elif kind != "subtask":
             return parent
@@ -201,7 +214,7 @@ class _Reading:
         if logprobs is not None and logprobs.content:
             span.columns["token_log_probs"] = [token.logprob for token in logprobs.content]
             span.columns["log_prob"] = math.fsum(span.columns["token_log_probs"])
-        self.rewarded = span
+        self.latest = span.id
 
     def _tool(self, event: _Event, span: Span, event_id: str, at: str) -> str:
         name = self._needed(event.function, "function", at, span.place)
@@ -217,7 +230,7 @@ class _Reading:
         begun.name, begun.label = name, event_id
         begun.start, begun.end = seconds(event.timestamp), seconds(event.completed)
         begun.failed = bool(event.failed) or bytes(event.error) != b"null"
-        self.rewarded = begun
+        self.latest = begun.id
         return begun.id
 
     def _forget_replay(self, parent: str) -> None:
@@ -225,11 +238,11 @@ class _Reading:
         for span in self.repeatable.pop(parent, ()):
             span.kind = Kind.OTHER
 
-    def _reward(self, event: _Event, place: Place, at: str) -> None:
+    def _judge(self, event: _Event, place: Place, at: str) -> None:
         score = decode(_SCORE, event.score, file=self.file, line=place.line, at=f"{at}.score", trace=self.trace)
         amount = number(score.value)
-        if amount is not None and self.rewarded is not None:
-            self.rewarded.columns["event_reward"] = self.rewarded.columns.get("event_reward", 0.0) + amount
+        if amount is not None:
+            self.verdicts.append(Verdict(event.scorer or "", amount, self.latest))
 
 
 def _is_human(event: _Event) -> bool:

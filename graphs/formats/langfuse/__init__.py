@@ -266,8 +266,8 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
     absent = _absent(parts, trace)
     try:
         are_all = all(problem.field != "scores" for problem in absent)
-        parts.scores.set_rewards(record, parts.spans, are_all=are_all)
-        write_spans(record, spans, "workflow", ("id", "parentObservationId"))
+        written = write_spans(record, spans, "workflow", ("id", "parentObservationId"))
+        parts.scores.set_rewards(written, are_all=are_all)
     except TraceError as error:
         yield error.problem
         return

@@ -8,11 +8,11 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.scores import Score, place_scores
-from graphs.formats.common.span_tree import Span
+from graphs.formats.common.team_writing import Written
 from graphs.reading.documents import Place
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
-from graphs.traces.record import LARGEST_FLOAT, TraceRecord
+from graphs.traces.record import LARGEST_FLOAT
 
 __all__ = ["TraceScores", "WrittenScore"]
 
@@ -87,7 +87,7 @@ class TraceScores:
                 Problem("bad-value", place.file, place.line, "scores.value", shown, expected, self._trace)
             ) from error
 
-    def set_rewards(self, record: TraceRecord, spans: dict[str, Span], *, are_all: bool) -> None:
+    def set_rewards(self, written: Written, *, are_all: bool) -> None:
         """Write scores of the trace or its root as channels, those of a generation or a tool as rewards at that event.
 
         The channel `reward` is the outcome. An only channel is too, if the scores at hand `are_all` of the trace.
@@ -96,7 +96,8 @@ class TraceScores:
           TraceError: kinds of `graphs.formats.common.scores.place_scores`; "disagreeing-rewards", the channel `team`
             has another number than `reward`.
         """
-        place_scores(record, spans, self._numbers, ("scores.value", "scores.observationId"))
+        place_scores(written, self._numbers, ("scores.value", "scores.observationId"))
+        record = written.team.record
         chosen = "reward" if "reward" in record.rewards else next(iter(record.rewards), "")
         if chosen and ((are_all and len(record.rewards) == 1) or chosen == "reward"):
             outcome = record.rewards[chosen]

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.earlier_outcomes import place_earlier
 from graphs.formats.common.span_tree import Kind
 from graphs.formats.common.team_writing import Written
 from graphs.formats.otlp.dialects import BadAttribute, plain_or_text
@@ -106,7 +107,8 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
     An evaluation of a root span, or of no span, is the trace's; its channel is its name, "team" for "reward". Any other
     is a step reward of the evaluated span's action: its model call; for a tool call the call that emitted it; for
     an agent, and for whatever has no action of its own, the last action inside. Rewards of one action from several
-    spans add up. One evaluation found several times counts once.
+    spans add up. One evaluation found several times counts once. A step's evaluation under the name of a channel states
+    the channel at an earlier moment, and is no reward.
 
     Args:
       written: the trace, with its events.
@@ -126,13 +128,13 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
         if evaluation.event or (span and tree.parent[span]):
             _once(written, steps, (span, evaluation.event, evaluation.name), evaluation)
         else:
-            channel = "team" if evaluation.name == "reward" else evaluation.name
-            _once(written, channels, evaluation.channel or channel, evaluation)
+            _once(written, channels, evaluation.channel or _channel(evaluation.name), evaluation)
     record.rewards = {channel: evaluation.score for channel, evaluation in channels.items()}
-    for position, amount in sorted(_step_rewards(written, steps).items()):
-        column = record.columns.setdefault(STEP, [])
-        column.extend([None] * (position - len(column)))
-        column.append(amount)
+    _place_steps(written, steps, set(record.rewards))
+
+
+def _channel(name: str) -> str:
+    return "team" if name == "reward" else name
 
 
 def _once(written: Written, first_of: dict[Any, Evaluation], key: Any, evaluation: Evaluation) -> None:
@@ -153,31 +155,38 @@ def _responding(written: Written, evaluation: Evaluation, responses: Mapping[str
     return span_ids[0]
 
 
-def _step_rewards(written: Written, steps: dict[tuple[str, str, str], Evaluation]) -> dict[int, float]:
-    """Step rewards by position."""
+def _place_steps(written: Written, steps: dict[tuple[str, str, str], Evaluation], outcomes: set[str]) -> None:
+    """Write step rewards, and those of the name of a channel as earlier statements of it."""
     if not steps:
-        return {}
-    names = {name for _, _, name in steps}
+        return
+    earlier = {key for key, step in steps.items() if _channel(step.name) in outcomes and not step.event}
+    names = {step.name for key, step in steps.items() if key not in earlier}
     name = STEP if STEP in names else next(iter(names), "")
     if len(names) > 1 and STEP not in names:
         last = list(steps.values())[-1]
         listed = ", ".join(sorted(names))
         expected = f"one name, or {STEP!r} for the one that is the step's reward; there are {listed}"
         _refuse(written, last, "ambiguous-event-reward", "gen_ai.evaluation.name", last.name, expected)
-    by_id = {event_id: position for position, event_id in enumerate(written.team.record.ids)}
+    record = written.team.record
+    by_id = {event_id: position for position, event_id in enumerate(record.ids)}
     by_span: dict[str, list[int]] = {}
     for position, (span, _) in enumerate(written.events):
         by_span.setdefault(span, []).append(position)
-    rewards: dict[int, float] = {}
-    for (span, event, stated_name), evaluation in steps.items():
-        if stated_name != name:
+    statements: dict[str, list[tuple[int, float]]] = {}
+    for key, evaluation in steps.items():
+        span, event, stated_name = key
+        if stated_name != name and key not in earlier:
             continue
         place = by_id.get(event) if event else _action_of(written, by_span, span)
         if place is None:
             expected = "an event of this trace" if event else "a span that holds an action"
             _refuse(written, evaluation, "unplaced-evaluation", "spanId", event or span, expected)
-        rewards[place] = rewards.get(place, 0.0) + evaluation.score
-    return rewards
+        if key in earlier:
+            statements.setdefault(stated_name, []).append((place, evaluation.score))
+        else:
+            record.add_reward(place, evaluation.score)
+    for outcome, of_outcome in statements.items():
+        place_earlier(record, outcome, sorted(of_outcome))
 
 
 def _action_of(written: Written, by_span: dict[str, list[int]], span: str) -> int | None:

@@ -197,11 +197,25 @@ def test_a_failed_call_is_no_event_and_humans_are(tmp_path: Path) -> None:
     ]
 
 
-def test_intermediate_scores_are_rewards_on_the_way(tmp_path: Path) -> None:
-    scored = [{"event": "score", "intermediate": True, "score": {"value": value}} for value in ("P", 0.25, "odd")]
+@pytest.mark.parametrize(
+    ("scorers", "named", "expected"),
+    [(["a"], None, [None, 0.25]), (["a"], "a", [None, 0.25]), (["a"], "b", None), (["a", "b"], None, None)],
+)
+def test_intermediate_scores_are_outcomes_at_an_earlier_moment(
+    tmp_path: Path, scorers: list[str], named: str | None, expected: list[float | None] | None
+) -> None:
+    """They were rewards: `react(attempts=3)` counted one verdict three times."""
+    scored = [
+        {"event": "score", "intermediate": True, "score": {"value": value}} | ({"scorer": named} if named else {})
+        for value in ("P", 0.25, "odd")
+    ]
     final = {"event": "score", "intermediate": False, "score": {"value": "C"}}
-    record = only(write(tmp_path, log(sample(model(), *scored, model(), final))))
-    assert record.columns["event_reward"] == [0.75]
+    scores = {name: {"value": "C"} for name in scorers}
+    path = write(tmp_path, log(sample(model(), *scored, model(), final, scores=scores)))
+    record = only(path)
+    assert "event_reward" not in record.columns and record.rewards["a"] == 1.0
+    assert record.columns.get("value") == expected
+    assert [(p.kind, p.is_failure) for p in read(path).problems] == [("earlier-outcome", False)]
 
 
 def test_a_branch_does_not_count_what_it_repeats(tmp_path: Path) -> None:

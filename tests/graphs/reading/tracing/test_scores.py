@@ -87,6 +87,22 @@ def test_a_text_that_is_no_number_is_named(tmp_path: Path, kind: str, value: str
     assert value in problem.value and "'solved'" in problem.expected and kind in problem.expected
 
 
+def test_a_step_under_the_name_of_the_outcome_is_no_reward(tmp_path: Path) -> None:
+    """It was added to the outcome."""
+    for name in ("langfuse", "langsmith"):
+        (tmp_path / name).mkdir()
+    same = STEP | {"name": "solved"}
+    both = feedback(0.25, "a"), feedback(0.5)
+    for traces in (
+        read(langfuse(tmp_path / "langfuse", [WHOLE, same])),
+        read(langsmith(tmp_path / "langsmith", *both)),
+    ):
+        assert float(traces.reward[0]) == 0.5 and "event_reward" not in traces.evidence
+        assert [(problem.kind, problem.is_failure) for problem in traces.problems] == [("earlier-outcome", False)]
+    value = read(tmp_path / "langfuse").evidence["value"]
+    assert value.array[value.mask].tolist() == [0.25], "of the state before the next call"
+
+
 def test_scores_of_two_ids_at_one_event_add_up(tmp_path: Path) -> None:
     for name in ("langfuse", "langsmith"):
         (tmp_path / name).mkdir()

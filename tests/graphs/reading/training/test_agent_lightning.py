@@ -94,9 +94,11 @@ def test_agents_are_told_by_model_and_system_prompt(tmp_path: Path) -> None:
 def test_the_last_reward_is_the_outcome_and_a_filled_in_one_is_none(tmp_path: Path) -> None:
     record = only(tmp_path, [request(), reward(0.25), reward(0.5), request(), reward(1.0), reward(0.0, "fallback")])
     assert record.rewards == {"team": 1.0}
-    assert record.columns["event_reward"] == [0.75]
+    assert "event_reward" not in record.columns, "the earlier ones were added to the last"
+    assert record.columns["value"] == [None, 0.5] and record.earlier_outcomes == "reward"
     assert only(tmp_path, [request(), reward(0.0, "fallback")]).rewards == {}
-    assert only(tmp_path, [reward(0.25), request(), reward(1.0)]).rewards == {"early": 0.25, "team": 1.0}
+    early = only(tmp_path, [reward(0.25), request(), reward(1.0)])
+    assert early.rewards == {"team": 1.0} and early.columns["value"] == [0.25]
 
 
 def test_only_the_last_attempt_is_read(tmp_path: Path) -> None:

@@ -92,6 +92,19 @@ def test_a_link_to_the_second_span_of_a_call_leads_to_the_call(tmp_path: Path) -
     assert float(traces.reward[0]) == 1.0 and traces.evidence["event_reward"].amounts.tolist() == [0.25]
 
 
+def test_an_earlier_reward_of_another_name_is_a_step(tmp_path: Path) -> None:
+    """One of the outcome's own name is not: a verdict on an earlier attempt was added to that on the last."""
+    again = {"gen_ai.response.id": "b"}
+    steps = [span(2, **reward(("shape", 0.25))), span(3, **reward(("solved", 0.0)))]
+    before = span(0, **reward(("shape", 0.5)))
+    last = [span(4, "openai.chat.completion", **again), span(5, **reward(("solved", 1.0)))]
+    traces = read(lines(tmp_path, before, call(), *steps, *last))
+    assert channels(tmp_path / "log.jsonl") == {"team": 1.0, "early": 0.5}
+    assert traces.evidence["event_reward"].amounts.tolist() == [0.25]
+    assert traces.evidence["value"].array[traces.evidence["value"].mask].tolist() == [0.0]
+    assert [problem.kind for problem in traces.problems] == ["earlier-outcome"]
+
+
 def test_a_span_of_a_wrong_type_is_its_rollouts(tmp_path: Path) -> None:
     """Its `trace_id` took the place of the rollout's id, and the rollout was read without the span."""
     bad = span(2, **reward(("", 0.0))) | {"trace_id": "tracer", "attempt_id": 0}

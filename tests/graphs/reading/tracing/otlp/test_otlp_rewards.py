@@ -90,6 +90,15 @@ def test_where_steps_have_several_scores_event_reward_is_theirs(tmp_path: Path) 
     assert steps(one(tmp_path, *two, make.evaluation("event_reward", 0.125, of=3))) == {0: 0.125}
 
 
+def test_a_step_under_the_name_of_the_outcome_is_no_reward(tmp_path: Path) -> None:
+    """It was added to the outcome."""
+    whole = make.evaluation("reward", 1.0)
+    record = one(tmp_path, whole, make.evaluation("team", 0.5, of=3), make.evaluation("useful", 0.25, of=5))
+    assert record.rewards == {"team": 1.0} and record.earlier_outcomes == "team"
+    assert list(steps(record).values()) == [0.25]
+    assert [value for value in record.columns["value"] if value is not None] == [0.5]
+
+
 def test_span_events_carry_evaluations_too(tmp_path: Path) -> None:
     def event(name: str) -> list[dict[str, Any]]:
         given = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": 0.5}
