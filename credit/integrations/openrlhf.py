@@ -48,8 +48,14 @@ class CreditExperienceMaker(RemoteExperienceMaker):
         if self._advantages is None:
             self._advantages = RowAdvantages(self.credit, **self.options)
         place = torch.tensor([index for experience in experiences for index in experience.index])
+        each = self.args.rollout.n_samples_per_prompt
+        if len(place) % each or not place.sort().values.equal(torch.arange(len(place))):
+            raise CreditError(
+                f"the experiences hold {len(place)} responses with index {place.tolist()[:8]}...; expected 0 to "
+                f"{len(place) - 1} once each, in whole groups of n_samples_per_prompt={each}"
+            )
         result = self._advantages(
-            group=place // self.args.rollout.n_samples_per_prompt,
+            group=place // each,
             trace=place,
             reward=torch.cat([experience.rewards for experience in experiences]),
         )

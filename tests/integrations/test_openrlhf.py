@@ -66,6 +66,13 @@ def test_rows_are_compared_with_those_of_their_prompt(maker: Any) -> None:
     assert first.info["return"].tolist() == [2, 1]
 
 
+@pytest.mark.parametrize(("samples", "batches"), [(2, 1), (3, 2)])
+def test_groups_that_are_not_whole_are_refused(maker: Any, samples: int, batches: int) -> None:
+    """A part of the responses, or groups of another size, were compared across prompts."""
+    with pytest.raises(CreditError, match=f"in whole groups of n_samples_per_prompt={samples}"):
+        maker(samples=samples).compute_advantages_and_returns(experiences()[:batches])
+
+
 def test_openrlhfs_own_formula(maker: Any) -> None:
     """(R − mean) / (sd + 1e-9), ddof 1, in its line for `group_norm`."""
     (batch, _) = maker(samples=2).compute_advantages_and_returns(experiences())
