@@ -27,6 +27,9 @@ class RemoteExperienceMaker:
             experience.info["return"] = experience.rewards
         return experiences
 
+    def make_experience_batch(self, rollout_samples: list[Any]) -> list[Any]:
+        return self.compute_advantages_and_returns(rollout_samples)
+
 
 @pytest.fixture
 def maker(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -82,3 +85,15 @@ def test_openrlhfs_own_formula(maker: Any) -> None:
 def test_a_penalty_in_the_reward_is_refused(maker: Any) -> None:
     with pytest.raises(CreditError, match="KL penalty in the reward"):
         maker(samples=2, kl=0.1).compute_advantages_and_returns(experiences(kl=0.2))
+
+
+def test_a_renamed_hook_is_refused(maker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It trained on OpenRLHF's own advantages, without a word."""
+    (base,) = maker.__bases__
+    assert maker(samples=2).make_experience_batch(experiences())[0].advantages.any()
+    monkeypatch.setattr(base, "make_experience_batch", lambda self, samples: samples)
+    with pytest.raises(CreditError, match=r"never asked 'openrlhf_group_norm' for advantages"):
+        maker(samples=2).make_experience_batch(experiences())
+    monkeypatch.delattr(base, "compute_advantages_and_returns")
+    with pytest.raises(CreditError, match="RemoteExperienceMaker has no compute_advantages_and_returns"):
+        maker(samples=2)

@@ -202,6 +202,16 @@ def test_prompts_of_one_micro_batch_are_groups_of_their_own() -> None:
     assert metrics["rewards/advantage/max"][0] == pytest.approx([4 / 3], abs=1e-5)
 
 
+def test_a_renamed_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, of_tunix = team_learner("rloo"), agentic_grpo_learner.GRPOLearner
+    with pytest.raises(CreditError, match=r"never asked 'rloo' for advantages.*written against Tunix 0.1.7"):
+        learner.rl_cluster.actor_trainer._train_step(learner.rl_cluster.actor_trainer.model, None, None)
+    monkeypatch.setattr(of_tunix, "_results", of_tunix._process_results, raising=False)
+    monkeypatch.delattr(of_tunix, "_process_results")
+    with pytest.raises(CreditError, match="GRPOLearner has no _process_results"):
+        team_learner("rloo")
+
+
 def test_groups_that_teach_nothing_are_left_out_one_by_one() -> None:
     learner = team_learner("rloo", masked=True)
     batch = [trajectory(float(group and i), [1, 0, 1], group=group) for group in range(2) for i in range(2)]
