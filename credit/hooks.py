@@ -10,12 +10,33 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphs.errors import CreditError
 
-__all__ = ["after_import", "with_globals"]
+__all__ = ["after_import", "require_hooks", "with_globals"]
+
+
+_ABSTRACT = "__isabstractmethod__"  # a base class declares the name, and nothing computes by it
+
+
+def require_hooks(trainer: str, hooks: Mapping[Any, Iterable[str]]) -> None:
+    """Refuse a trainer without a method that an integration overrides: it would run as if nothing were overridden.
+
+    Args:
+      trainer: the trainer and the version that the integration was written against.
+      hooks: for each class, or module, the names.
+
+    Raises:
+      CreditError: it names what is absent.
+    """
+    for owner, names in hooks.items():
+        if absent := [name for name in names if getattr(getattr(owner, name, None), _ABSTRACT, name not in dir(owner))]:
+            raise CreditError(
+                f"{owner.__name__} has no {', '.join(absent)}, which this integration overrides, so that its "
+                f"advantages would be left out; it was written against {trainer}"
+            )
 
 
 def with_globals(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:

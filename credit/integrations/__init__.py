@@ -1,6 +1,7 @@
 """Credit inside trainers: one core for rows of any trainer, and one module for each trainer.
 
     row_advantages   rows of a trainer to advantages and metrics, compiled once: `RowAdvantages`, `rows_advantage`
+    trainer_credit   what an integration of a trainer is written on: `TrainerCredit`
     watch            what to look at while training: `Watch`
     verl, trl, tunix, agent_lightning, skyrl, verifiers, openrlhf
                      what connects the core with each; import the one that you train with
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
+    from credit.integrations.trainer_credit import TrainerCredit
     from credit.integrations.watch import Watch
 
-__all__ = ["Advantages", "RowAdvantages", "Watch", "rows_advantage"]
+__all__ = ["Advantages", "RowAdvantages", "TrainerCredit", "Watch", "rows_advantage"]
 
 _HOME = {
     **dict.fromkeys(("Advantages", "RowAdvantages", "rows_advantage"), "credit.integrations.rows.row_advantages"),
+    "TrainerCredit": "credit.integrations.trainer_credit",
     "Watch": "credit.integrations.watch",
 }
 

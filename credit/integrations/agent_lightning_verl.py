@@ -6,7 +6,7 @@ from typing import Any
 
 from agentlightning.verl import trainer as of_agent_lightning
 
-from credit.hooks import with_globals
+from credit.hooks import require_hooks, with_globals
 from credit.integrations.verl import CREDIT_METRICS, compute_advantage
 
 __all__ = ["CreditAgentLightningTrainer"]
@@ -18,6 +18,9 @@ def _data_metrics(batch: Any, **options: Any) -> dict[str, Any]:
         **of_agent_lightning.compute_data_metrics(batch=batch, **options),
         **batch.meta_info.get(CREDIT_METRICS, {}),
     }
+
+
+require_hooks("Agent Lightning 0.3.0", {of_agent_lightning.AgentLightningTrainer: ("_train_step",)})
 
 
 class CreditAgentLightningTrainer(of_agent_lightning.AgentLightningTrainer):

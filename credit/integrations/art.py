@@ -19,6 +19,7 @@ from art.trajectories import History
 
 from credit.hooks import with_globals
 from credit.integrations.rows.row_advantages import RowAdvantages
+from credit.integrations.trainer_credit import TrainerCredit
 from graphs.errors import CreditError
 
 __all__ = ["CreditLocalBackend"]
@@ -51,7 +52,13 @@ class CreditLocalBackend(LocalBackend):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._of_scale = {scaled: RowAdvantages(credit, scaled=scaled, **(options or {})) for scaled in (True, False)}
+        hooks = {LocalBackend: ("_get_packed_tensors",)}
+        self._of_scale = {
+            scaled: TrainerCredit(
+                RowAdvantages(credit, scaled=scaled, **(options or {})), trainer="ART 0.5.18", hooks=hooks
+            )
+            for scaled in (True, False)
+        }
         self._agent = agent
         self.credit_metrics: dict[str, float] = {}
 

@@ -7,6 +7,7 @@ Written against OpenRLHF's source at 3c3be62, which does not build on a machine 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.integrations.rows.row_columns import as_mask, spread
+from credit.integrations.trainer_credit import TrainerCredit
 from graphs.errors import CreditError
 
 __all__ = ["CreditExperienceMaker"]
@@ -34,8 +36,26 @@ class CreditExperienceMaker(RemoteExperienceMaker):
 
     credit: ClassVar[Any] = "openrlhf_group_norm"
     options: ClassVar[Mapping[str, Any]] = {}
-    _advantages: RowAdvantages | None = None
-    credit_metrics: Mapping[str, float] = {}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._credit  # noqa: B018 - made now, so that what cannot work is refused before the first rollout
+
+    @functools.cached_property
+    def _credit(self) -> TrainerCredit:
+        hooks = {RemoteExperienceMaker: ("make_experience_batch", "compute_advantages_and_returns")}
+        rows = RowAdvantages(self.credit, **self.options)
+        return TrainerCredit(rows, trainer="OpenRLHF's source at 3c3be62", hooks=hooks)
+
+    @property
+    def credit_metrics(self) -> Mapping[str, float]:
+        """The metrics of the last batch."""
+        return self._credit.metrics
+
+    def make_experience_batch(self, rollout_samples: Any) -> Any:
+        experiences = super().make_experience_batch(rollout_samples)
+        self._credit.check_ran()
+        return experiences
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def compute_advantages_and_returns(self, experiences: list[Any]) -> list[Any]:
@@ -45,15 +65,18 @@ class CreditExperienceMaker(RemoteExperienceMaker):
                     "OpenRLHF has a KL penalty in the reward, which these advantages would omit; use the KL loss"
                 )
         experiences = super().compute_advantages_and_returns(experiences)
-        if self._advantages is None:
-            self._advantages = RowAdvantages(self.credit, **self.options)
         place = torch.tensor([index for experience in experiences for index in experience.index])
-        result = self._advantages(
-            group=place // self.args.rollout.n_samples_per_prompt,
+        each = self.args.rollout.n_samples_per_prompt
+        if len(place) % each or not place.sort().values.equal(torch.arange(len(place))):
+            raise CreditError(
+                f"the experiences hold {len(place)} responses with index {place.tolist()[:8]}...; expected 0 to "
+                f"{len(place) - 1} once each, in whole groups of n_samples_per_prompt={each}"
+            )
+        result = self._credit(
+            group=place // each,
             trace=place,
             reward=torch.cat([experience.rewards for experience in experiences]),
         )
-        self.credit_metrics = result.metrics
         sizes = [len(experience.index) for experience in experiences]
         for experience, values in zip(experiences, result.advantages.split(sizes), strict=True):
             experience.advantages = spread(values, as_mask(experience.action_mask, len(values)))

@@ -20,12 +20,17 @@ from skyrl.train.trainer import RayPPOTrainer
 
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.integrations.rows.scale_switch import with_switch
+from credit.integrations.trainer_credit import TrainerCredit
 from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
 __all__ = ["CreditRayPPOTrainer", "register", "row_estimator"]
 
 PREFIX = "credit_"
+HOOKS = (
+    "handle_dynamic_sampling", "postprocess_generator_output", "convert_to_training_input",
+    "compute_advantages_and_returns", "train_critic_and_policy",
+)  # fmt: skip
 COLUMNS = ("agent", "turn")
 """Keys of the generator's `env_metrics`, one mapping a row, that become columns: in every row or in none."""
 
@@ -71,7 +76,18 @@ class CreditRayPPOTrainer(RayPPOTrainer):
     """
 
     options: ClassVar[Mapping[str, Any]] = {}
-    _credit: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self._tells_steps_apart():
+            self._credit  # noqa: B018 - made now, so that what cannot work is refused before the first rollout
+
+    @functools.cached_property
+    def _credit(self) -> TrainerCredit:
+        algorithm = self.cfg.trainer.algorithm
+        name = str(algorithm.advantage_estimator).removeprefix(PREFIX)
+        rows = self.make_advantages(name, with_switch(name, self.options, algorithm.grpo_norm_by_std))
+        return TrainerCredit(rows, trainer="SkyRL 0.3.0", hooks={RayPPOTrainer: HOOKS})
 
     def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
         """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""
@@ -121,10 +137,6 @@ class CreditRayPPOTrainer(RayPPOTrainer):
             values = data.metadata.get(f"{PREFIX}{column}")
             if values is not None:
                 columns[column] = list(values) + [values[0]] * (len(last) - len(values))
-        if self._credit is None:
-            algorithm = self.cfg.trainer.algorithm
-            name = str(algorithm.advantage_estimator).removeprefix(PREFIX)
-            self._credit = self.make_advantages(name, with_switch(name, self.options, algorithm.grpo_norm_by_std))
         result = self._credit(
             group=data.metadata["uids"],
             trace=trace,
@@ -153,6 +165,11 @@ class CreditRayPPOTrainer(RayPPOTrainer):
             }
         )
         return data
+
+    def train_critic_and_policy(self, data: Any) -> Any:
+        if self._tells_steps_apart():
+            self._credit.check_ran()
+        return super().train_critic_and_policy(data)
 
 
 def _labels(generator_output: Mapping[str, Any], count: int) -> dict[str, list[Any]]:

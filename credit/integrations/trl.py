@@ -17,12 +17,15 @@ from accelerate.utils import gather_object
 from trl import GRPOTrainer
 
 from credit.integrations.rows.row_advantages import RowAdvantages
+from credit.integrations.trainer_credit import TrainerCredit
 from graphs.errors import CreditError
 
 __all__ = ["AGENT_KEY", "TURN_KEY", "CreditGRPOTrainer", "token_rows"]
 
 AGENT_KEY, TURN_KEY = "agent_of_token", "turn_of_token"
 """Keys that a `rollout_func` of a team adds: for each completion, the label of each of its tokens."""
+
+HOOKS = ("_calculate_rewards", "_generate_and_score_completions", "compute_loss")
 
 EPS = 1e-4  # TRL's
 
@@ -51,7 +54,6 @@ class CreditGRPOTrainer(GRPOTrainer):
 
     Attributes:
       rewards_per_function: [rows of all processes, reward functions], of the last batch; NaN where unscored.
-      credit_metrics: the metrics of the last batch, also among TRL's.
     """
 
     def __init__(
@@ -63,11 +65,10 @@ class CreditGRPOTrainer(GRPOTrainer):
     ) -> None:
         super().__init__(*args, **kwargs)
         own_scale = self.scale_rewards == "group" or self.multi_objective_aggregation == "normalize_then_sum"
-        self._advantages = RowAdvantages(credit, scaled=own_scale, **(options or {}))
-        if not self._advantages.needs:
-            self._advantages.warmup(self.args.generation_batch_size)
+        rows = RowAdvantages(credit, scaled=own_scale, **(options or {}))
+        self._credit = TrainerCredit(rows, trainer="TRL 1.16.0", hooks={GRPOTrainer: HOOKS})
+        rows.warmup(self.args.generation_batch_size)
         self.rewards_per_function: torch.Tensor | None = None
-        self.credit_metrics: dict[str, float] = {}
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
         self.rewards_per_function = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
@@ -103,6 +104,15 @@ class CreditGRPOTrainer(GRPOTrainer):
         output["advantages"] = advantages.to(output["advantages"])
         return output
 
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        self._credit.check_ran()
+        return super().compute_loss(*args, **kwargs)
+
+    @property
+    def credit_metrics(self) -> dict[str, float]:
+        """The metrics of the last batch, also among TRL's."""
+        return self._credit.metrics
+
     def _credit_of(self, rewards: torch.Tensor, group: np.ndarray, columns: dict[str, Any]) -> torch.Tensor:
         """Advantages of rows, from the rewards of completions, [completions, functions]."""
         weights = self.reward_weights.to(rewards.device)
@@ -112,9 +122,7 @@ class CreditGRPOTrainer(GRPOTrainer):
         sample = torch.from_numpy(np.asarray(columns["trace"])).to(rewards.device)
 
         def advantages_for(reward: torch.Tensor) -> torch.Tensor:
-            result = self._advantages(group=group, reward=reward[sample], **columns)
-            self.credit_metrics = result.metrics
-            numbers: torch.Tensor = result.advantages
+            numbers: torch.Tensor = self._credit(group=group, reward=reward[sample], **columns).advantages
             return numbers
 
         if self.multi_objective_aggregation == "sum_then_normalize":
@@ -142,7 +150,7 @@ class CreditGRPOTrainer(GRPOTrainer):
         for _ in range(min(len(advantages), len(logged))):
             logged.pop()
         logged.extend(advantages.tolist())
-        for name, value in self.credit_metrics.items():
+        for name, value in self._credit.metrics.items():
             self._metrics[mode][name].append(value)
 
 

@@ -8,26 +8,34 @@ Written against Tunix 0.1.7.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
-from tunix.rl import function_registry
+from tunix.rl import function_registry, rl_cluster
 from tunix.rl.agentic.agentic_grpo_learner import GRPOLearner
 
+from credit.hooks import with_globals
 from credit.integrations.rows.row_advantages import RowAdvantages
+from credit.integrations.trainer_credit import TrainerCredit
 from graphs.errors import CreditError
 
 __all__ = ["CreditAgenticLearner", "estimator", "metrics_of", "token_turns"]
+
+WRITTEN_AGAINST = "Tunix 0.1.7"
 
 
 def estimator(method: str, **options: Any) -> str:
     """Register a method as an advantage estimator of Tunix and return its name, "credit_METHOD" and its options.
 
     Tunix calls it with the rewards of some prompts' generations, those of a prompt side by side. Each is a trace of its
-    own. The agentic learner calls it for one prompt at a time, so a method that compares over the batch sees one group.
+    own. The agentic learner calls it for the prompts of one micro-batch, so a method that compares over the batch sees
+    these alone.
 
     Args:
       method: a name in `credit.METHODS` that needs no evidence.
@@ -36,9 +44,7 @@ def estimator(method: str, **options: Any) -> str:
     Raises:
       CreditError: no such method or option, or the method needs evidence, which Tunix does not pass.
     """
-    advantages = RowAdvantages(method, **options)
-    if advantages.needs:
-        raise CreditError(f"method {method!r} needs {', '.join(advantages.needs)}, which Tunix does not pass")
+    advantages = TrainerCredit(RowAdvantages(method, **options), trainer=WRITTEN_AGAINST)
     settings = sorted(options.keys() - {"watch"})
     name = f"credit_{method}" + "".join(f",{option}={options[option]!r}" for option in settings)
     _ESTIMATORS[name] = advantages
@@ -48,25 +54,19 @@ def estimator(method: str, **options: Any) -> str:
         row = np.arange(len(rewards))
         if len(row) % num_generations:
             raise CreditError(f"{len(row)} rewards come with num_generations={num_generations}; expected whole groups")
-        result = advantages(group=row // num_generations, reward=np.asarray(rewards))
-        metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
-        _METRICS[name] = metrics
-        return np.asarray(result.advantages)
+        return np.asarray(advantages(group=row // num_generations, reward=np.asarray(rewards)).advantages)
 
     return name
 
 
-_ESTIMATORS: dict[str, RowAdvantages] = {}  # as Tunix keeps its own: by name, for the life of the process
-_METRICS: dict[str, dict[str, tuple[float, Callable[..., Any]]]] = {}
+_ESTIMATORS: dict[str, TrainerCredit] = {}  # as Tunix keeps its own: by name, for the life of the process
 
 
 def metrics_of(name: str) -> Callable[..., dict[str, tuple[float, Callable[..., Any]]]]:
     """One of the learner's `metric_fns`: the metrics of the last call of a registered estimator."""
-    return functools.partial(_last_metrics, name)
-
-
-def _last_metrics(name: str, **_: Any) -> dict[str, tuple[float, Callable[..., Any]]]:
-    return _METRICS.get(name, {})
+    if name not in _ESTIMATORS:
+        raise CreditError(f"no estimator {name!r} is registered; expected a name that `estimator` returned")
+    return lambda **_: {key: (value, np.mean) for key, value in _ESTIMATORS[name].metrics.items()}
 
 
 class CreditAgenticLearner(GRPOLearner):
@@ -74,6 +74,9 @@ class CreditAgenticLearner(GRPOLearner):
 
     A turn is a stretch of tokens that the policy wrote, between those of the environment. Where messages of the
     assistant carry a "name", as those of a team do, it is the agent of its turn. Advantages become [rows, tokens].
+    What Tunix logs and hands to `metric_fns` is the mean advantage of each trajectory's tokens. Trajectories are
+    compared within their own group, however many prompts Tunix processes at once; `degenerate_group_masking` leaves
+    out each group whose advantages are all 0.
 
     Args:
       credit: a method by name, or a function.
@@ -89,30 +92,53 @@ class CreditAgenticLearner(GRPOLearner):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._advantages = RowAdvantages(credit, **(options or {}))
-        self._rewards: np.ndarray | None = None
+        rows = RowAdvantages(credit, **(options or {}))
+        self._credit = TrainerCredit(rows, trainer=WRITTEN_AGAINST, hooks={GRPOLearner: ("_process_results",)})
+        trainer = self.rl_cluster.actor_trainer
+        trainer.with_gen_model_input_fn(functools.partial(self._model_input, trainer.gen_model_input_fn))
+        self.algo_config: Any = copy.copy(self.algo_config)
+        self._leaves_out = self.algo_config.degenerate_group_masking
+        self.algo_config.degenerate_group_masking = False  # Tunix's looks at all groups of a call as one
 
-    def _compute_rewards(self, *args: Any, **kwargs: Any) -> Any:
-        rewards = super()._compute_rewards(*args, **kwargs)
-        self._rewards = np.asarray(rewards, np.float64)
-        return rewards
+    def _model_input(self, of_tunix: Callable[[Any], Any], example: Any) -> Any:
+        self._credit.check_ran()
+        return of_tunix(example)
 
-    def _process_results(self, trajectories: list[Any], mode: Any = None, expected_step: int | None = None) -> Any:
-        options = {} if mode is None else {"mode": mode}
-        examples = super()._process_results(trajectories, expected_step=expected_step, **options)
-        rewards = self._rewards
-        assert rewards is not None
-        (example,) = examples
+    def _process_results(
+        self, trajectories: list[Any], mode: Any = rl_cluster.Mode.TRAIN, expected_step: int | None = None
+    ) -> Any:
         turns = [token_turns(item.traj) for item in trajectories]
-        sample, names, number, of_token = _rows(turns, example.completion_ids.shape[1])
-        result = self._advantages(
-            group=np.zeros(len(sample), int), trace=sample, agent=names, turn=number, reward=rewards[sample]
-        )
-        metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
-        self.rl_cluster.buffer_metrics_async(metrics, **options, step=0 if expected_step is None else expected_step)
-        values = np.append(np.asarray(result.advantages, np.float32), np.float32(0))
-        mask = np.asarray(example.completion_mask) > 0  # all 0 where Tunix leaves out a group that teaches nothing
-        return [dataclasses.replace(example, advantages=np.where(mask, values[of_token], np.float32(0)))]
+        sample, names, number, of_token = _rows(turns, self.algo_config.max_response_length)
+        group = [str(item.group_id) for item in trajectories]
+        of_tokens: list[np.ndarray] = []
+
+        def estimate(rewards: Any, **_: Any) -> np.ndarray:
+            """In the place of Tunix's estimator: [trajectories], which Tunix logs; the tokens' are kept."""
+            result = self._credit(
+                group=[group[i] for i in sample],
+                trace=sample,
+                agent=names,
+                turn=number,
+                reward=np.asarray(rewards, np.float64)[sample],
+            )
+            metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
+            step = 0 if expected_step is None else expected_step
+            self.rl_cluster.buffer_metrics_async(metrics, mode=mode, step=step)
+            values: np.ndarray = np.append(np.asarray(result.advantages, np.float32), np.float32(0))[of_token]
+            of_tokens.append(values)
+            mean: np.ndarray = values.sum(axis=1) / np.maximum((of_token >= 0).sum(axis=1), 1)
+            return mean
+
+        registry = types.SimpleNamespace(get_advantage_estimator=lambda name: estimate)
+        process = with_globals(super()._process_results.__func__, function_registry=registry)
+        (example,) = process(self, trajectories, mode=mode, expected_step=expected_step)
+        (values,) = of_tokens
+        if self._leaves_out:
+            teaches = {name for name, row in zip(group, values, strict=True) if row.any()}
+            silent = np.array([name not in teaches for name in group])
+            mask = np.where(silent[:, None], 0, np.asarray(example.completion_mask))
+            example = dataclasses.replace(example, completion_mask=jnp.asarray(mask))
+        return [dataclasses.replace(example, advantages=jnp.asarray(values))]
 
 
 def token_turns(trajectory: Mapping[str, Any]) -> tuple[np.ndarray, list[str]]:

@@ -65,7 +65,7 @@ def session_advantage(
     The outcome of a session is the score of its last output, as in verl: a colocated reward model scores each.
 
     Args:
-      advantages: a `RowAdvantages`.
+      advantages: a `RowAdvantages` or a `TrainerCredit`.
       data: a `DataProto` with `token_level_scores`, `token_level_rewards` and `response_mask`, [N, L].
       batch_keys: `{uid}_{session}_{index}` of each row, in any order.
       extra_fields: what the agent loop wrote beside each row; None where it wrote nothing.

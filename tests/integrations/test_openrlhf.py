@@ -27,6 +27,9 @@ class RemoteExperienceMaker:
             experience.info["return"] = experience.rewards
         return experiences
 
+    def make_experience_batch(self, rollout_samples: list[Any]) -> list[Any]:
+        return self.compute_advantages_and_returns(rollout_samples)
+
 
 @pytest.fixture
 def maker(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -66,6 +69,13 @@ def test_rows_are_compared_with_those_of_their_prompt(maker: Any) -> None:
     assert first.info["return"].tolist() == [2, 1]
 
 
+@pytest.mark.parametrize(("samples", "batches"), [(2, 1), (3, 2)])
+def test_groups_that_are_not_whole_are_refused(maker: Any, samples: int, batches: int) -> None:
+    """A part of the responses, or groups of another size, were compared across prompts."""
+    with pytest.raises(CreditError, match=f"in whole groups of n_samples_per_prompt={samples}"):
+        maker(samples=samples).compute_advantages_and_returns(experiences()[:batches])
+
+
 def test_openrlhfs_own_formula(maker: Any) -> None:
     """(R − mean) / (sd + 1e-9), ddof 1, in its line for `group_norm`."""
     (batch, _) = maker(samples=2).compute_advantages_and_returns(experiences())
@@ -75,3 +85,15 @@ def test_openrlhfs_own_formula(maker: Any) -> None:
 def test_a_penalty_in_the_reward_is_refused(maker: Any) -> None:
     with pytest.raises(CreditError, match="KL penalty in the reward"):
         maker(samples=2, kl=0.1).compute_advantages_and_returns(experiences(kl=0.2))
+
+
+def test_a_renamed_hook_is_refused(maker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It trained on OpenRLHF's own advantages, without a word."""
+    (base,) = maker.__bases__
+    assert maker(samples=2).make_experience_batch(experiences())[0].advantages.any()
+    monkeypatch.setattr(base, "make_experience_batch", lambda self, samples: samples)
+    with pytest.raises(CreditError, match=r"never asked 'openrlhf_group_norm' for advantages"):
+        maker(samples=2).make_experience_batch(experiences())
+    monkeypatch.delattr(base, "compute_advantages_and_returns")
+    with pytest.raises(CreditError, match="RemoteExperienceMaker has no compute_advantages_and_returns"):
+        maker(samples=2)

@@ -28,6 +28,7 @@ from skyrl.backends.skyrl_train.training_batch import TrainingInputBatch, pad_tr
 from skyrl.backends.skyrl_train.utils import ppo_utils
 from skyrl.train.generators.base import TrajectoryID
 from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
+from skyrl.train.trainer import RayPPOTrainer
 from timing import compare
 
 from credit.integrations import skyrl as skyrl_integration
@@ -121,7 +122,7 @@ def test_an_actor_of_the_cluster_computes_the_same(monkeypatch: pytest.MonkeyPat
     try:
         made = trainer("credit_dr_mas", step_wise=True, of=names["OnRay"])
         got = made.compute_advantages_and_returns(pad_training_input_batch(data, 3))
-        assert isinstance(made._credit, RemoteRowAdvantages)
+        assert isinstance(made._credit.rows, RemoteRowAdvantages)
     finally:
         ray.shutdown()
     assert torch.equal(got["advantages"], want["advantages"]) and want["advantages"].abs().max() > 0.1
@@ -212,6 +213,15 @@ def test_the_pages_experiment_makes_the_trainer(monkeypatch: pytest.MonkeyPatch)
     assert type(made) is CreditRayPPOTrainer and given == {"cfg": 1, "tracker": None}
 
 
+def test_a_renamed_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trainer("credit_rloo", step_wise=True)
+    with pytest.raises(CreditError, match=r"never asked 'rloo' for advantages.*written against SkyRL 0.3.0"):
+        made.train_critic_and_policy(None)
+    monkeypatch.delattr(RayPPOTrainer, "compute_advantages_and_returns")
+    with pytest.raises(CreditError, match="RayPPOTrainer has no compute_advantages_and_returns"):
+        trainer("credit_rloo", step_wise=True).train_critic_and_policy(None)
+
+
 def test_overhead_beside_skyrls_own() -> None:
     """The trainer's whole `compute_advantages_and_returns`, on trajectories of two steps."""
     ours, theirs = trainer("credit_agent_lightning", step_wise=True), trainer("grpo", step_wise=True)
@@ -228,7 +238,7 @@ def test_overhead_beside_skyrls_own() -> None:
     through(ours)(rows_of(1024))
     some = rows_of(1000)
     assert torch.allclose(through(ours)(some), through(theirs)(some), atol=TOLERANCE)
-    compare("SkyRL, step-wise", rows_of, through(ours), through(theirs), lambda: ours._credit.compilations)
+    compare("SkyRL, step-wise", rows_of, through(ours), through(theirs), lambda: ours._credit.rows.compilations)
 
 
 def test_overhead_of_an_estimator_by_name() -> None:

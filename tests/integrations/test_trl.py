@@ -27,6 +27,7 @@ from tiny import prompts, tiny_model, tiny_tokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 import credit
+from credit.hooks import with_globals
 from credit.integrations.trl import CreditGRPOTrainer, token_rows
 from graphs.errors import CreditError
 
@@ -136,6 +137,22 @@ def test_the_block_of_the_page_trains(tmp_path: Path) -> None:
     assert scope["trainer"].state.global_step == 2 and scope["trainer"].credit_metrics["credit/condition/unbiased"] == 1
 
 
+def test_a_renamed_hook_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It trained on TRL's own advantages without an error, a warning or a metric."""
+    own = GRPOTrainer._generate_and_score_completions
+    prepare = with_globals(GRPOTrainer._prepare_inputs.__wrapped__)
+    code = prepare.__code__
+    names = tuple("_score" if name == own.__name__ else name for name in code.co_names)
+    prepare.__code__ = code.replace(co_names=names)
+    monkeypatch.setattr(GRPOTrainer, "_score", own, raising=False)
+    monkeypatch.setattr(GRPOTrainer, "_prepare_inputs", prepare)
+    with pytest.raises(CreditError, match=r"never asked 'rloo' for advantages.*written against TRL 1.16.0"):
+        build(CreditGRPOTrainer, tmp_path, credit="rloo").train()
+    monkeypatch.delattr(GRPOTrainer, own.__name__)
+    with pytest.raises(CreditError, match="GRPOTrainer has no _generate_and_score_completions"):
+        build(CreditGRPOTrainer, tmp_path, credit="rloo")
+
+
 def test_a_completion_that_nobody_scored_gets_nothing(tmp_path: Path) -> None:
     def partly(completion_ids: list[list[int]], **_: Any) -> list[float | None]:
         return [None if i == 1 else float(i) for i in range(len(completion_ids))]
@@ -234,7 +251,7 @@ def test_labels_of_tokens_are_checked() -> None:
 def test_overhead_beside_trls_own(tmp_path: Path) -> None:
     """1,024 completions: the same rewards through TRL's arithmetic and ours."""
     trainer = build(CreditGRPOTrainer, tmp_path)
-    trainer._advantages.warmup(1024)
+    trainer._credit.rows.warmup(1024)
 
     def ours(rewards: torch.Tensor) -> torch.Tensor:
         row = np.arange(len(rewards))
@@ -246,4 +263,4 @@ def test_overhead_beside_trls_own(tmp_path: Path) -> None:
 
     one = torch.randn(1024, 1)
     assert torch.allclose(ours(one), theirs(one), atol=1e-5)
-    compare("TRL", lambda rows: torch.randn(rows, 1), ours, theirs, lambda: trainer._advantages.compilations)
+    compare("TRL", lambda rows: torch.randn(rows, 1), ours, theirs, lambda: trainer._credit.rows.compilations)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from pages import block
 from timing import compare
 from tunix.rl import function_registry, rl_cluster
 from tunix.rl.agentic import agentic_grpo_learner
+from tunix.rl.agentic.agents.agent_types import TrajectoryItem
 from tunix.rl.grpo import grpo_learner
 from tunix.rl.rollout import base_rollout
 from tunix.tests import test_common
@@ -131,12 +131,15 @@ def test_a_method_that_needs_evidence_is_refused() -> None:
         estimator("gae")
 
 
-def trajectory(reward: float, masks: list[int], names: list[str] | None = None) -> Any:
+def trajectory(reward: float, masks: list[int], names: list[str] | None = None, group: int = 0) -> Any:
     turns = sum(1 for i, m in enumerate(masks) if m and (i == 0 or not masks[i - 1]))
     messages = [
         {"role": "assistant", "content": "world", **({"name": names[i]} if names else {})} for i in range(turns)
     ]
-    return types.SimpleNamespace(
+    return TrajectoryItem(
+        pair_index=0,
+        group_id=group,
+        start_step=0,
         traj={
             "conversation_text": [{"role": "user", "content": "hello"}, *messages],
             "prompt_tokens": np.array([5, 6]),
@@ -146,18 +149,22 @@ def trajectory(reward: float, masks: list[int], names: list[str] | None = None) 
             "policy_version": 0,
             "trajectory_reward": reward,
             "original_input": {"prompts": np.array(["hello"])},
-            "group_id": 0,
-        }
+            "group_id": group,
+            "env_time": {"reset": 0.0},  # without it Tunix logs nothing of the call
+        },
     )
 
 
-def team_learner(credit: str) -> CreditAgenticLearner:
+def team_learner(credit: str, masked: bool = False, **options: Any) -> CreditAgenticLearner:
     return CreditAgenticLearner(
         rl_cluster=cluster(),
         reward_fns=None,  # the trajectories' own
-        algo_config=agentic_grpo_learner.GRPOConfig(num_generations=3, beta=0.0, max_response_length=6),
+        algo_config=agentic_grpo_learner.GRPOConfig(
+            num_generations=4, beta=0.0, max_response_length=6, degenerate_group_masking=masked
+        ),
         chat_parser=object(),
         credit=credit,
+        **options,
     )
 
 
@@ -175,6 +182,41 @@ def test_a_team_gets_advantages_for_each_turn() -> None:
     assert got[0].tolist() == pytest.approx([2 / 3 / planner] * 2 + [0, 0.5 / worker, 0, 0], abs=TOLERANCE)
     assert got[1].tolist() == pytest.approx([-1 / 3 / planner, 0, -0.5 / worker, -0.5 / worker, 0, 0], abs=TOLERANCE)
     assert got[2].tolist() == pytest.approx([-1 / 3 / planner] * 2 + [0] * 4, abs=TOLERANCE)
+
+
+def test_prompts_of_one_micro_batch_are_groups_of_their_own() -> None:
+    """With `compute_logps_micro_batch_size=2` Tunix hands over two prompts at once; they were trained as one group.
+
+    It logged the numbers of its own estimator, and gave them to `metric_fns`.
+    """
+    logged: list[Any] = []
+    learner = team_learner("rloo", metric_fns=[lambda advantages, **_: logged.append(advantages) or {}])
+    learner._full_batch_size = 2
+    rewards = {0: [11.0, 12, 10, 11], 1: [2.0, 0, 1, 2]}
+    batch = [trajectory(reward, [1, 0, 1], group=group) for group, earned in rewards.items() for reward in earned]
+    (example,) = learner._batch_to_train_example(batch, rl_cluster.Mode.TRAIN)
+    want = np.array([0, 4 / 3, -4 / 3, 0, 1, -5 / 3, -1 / 3, 1])
+    assert np.asarray(example.advantages) == pytest.approx(want[:, None] * [1, 0, 1, 0, 0, 0], abs=1e-5)
+    assert logged[0] == pytest.approx(want, abs=1e-5)
+    metrics = learner.rl_cluster._buffered_train_metrics[-1].metrics
+    assert metrics["rewards/advantage/max"][0] == pytest.approx([4 / 3], abs=1e-5)
+
+
+def test_a_renamed_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, of_tunix = team_learner("rloo"), agentic_grpo_learner.GRPOLearner
+    with pytest.raises(CreditError, match=r"never asked 'rloo' for advantages.*written against Tunix 0.1.7"):
+        learner.rl_cluster.actor_trainer._train_step(learner.rl_cluster.actor_trainer.model, None, None)
+    monkeypatch.setattr(of_tunix, "_results", of_tunix._process_results, raising=False)
+    monkeypatch.delattr(of_tunix, "_process_results")
+    with pytest.raises(CreditError, match="GRPOLearner has no _process_results"):
+        team_learner("rloo")
+
+
+def test_groups_that_teach_nothing_are_left_out_one_by_one() -> None:
+    learner = team_learner("rloo", masked=True)
+    batch = [trajectory(float(group and i), [1, 0, 1], group=group) for group in range(2) for i in range(2)]
+    (example,) = learner._process_results(batch, mode=rl_cluster.Mode.TRAIN, expected_step=0)
+    assert np.asarray(example.completion_mask).any(axis=1).tolist() == [False, False, True, True]
 
 
 def test_named_messages_must_match_the_turns() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.integrations import RowAdvantages, rows_advantage
+from credit.integrations import RowAdvantages, TrainerCredit, rows_advantage
 from credit.integrations.rows.row_advantages import STRUCTURE
 from credit.integrations.verl import METHOD_NAMES
 from credit.integrations.verl_sessions import session_advantage
@@ -31,6 +31,29 @@ TEAM: dict[str, Any] = {
 
 def test_names_are_those_of_the_methods() -> None:
     assert set(METHOD_NAMES) <= set(credit.METHODS)
+
+
+class Trainer:
+    def score(self) -> None: ...
+
+
+def test_an_integration_is_guarded() -> None:
+    credit_of = TrainerCredit(RowAdvantages("rloo"), trainer="Trainer 2.1", hooks={Trainer: ("score",)})
+    with pytest.raises(CreditError, match=r"never asked 'rloo' for advantages.*written against Trainer 2.1"):
+        credit_of.check_ran()
+    assert credit_of(group=["q", "q"], reward=np.array([1.0, 0.0])).advantages.tolist() == [1, -1]
+    credit_of.check_ran()
+    assert credit_of.metrics["credit/traces"] == 2
+    with pytest.raises(CreditError, match=r"Trainer has no grade, which this integration overrides.*Trainer 2.1"):
+        TrainerCredit(RowAdvantages("rloo"), trainer="Trainer 2.1", hooks={Trainer: ("score", "grade")})
+
+
+def test_evidence_is_asked_for_in_the_words_of_the_trainer() -> None:
+    with pytest.raises(CreditError, match=r"'gae' needs value, which Trainer 2.1 does not pass"):
+        TrainerCredit(RowAdvantages("gae"), trainer="Trainer 2.1")
+    credit_of = TrainerCredit(RowAdvantages("gae"), trainer="Trainer 2.1", columns="write it into notes")
+    with pytest.raises(CreditError, match="'gae' needs value; write it into notes"):
+        credit_of(group=["q"], reward=np.zeros(1))
 
 
 def test_a_trace_counts_once_however_many_rows_it_has() -> None:

@@ -25,6 +25,7 @@ from pages import block  # noqa: E402
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
 from verl.trainer.ppo import core_algos  # noqa: E402
 from verl.trainer.ppo.v1 import PPOTrainerSync, get_trainer_cls  # noqa: E402
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer  # noqa: E402
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 
@@ -116,11 +117,12 @@ def test_a_session_counts_once_however_many_rows_it_has(queue: None) -> None:
 def test_an_actor_of_the_cluster_computes_the_same(queue: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer's ids and rewards go to an actor, its tokens stay."""
     outputs = {"q_0_0": (1.0, {}), "q_0_1": (1.0, {}), "q_1_0": (0.0, {}), "q_2_0": (0.5, {})}
+    kind = get_trainer_cls("credit_sync")
+    monkeypatch.setattr(kind, "make_advantages", lambda self, name, options: RemoteRowAdvantages(name, **options))
     made = trainer("credit_rloo")
-    monkeypatch.setattr(type(made), "make_advantages", lambda self, name, options: RemoteRowAdvantages(name, **options))
     result, _ = advantages_of(made, put(shuffled(outputs)))
     assert result == pytest.approx({"q_0_0": 0.75, "q_0_1": 0.75, "q_1_0": -0.75, "q_2_0": 0.0}, abs=TOLERANCE)
-    assert isinstance(made._advantages, RemoteRowAdvantages)
+    assert isinstance(made._credit.rows, RemoteRowAdvantages)
 
 
 def test_agents_of_a_team_are_compared_with_their_like(queue: None) -> None:
@@ -243,12 +245,20 @@ def test_warmup_covers_a_kl_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
     made = trainer("credit_rloo", "credit_sync", "algorithm.use_kl_in_reward=True", *sizes)
     monkeypatch.setattr(PPOTrainerSync, "on_train_begin", lambda self: None)
     made.on_train_begin()
-    compiled = made._advantages.compilations
+    compiled = made._credit.rows.compilations
     data = legacy([1.0, 0.0, 0.5, 0.0], ["q"] * 4)
     for penalty in (0.0, 0.25):
         data.batch["token_level_scores"] = data.batch["token_level_rewards"] + penalty
-        session_advantage(made._advantages, data, [f"q_{i}_0" for i in range(4)], None, [False] * 4)
-    assert made._advantages.compilations == compiled == 2
+        session_advantage(made._credit, data, [f"q_{i}_0" for i in range(4)], None, [False] * 4)
+    assert made._credit.rows.compilations == compiled == 2
+
+
+def test_a_renamed_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CreditError, match=r"never asked 'rloo' for advantages.*written against verl 0.9.1"):
+        trainer("credit_rloo")._update_actor(None, {})
+    monkeypatch.delattr(PPOTrainer, "_compute_advantage")
+    with pytest.raises(CreditError, match="PPOTrainerSync has no _compute_advantage"):
+        trainer("credit_rloo")
 
 
 @pytest.mark.skipif(

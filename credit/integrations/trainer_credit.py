@@ -1,0 +1,98 @@
+"""What an integration of a trainer is written on: rows in, advantages out, and a guard of the trainer's hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from credit.hooks import require_hooks
+from graphs.errors import CreditError
+
+if TYPE_CHECKING:
+    from credit.integrations.rows.row_advantages import Advantages
+
+__all__ = ["TrainerCredit"]
+
+
+class TrainerCredit:
+    """A method inside a trainer: called with the trainer's rows, it answers with advantages and keeps the metrics.
+
+    An integration translates names. It passes the trainer's columns under the names of `RowAdvantages`, puts the answer
+    where the trainer reads advantages, and asks `check_ran` before the loss:
+
+        class CreditTrainer(Trainer):
+            def __init__(self, *args, credit="rloo", **kwargs):
+                super().__init__(*args, **kwargs)
+                hooks = {Trainer: ("score", "loss")}
+                self._credit = TrainerCredit(RowAdvantages(credit), trainer="Trainer 2.1", hooks=hooks)
+
+            def score(self, batch):
+                batch = super().score(batch)
+                result = self._credit(group=batch["uid"], reward=batch["reward"], mask=batch["mask"])
+                batch["advantages"] = result.advantages
+                return batch
+
+            def loss(self, batch):
+                self._credit.check_ran()
+                return super().loss(batch)
+
+    Args:
+      rows: a `RowAdvantages`, or what is called like one.
+      trainer: the trainer and the version that the integration was written against, for errors.
+      hooks: for each class of the trainer, the names of what the integration overrides.
+      columns: how a user of this trainer passes a column, for errors. Default: not at all.
+
+    Attributes:
+      metrics: those of the last batch.
+
+    Raises:
+      CreditError: a class of the trainer has no such name; the method needs evidence that the trainer cannot pass.
+
+    Examples:
+      >>> import numpy as np
+      >>> from credit.integrations import RowAdvantages, TrainerCredit
+      >>> credit_of = TrainerCredit(RowAdvantages("rloo"), trainer="a trainer")
+      >>> credit_of(group=["q", "q"], reward=np.array([1.0, 0.0])).advantages.tolist()
+      [1.0, -1.0]
+      >>> credit_of.metrics["credit/groups_that_teach"]
+      1.0
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        *,
+        trainer: str,
+        hooks: Mapping[Any, Iterable[str]] | None = None,
+        columns: str | None = None,
+    ) -> None:
+        require_hooks(trainer, hooks or {})
+        if rows.needs and columns is None:
+            raise CreditError(f"method {rows.name!r} needs {', '.join(rows.needs)}, which {trainer} does not pass")
+        self.rows, self.accepts, self.metrics = rows, rows.accepts, dict[str, float]()
+        self._trainer, self._columns, self._ran = trainer, columns, False
+
+    def __call__(self, **columns: Any) -> Advantages:
+        """Advantages of one batch; columns and answer as of `RowAdvantages.__call__`.
+
+        Raises:
+          CreditError: as there; evidence that the method needs is absent.
+        """
+        passed = {*(columns.get("evidence") or {}), *(name for name in columns if columns[name] is not None)}
+        if lacking := [name for name in self.rows.needs if name not in passed]:
+            raise CreditError(f"method {self.rows.name!r} needs {', '.join(lacking)}; {self._columns}")
+        result: Advantages = self.rows(**columns)
+        self.metrics, self._ran = result.metrics, True
+        return result
+
+    def check_ran(self) -> None:
+        """Refuse a loss before any advantages were asked for: the trainer would train on its own.
+
+        Raises:
+          CreditError: no batch came yet.
+        """
+        if not self._ran:
+            raise CreditError(
+                f"the trainer computes a loss, and never asked {self.rows.name!r} for advantages: it would train on "
+                f"its own. This integration was written against {self._trainer}; expected a version that calls it"
+            )
