@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from credit.advice import choose
     from credit.critics.fitting import fit_critic, load_critic
     from credit.integrations.agent_lightning import read_store
     from credit.laws import check
     from credit.ledger import Ledger, compose, stack
     from credit.ledger.auditing import audit
     from credit.ledger.receipts.explaining import explain
-    from credit.methods.advice import choose
     from credit.methods.method_row import Method
     from credit.methods.registry import METHODS
     from credit.methods.running import run
@@ -98,7 +98,7 @@ _HOME: dict[str, str] = {
     **dict.fromkeys(("Ledger", "compose", "stack"), "credit.ledger"),
     "audit": "credit.ledger.auditing",
     "explain": "credit.ledger.receipts.explaining",
-    "choose": "credit.methods.advice",
+    "choose": "credit.advice",
     "Method": "credit.methods.method_row",
     "METHODS": "credit.methods.registry",
     "run": "credit.methods.running",

@@ -14,7 +14,7 @@ from estimators.composition.gradient import Gradient, policy_gradient
 from graphs.event_graph import Array, EventGraph
 from graphs.text import counted
 
-__all__ = ["LIMIT", "Condition", "Kind", "Signal"]
+__all__ = ["LIMIT", "Condition", "Kind", "Signal", "Spread"]
 
 Kind = Literal["control", "entry", "even"]
 
@@ -39,6 +39,14 @@ LIMIT = 10.0
 """The largest advantage that is given without a scale, in spreads of the rewards of its group."""
 
 
+class Spread(NamedTuple):
+    """Standard deviations over actions of R − b and of the advantages before any scale, and what R − b is called."""
+
+    before: float
+    after: float
+    plain: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Signal:
     """Advantages to train on, and the conditions under which they hold; `str` states them in words.
@@ -55,6 +63,7 @@ class Signal:
       claimed: the share of actions that carry a claim.
       scale: what divided the advantages last, in words; empty if nothing did.
       largest: the largest advantage before any scale, in spreads of its group's rewards (`credit.ledger.scales`).
+      spread: what claims change in the spread of "control"; None for other kinds.
     """
 
     graph: EventGraph
@@ -68,6 +77,19 @@ class Signal:
     claimed: float
     scale: str
     largest: float
+    spread: Spread | None
+
+    @property
+    def effect(self) -> str:
+        """What the claims change in the spread of "control", in words; "" for other kinds."""
+        if self.spread is None:
+            return ""
+        before, after, plain = self.spread
+        count = counted(int(np.asarray(self.credit.valid).sum()), "action")
+        words = f"standard deviation over {count}: {plain} {before:.3g}, control {after:.3g}"
+        if self.used and not np.any(np.abs(np.asarray(self.beta)) > 0):
+            words += f"; β = 0: nothing gained; this is {plain}"
+        return words
 
     @property
     def unbiased(self) -> bool | None:
@@ -96,5 +118,7 @@ class Signal:
             lines.append(f"  look: the largest advantage is {self.largest:.4g} times the spread of its group's rewards")
         if self.kind == "control" and not self.used:
             lines.append("  no claim takes part: each is the reward minus the baseline; the next line is of the ledger")
+        if self.used and self.effect:
+            lines.append(f"  {self.effect}")
         lines.append(f"  coverage {self.coverage:.3f}, {self.claimed:.1%} of actions claimed")
         return "\n".join(lines)

@@ -24,7 +24,7 @@ import numpy as np
 from credit.ledger.contradictions import claim_sums, contradicted
 from credit.ledger.entries import Entries
 from credit.ledger.scales import Largest, largest_advantage, scaled
-from credit.ledger.signal import LIMIT, Condition, Kind, Signal
+from credit.ledger.signal import LIMIT, Condition, Kind, Signal, Spread
 from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
@@ -46,6 +46,7 @@ class _Kind(NamedTuple):
     used: tuple[str, ...]
     refused: dict[str, str]
     beta: jax.Array
+    spread: Spread | None = None
 
 
 @checked_kinds()
@@ -132,6 +133,7 @@ def advantage(
         claimed=float(np.asarray(ledger.claimed)[actions].mean()) if actions.any() else float("nan"),
         scale=words,
         largest=largest.multiple,
+        spread=chosen.spread,
     )
 
 
@@ -203,7 +205,18 @@ def _control(
             _own_outcome([c for c in kept if c.source in control.used]),
             *(presence[source] for source in control.used),
         ]
-    return _Kind(control.credit, conditions, control.used, refused | control.refused, control.beta)
+    spread = _spread(ledger, control.credit, "rloo" if baseline is None else "the reward minus the given baseline")
+    return _Kind(control.credit, conditions, control.used, refused | control.refused, control.beta, spread)
+
+
+def _spread(ledger: Entries, credit: Credit, plain: str) -> Spread | None:
+    """None where no action has an advantage."""
+    valid = np.asarray(credit.valid)
+    if not valid.any():
+        return None
+    reward = np.asarray(ledger.reward_or_nan, np.float64)[np.asarray(ledger.graph.trace_ids)[valid]]
+    before = reward - np.asarray(credit.baseline, np.float64)[valid]
+    return Spread(float(before.std()), float(np.asarray(credit.advantage, np.float64)[valid].std()), plain)
 
 
 def _entry(ledger: Entries) -> _Kind:

@@ -12,9 +12,10 @@ from estimators.base import REASONS, Credit, check_batch
 from graphs.argument_kinds import checked_kinds
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces
+from graphs.traces.schema import EVENT_EVIDENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["event_columns", "table", "turn_in_trace"]
 
@@ -22,23 +23,25 @@ TYPE_NAMES = [member.name.lower() for member in sorted(EventType)]
 
 
 @checked_kinds()
-def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) -> pa.Table:
+def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actions_only: bool = False) -> pa.Table:
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 
     Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
-    trace), type, action, reward (the trace's outcome; null where it has none), credit, baseline, scale, advantage,
-    valid, and reason, in words, where valid is False. Zeros are positive.
+    trace), type, action, tool, tokens (generated), time, model, policy_version, reward (the trace's outcome), credit,
+    baseline, scale, advantage, valid, and reason, in words, where valid is False. What the log does not state is null.
+    Zeros are positive.
 
     Args:
       traces: what was read, or the `Rows` of `credit.from_columns`.
-      credit: a method's result on `traces.graph`.
+      credit: a method's result on `traces.graph`; or several by name, side by side: the columns from credit to reason
+        are then `NAME_credit` to `NAME_reason` for each name.
       actions_only: leave out events that no policy chose; they have credit 0.
 
     Returns:
       A `pyarrow.Table`. `write_table` writes it to a file, `to_pandas` makes a `pandas.DataFrame` of it.
 
     Raises:
-      CreditError: something else than a batch and a result, or `credit` is not of this batch's padded length.
+      CreditError: something else than a batch and results, or a result that is not of this batch's padded length.
 
     Examples:
       >>> import credit
@@ -50,27 +53,54 @@ def table(traces: Traces | Rows, credit: Credit, *, actions_only: bool = False) 
       {'trace': 'a', 'agent': 'planner', 'advantage': 0.75}
     """
     traces = as_traces(traces)
+    trace = np.asarray(traces.graph.trace_ids[: traces.sizes.events])
+    columns = event_columns(traces) | {
+        "tool": traces.events["tool"],
+        "tokens": _counts(traces, "tokens"),
+        "time": traces.events["time"],
+        "model": _words(traces.traces["model"], trace),
+        "policy_version": _counts(traces, "policy_version").take(pa.array(trace)),
+        "reward": pa.array(np.asarray(traces.reward)[trace], from_pandas=True),
+    }
+    if isinstance(credit, Credit):
+        columns |= _result_columns(traces, "credit", credit)
+    else:
+        for name, result in credit.items():
+            columns |= {f"{name}_{key}": values for key, values in _result_columns(traces, name, result).items()}
+    joined = pa.table(columns)
+    return joined.filter(joined["action"]) if actions_only else joined
+
+
+def _result_columns(traces: Traces, name: str, credit: Credit) -> dict[str, pa.Array | np.ndarray]:
+    """The columns credit, baseline, … reason of one result; `name` is for the error.
+
+    Raises:
+      CreditError: the result is of another batch.
+    """
+    check_batch(traces.graph, name, credit)
     events = traces.sizes.events
-    check_batch(traces.graph, "credit", credit)
-    reward = np.asarray(traces.reward)[np.asarray(traces.graph.trace_ids[:events])]
     reason = np.asarray(credit.reason)[:events]
 
     def numbers(values: object) -> np.ndarray:
         return np.asarray(values)[:events] + 0  # makes 0 of -0, which many a difference of equal numbers is
 
-    joined = pa.table(
-        event_columns(traces)
-        | {
-            "reward": pa.array(reward, from_pandas=True),
-            "credit": numbers(credit.credit),
-            "baseline": numbers(credit.baseline),
-            "scale": numbers(credit.scale),
-            "advantage": numbers(credit.advantage),
-            "valid": reason == 0,
-            "reason": _words(REASONS, reason),
-        }
-    )
-    return joined.filter(joined["action"]) if actions_only else joined
+    return {
+        "credit": numbers(credit.credit),
+        "baseline": numbers(credit.baseline),
+        "scale": numbers(credit.scale),
+        "advantage": numbers(credit.advantage),
+        "valid": reason == 0,
+        "reason": _words(REASONS, reason),
+    }
+
+
+def _counts(traces: Traces, name: str) -> pa.Array:
+    """Logged counts of events or traces, null where the log has none: int32."""
+    found = traces.evidence.get(name)
+    num = traces.sizes.events if name in EVENT_EVIDENCE else traces.sizes.traces
+    if found is None:
+        return pa.nulls(num, pa.int32())
+    return pa.array(np.asarray(found.array)[:num], pa.int32(), mask=~np.asarray(found.mask)[:num])
 
 
 def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:

@@ -14,7 +14,7 @@ from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_trace
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from credit.methods.advice import Advice
+    from credit.advice import Advice
 
 __all__ = ["choose"]
 
@@ -32,11 +32,11 @@ __all__ = ["choose"]
 @json_option
 @click.pass_context
 def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
-    """Recommend methods for logs by the evidence that they hold, and print the command to run.
+    """Recommend methods for logs by the evidence that they hold, and print the command to run with its effect.
 
     The command uses only methods whose policy gradient has no bias.
     """
-    from credit.methods.advice import choose as go_through
+    from credit.advice import choose as go_through
     from credit.methods.running import has_outcomes
 
     traces = read_traces(paths, **reading)
@@ -81,8 +81,15 @@ def _print(console: Console, advice: Advice) -> None:
         console.print(words(line), soft_wrap=True)
     if advice.command:
         console.print(words(f"to train: {advice.command}"), soft_wrap=True)
+        console.print(words(f"  {advice.trial.effect}"), soft_wrap=True)
     else:
         console.print(words("to train: nothing; no unbiased method gives a number other than 0 here"), soft_wrap=True)
+    if advice.trial.failure:
+        console.print(words(f"control was refused: {advice.trial.failure}"), soft_wrap=True)
+    if advice.command_if_so:
+        console.print(words(f"question: {advice.trial.question}"), soft_wrap=True)
+        console.print(words(f"if it was: {advice.command_if_so}"), soft_wrap=True)
+        console.print(words(f"  {advice.trial.effect_if_so}"), soft_wrap=True)
     if advice.report:
         console.print(words(f"to read: {advice.report}"), soft_wrap=True)
     if advice.trained_with:

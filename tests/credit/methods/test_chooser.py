@@ -13,14 +13,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from linear_time import assert_linear
 
 import credit
+from credit.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
 from credit.cli import cli
 from credit.methods import survey_questions
-from credit.methods.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
 from credit.methods.survey_questions import LONG, QUESTIONS, _per_trace, answer_questions
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -89,6 +90,7 @@ def test_what_training_found_is_cited_as_the_stored_comparison_has_it(tmp_path: 
     assert f"trained with it: {found.trained_with}" in shown.output
     siblings = advice(write(tmp_path / "s.jsonl", context=lambda i, k: f"c{k}", node=lambda i, k: f"n{k}-{i % 2}"))
     assert siblings.trained_with.startswith(TRAINED_WITH["c3"])
+    assert siblings.trial.effect.endswith("β = 0: nothing gained; this is rloo")  # of one task, there are no others
     alone = advice(write(tmp_path / "one.jsonl", rewards=(1.0,)))
     assert alone.baseline != "rloo" and alone.trained_with == ""  # not compared, so not cited
 
@@ -179,19 +181,90 @@ def test_no_baseline_is_recommended_where_all_traces_are_replays_or_frozen(tmp_p
     assert frozen.command == "" and "frozen" in frozen.branches[0].needs["rloo"]
 
 
-@pytest.mark.slow
-def test_the_command_follows_its_own_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "x.jsonl", agents=2, value=0.5)
-    result = CliRunner().invoke(cli, ["choose", str(path), "--json"])
-    assert result.exit_code == 0, result.output
-    plain = json.loads(result.stdout)
-    printed = CliRunner().invoke(cli, ["choose", str(path)]).stdout
+def second_only(name: str) -> Callable[[int, int], str | None]:
+    return lambda i, k: name.format(i=i, pair=i // 2) if k == 1 else None
+
+
+def many_tasks(path: Path) -> Path:
+    """24 tasks of four traces, in each two contexts of two siblings; these decide the outcome but for noise."""
+    rng = np.random.default_rng(0)
+    lines = []
+    for task in range(24):
+        rewards = tuple(float(i % 2) + rng.normal(0, 0.2) for i in range(4))
+        write(path, rewards=rewards, context=second_only(f"c{task}-{{pair}}"), node=second_only(f"n{task}-{{i}}"))
+        for i, line in enumerate(path.read_text().splitlines()):
+            lines.append(json.dumps(json.loads(line) | {"trace_id": f"{task}-{i}", "task_id": f"q{task}"}))
+    path.write_text("\n".join(lines))
+    return path
+
+
+LOGS: dict[str, Callable[[Path], Path]] = {
+    "siblings on one type": lambda p: write(
+        p, rewards=(0.0, 1.0, 0.5, 0.0), context=second_only("c{pair}"), node=second_only("n{i}"), type=mixed_types
+    ),
+    "siblings everywhere": lambda p: write(p, context=lambda i, k: f"c{k}", node=lambda i, k: f"n{k}-{i % 2}"),
+    "many tasks": many_tasks,
+    "values": lambda p: write(p, agents=2, value=0.5),
+    "outcomes": write,
+    "one fan-out": lambda p: write(p, context=second_only("c"), node=second_only("n{i}")),
+}
+
+
+def mixed_types(i: int, k: int) -> str:
+    return "message" if k == 1 else "orchestrator_decision"
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("log", LOGS)
+def test_every_printed_command_runs_on_its_log_with_the_stated_effect(
+    log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = LOGS[log](tmp_path / "x.jsonl")
+    shown = CliRunner().invoke(cli, ["choose", str(path)]).stdout
+    found = choose(read(path), inputs=[str(path)])
     monkeypatch.chdir(tmp_path)
-    for command in (plain["command"], plain["report"]):
-        assert str(path) in command and command in printed
+    for command, effect in (
+        (found.command, found.trial.effect),
+        (found.command_if_so, found.trial.effect_if_so),
+        (found.report, ""),
+    ):
+        if not command:
+            continue
+        assert str(path) in command and command in shown and effect in shown
         followed = CliRunner().invoke(cli, shlex.split(command)[1:])
         assert followed.exit_code == 0, followed.output
-    assert (tmp_path / "advantages.parquet").is_file() and (tmp_path / "ledger.parquet").is_file()
+        if effect:
+            table = pq.read_table("advantages.parquet")
+            advantage = np.asarray(table.filter(table["valid"])["advantage"], np.float64)
+            assert f" {advantage.std():.3g}" in effect.partition(";")[0] and advantage.any()
+            assert effect in followed.output or "compose" not in command
+
+
+def test_siblings_on_one_event_type_call_for_rloo_and_a_question(tmp_path: Path) -> None:
+    """`control` leaves such claims out, so that the recommended command gave the numbers of `rloo`."""
+    path = LOGS["siblings on one type"](tmp_path / "x.jsonl")
+    found = advice(path)
+    assert found.command == "credit assign PATH... --method rloo -o advantages.parquet"
+    assert found.command_if_so.endswith("--advantages-to advantages.parquet --decided-before c3")
+    assert "every message carries a claim and no orchestrator_decision does" in found.trial.question
+    traces = read(path)
+    rloo, c3 = credit.run(traces, "rloo"), credit.run(traces, "c3")
+    control = credit.compose(traces.graph, traces.reward, [rloo, c3]).advantage("control")
+    assert control.used == () and control.credit.advantage.tolist() == rloo.advantage.tolist()
+
+
+@pytest.mark.slow
+def test_claims_of_many_tasks_narrow_the_advantages(tmp_path: Path) -> None:
+    effect = choose(read(LOGS["many tasks"](tmp_path / "x.jsonl"))).trial.effect
+    before, after = map(float, re.findall(r"(?:rloo|control) ([\d.]+)", effect))
+    assert "β = 0" not in effect and after < 0.95 * before
+
+
+def test_numbers_that_are_all_zero_are_not_recommended(tmp_path: Path) -> None:
+    """Siblings of equal value: `c3` answers, and every advantage is 0."""
+    context, node = second_only("c"), lambda i, k: f"n{(i + 1) // 2 % 2}" if k == 1 else None
+    found = advice(write(tmp_path / "x.jsonl", rewards=(0.0, 0.0, 1.0, 1.0), context=context, node=node))
+    assert methods(found)["message"] == "c3" and found.command == ""
 
 
 def test_real_logs_get_honest_advice(shared_data: Path) -> None:

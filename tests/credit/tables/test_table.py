@@ -15,6 +15,7 @@ from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [
     "file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action",
+    "tool", "tokens", "time", "model", "policy_version",
     "reward", "credit", "baseline", "scale", "advantage", "valid", "reason",
 ]  # fmt: skip
 
@@ -80,6 +81,32 @@ def test_actions_only_and_pandas(traces: credit.Traces) -> None:
     pytest.importorskip("pandas")
     frame = credit.to_pandas(table)
     assert frame.groupby("role", observed=True)["advantage"].sum().to_dict() == {"boss": 0.0, "worker": 0.0}
+
+
+def test_what_the_log_states_of_an_event_is_beside_its_numbers() -> None:
+    """A trainer looks up what an advantage was for; null is where the log does not say."""
+    spoken = record("t0", "g", 1.0)
+    call = spoken.event("d", EventType.TOOL_CALL, "w", action=True, tool="search", time=3.5, tokens=7)
+    assert call == 3
+    spoken.model, spoken.evidence = "small", {"policy_version": 4}
+    table = credit.table(traces := assemble([spoken, record("t1", "g", 0.0)]), credit.rloo(traces.graph, traces.reward))
+    last, other = table.to_pylist()[3], table.to_pylist()[4]
+    stated = ("tool", "tokens", "time", "model", "policy_version")
+    assert [last[name] for name in stated] == ["search", 7, 3.5, "small", 4]
+    assert [other[name] for name in stated] == [None] * 5
+
+
+def test_several_results_stand_side_by_side(traces: credit.Traces) -> None:
+    results = {name: credit.run(traces, name) for name in ("rloo", "dr_grpo")}
+    both = credit.table(traces, results, actions_only=True)
+    assert both.column_names == [*COLUMNS[:16], *(f"{name}_{key}" for name in results for key in COLUMNS[16:])]
+    for name, result in results.items():
+        alone = credit.table(traces, result, actions_only=True)
+        for key in COLUMNS[16:]:
+            assert both[f"{name}_{key}"].equals(alone[key])
+    graph, reward, _ = credit.from_columns(group=np.zeros(300, int), trace=np.arange(300), reward=np.ones(300))
+    with pytest.raises(ValueError, match=r"dr_grpo.*one entry for each event of this batch"):
+        credit.table(traces, results | {"dr_grpo": credit.dr_grpo(graph, reward)})
 
 
 def test_a_result_of_another_batch_is_refused(traces: credit.Traces) -> None:

@@ -2,8 +2,8 @@
 
 For each unit that credit can attach to, the tree asks whether the logs have such units, and which method their evidence
 allows: an increment that was measured (siblings, values) before a return, a return before a factor, a factor before a
-score. Then it recommends a command. A recommended command trains on numbers that are not all zero, from methods whose
-policy gradient has no bias. `docs/choosing.md` has the tree.
+score. Then it recommends a command and tries it on the logs. A recommended command trains on numbers that are not all
+zero, from methods whose policy gradient has no bias. `docs/choosing.md` has the tree.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.advice_trial import Trial, try_advice
 from credit.methods.availability import Availability, availability
 from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.registry import METHODS
@@ -91,6 +92,7 @@ class Advice:
       compose: methods whose results are claims on increments, for a ledger.
       warnings: what keeps these logs from giving a training signal.
       inputs: the paths and reading options of the commands.
+      trial: which advantages the training command writes, and their effect on these logs.
     """
 
     branches: tuple[Branch, ...]
@@ -99,27 +101,30 @@ class Advice:
     compose: tuple[str, ...]
     warnings: tuple[str, ...]
     inputs: tuple[str, ...] = ("PATH...",)
+    trial: Trial = dataclasses.field(default_factory=Trial)
 
     @property
     def command(self) -> str:
         """The command that writes advantages to train on; "" where no method gives an unbiased number other than 0."""
-        if not self.baseline:
-            alone = next((branch.method for branch in self.branches if branch.unbiased), "")
-            return f"credit assign {self._logs} --method {alone} -o advantages.parquet" if alone else ""
-        centred = [name for name in self.compose if name in CENTRED]
-        if not centred:
-            return f"credit assign {self._logs} --method {self.baseline} -o advantages.parquet"
-        return (
-            f"credit compose {self._logs} --methods {','.join([self.baseline, *centred])} -o ledger.parquet "
-            "--advantage control --advantages-to advantages.parquet"
-        )
+        if self.trial.method == "control":
+            return self._control
+        if not self.trial.method:
+            return ""
+        return f"credit assign {self._logs} --method {self.trial.method} -o advantages.parquet"
+
+    @property
+    def command_if_so(self) -> str:
+        """The command to train with if `trial.question` is answered with yes; "" without a question."""
+        if not self.trial.question:
+            return ""
+        return self._control + "".join(f" --decided-before {name}" for name in self._centred)
 
     @property
     def trained_with(self) -> str:
         """The result of the stored comparison of training signals for such advantages; "" without one."""
         if self.baseline != "rloo":
             return ""
-        claim = next((name for name in self.compose if name in CENTRED), "")
+        claim = self._centred[0] if self.trial.method == "control" else ""
         return f"{TRAINED_WITH[claim]}: {TRAINED_ON}"
 
     @property
@@ -130,18 +135,34 @@ class Advice:
         return f"credit compose {self._logs} --methods {','.join([self.baseline, *self.compose])} -o ledger.parquet"
 
     @property
+    def _centred(self) -> list[str]:
+        return [name for name in self.compose if name in CENTRED]
+
+    @property
+    def _control(self) -> str:
+        return (
+            f"credit compose {self._logs} --methods {','.join([self.baseline, *self._centred])} -o ledger.parquet "
+            "--advantage control --advantages-to advantages.parquet"
+        )
+
+    @property
     def _logs(self) -> str:
         return " ".join(text if text == "PATH..." else shlex.quote(text) for text in self.inputs)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
-        derived = {"command": self.command, "report": self.report, "trained_with": self.trained_with}
+        derived = {
+            "command": self.command,
+            "command_if_so": self.command_if_so,
+            "report": self.report,
+            "trained_with": self.trained_with,
+        }
         return dataclasses.asdict(self) | derived
 
 
 @checked_kinds()
 def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
-    """Recommend methods for some logs by the evidence that they hold; no method runs.
+    """Recommend methods for some logs by the evidence that they hold, and try the training command on them.
 
     Args:
       traces: what was read.
@@ -149,7 +170,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
 
     Returns:
       `Advice`: a `Branch` for each unit with the method to use, answers to the survey's questions, and two commands:
-      `command` writes advantages to train on, `report` writes a ledger to read.
+      `command` writes advantages to train on, `report` writes a ledger to read. `trial` states the command's effect.
 
     Raises:
       CreditError: `traces` is not a `Traces`.
@@ -171,13 +192,16 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     claims = [b.method for b in branches if b.method and METHODS[b.method].estimand in ("increment", "return")]
     strong = [name for name in dict.fromkeys(claims) if name != "turn_baseline"]
     baseline = by_unit["team"].method
+    compose = tuple(strong) if baseline else ()
+    unbiased = [branch.method for branch in branches if branch.unbiased]
     return Advice(
         branches=branches,
         questions=answer_questions(traces),
         baseline=baseline,
-        compose=tuple(strong) if baseline else (),
+        compose=compose,
         warnings=tuple(_warnings(traces, strong)),
         inputs=tuple(inputs),
+        trial=try_advice(traces, baseline, [name for name in compose if name in CENTRED], unbiased),
     )
 
 
