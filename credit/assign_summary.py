@@ -135,6 +135,7 @@ class Summary:
 
     def lines(self, method: str, options: Mapping[str, Any]) -> list[str]:
         """The summary as text: advantages computed, reasons for missing ones, groups without signal."""
+        from credit.methods.published import find_method
         from credit.reports.signal_notes import ELSEWHERE, REMEDY, LargeAdvantages, divided_note
         from credit.reports.trace_returns import UNRESOLVED
 
@@ -145,6 +146,9 @@ class Summary:
             f"{counted(count['events'], 'event')}, {counted(count['actions'], 'action')}, "
             f"{plain['with_advantage']} with an advantage"
         ]
+        unbiased, why = find_method(method).unbiased_with(options)
+        if why:
+            lines.append(f"  the policy gradient {'is biased' if unbiased is False else 'may be biased'}: {why}")
         lines += [f"  {counted(count, 'action')} without: {reason}" for reason, count in plain["without"].items()]
         if self.large:
             _, largest, trace = max(self.large, key=lambda part: part[1])

@@ -24,11 +24,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from credit.methods.chunked import DIVISIBLE
 from credit.methods.method_row import Method, Scope
 from credit.methods.published import find_method
-from credit.methods.running import EVIDENCE, Request, expect_outcomes
+from credit.methods.running import EVIDENCE, Request, expect_outcomes, with_key
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.base import Credit, Reason, batch_fingerprint
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
+from graphs.keys import Key
 from graphs.padding import Sizes, pad, pad_array
 from graphs.structure.whole_groups import WholeGroups, cut_groups
 from graphs.traces.batch import Traces
@@ -175,7 +176,10 @@ def run(
             raise CreditError(
                 f"{name} is an array of shape {np.shape(value)}; devices take arrays of log evidence only"
             )
-    fn = functools.partial(request.fn, **options)
+    keyed = with_key(request.fn, traces, options)
+    if isinstance(keyed.get("by"), Key) and any(ids is not None for ids in keyed["by"].arrays):
+        raise CreditError(f"by names ids of the log, {options['by']!r}; devices take keys of the graph only")
+    fn = functools.partial(request.fn, **keyed)
     known = find_method(method) if isinstance(method, str) else method
     scope = known.scope_of(options)[0] if isinstance(known, Method) else "batch"
     result = compute(traces.graph, traces.reward, fn, arrays, scope=scope, devices=devices)

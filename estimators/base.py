@@ -56,6 +56,7 @@ class Reason(enum.IntEnum):
     CONTRADICTION = 14
     SHARED_PREFIX = 15
     FROZEN = 16
+    NO_SPREAD = 17
 
 
 REASONS: tuple[str, ...] = (
@@ -76,6 +77,7 @@ REASONS: tuple[str, ...] = (
     "logged probabilities contradict each other or the draws: their sum exceeds 1, or the mean weight is not 1",
     "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
     "an action of a frozen agent",
+    "all members of the group have the same score, and such groups are filtered out",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 

@@ -60,6 +60,7 @@ def clusters_of(
     *,
     several: bool,
     dtype: jax.typing.DTypeLike = jnp.float32,
+    cluster: jax.Array | None = None,
 ) -> Clusters | None:
     """The clusters of M samples; None where the batch has no replays.
 
@@ -69,6 +70,8 @@ def clusters_of(
       member_mask: bool [M], which samples there are.
       several: whether a trace may have several samples of one key.
       dtype: of counts.
+      cluster: int32 [M], the cluster of each sample, where its key fixes what the traces share, as a frozen prefix
+        does; by default that of its trace.
 
     Examples:
       >>> import dataclasses, credit, jax.numpy as jnp
@@ -84,7 +87,8 @@ def clusters_of(
         return None
     num = member_mask.shape[0]
     place = jnp.arange(num, dtype=jnp.int32)
-    cluster = jnp.asarray(graph.cluster_ids)[trace]
+    if cluster is None:
+        cluster = jnp.asarray(graph.cluster_ids)[trace]
     pair = pair_ids(key, cluster, member_mask)
     own = pair_ids(key, trace, member_mask) if several else None
     once_mask = member_mask if own is None else member_mask & (segment_first(own, num, member_mask)[own] == place)

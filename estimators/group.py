@@ -2,8 +2,8 @@
 
 The published variants differ in four choices, each an argument here:
 
-    who is compared     `by`          all of the trace, or each agent name, or each role name, on its own
-    what is a sample    `population`  a trace counts once, or each row (action) counts
+    who is compared     `by`          with the same task, agent, turn, observation, … (`graphs.keys.PARTS`)
+    what is a sample    `population`  a trace counts once, or each agent instance, or each row (action)
     what is its score   `aggregate`   how rewards at single events enter the score of a trace
     against what        `baseline`, `scale`, `eps`, `ddof`, and what becomes of a group of one: `singleton`
 """
@@ -33,15 +33,16 @@ from estimators.options import checked_options
 from estimators.spread_of_others import held, squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By
+from graphs.keys import By, Key, key_of
 from graphs.segment import safe_divide, safe_sqrt, segment_mean, segment_sum, segment_sum_squares
 
-__all__ = ["Singleton", "beyond_members", "group_relative", "settle_alone"]
+__all__ = ["Filters", "Singleton", "beyond_members", "group_relative", "settle_alone"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 Singleton = Literal["refuse", "raw", "zero"]
+Filters = Literal["none", "equal"]
 
 
 def _mean_of_independent(m: Members, shared: Clusters, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -90,12 +91,10 @@ def _differ(m: Members) -> jax.Array:
 
 def _compiled(method: Callable[P, R]) -> Callable[P, R]:
     """`jax.jit` with the options static, which keeps the signature for type checkers."""
-    static = ("baseline", "scale", "by", "population", "aggregate", "own_score", "over", "singleton", "source")
+    static = ("baseline", "scale", "population", "aggregate", "own_score", "over", "singleton", "filters", "source")
     return cast("Callable[P, R]", jax.jit(method, static_argnames=static))
 
 
-@_compiled
-@checked_options
 def group_relative(
     graph: EventGraph,
     reward: Array,
@@ -111,6 +110,7 @@ def group_relative(
     eps: float | Array = 0.0,
     ddof: int | Array = 1,
     singleton: Singleton = "refuse",
+    filters: Filters = "none",
     source: str = "group_relative",
 ) -> Credit:
     """Compare each sample with the samples that share its key.
@@ -132,20 +132,25 @@ def group_relative(
       reward: float [T]; NaN means that the trace has none (it is left out).
       event_reward: float [E], rewards at events; never the outcome again. NaN counts as 0.
       baseline, scale: as above.
-      by: None compares traces; "agent_name" or "role_name" compares the rows of one name only with rows of that name.
-      population: "trace", each trace (or name within a trace) is one sample; "row", each action is one.
+      by: whose samples are compared: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays [E] among them
+        with -1 where an event has no key. None compares the traces of a task. "agent_name" and "role_name" are short
+        for ("task", "agent") and ("task", "role"). An event without a key is invalid.
+      population: "trace", what a trace has of one key is one sample; "agent", what an agent instance has of it; "row",
+        each action is one.
       aggregate: how `event_reward` enters the score of a sample of several rows: see `members`.
       own_score: the events of a sample keep their own row score x_e, compared with the same baseline (Dr. MAS' RLOO).
-      over: "group", samples of one task are compared; "batch", all are, of whatever name.
+      over: "group", samples of one key are compared; "batch", all are, of whatever key.
       eps: added to the standard deviation.
       ddof: 1 divides SS by n − 1, 0 by n.
       singleton: a key with one member: "refuse" marks its events invalid; "zero" gives 0; "raw" subtracts nothing and
         divides by 1 + eps where there is a scale (verl).
+      filters: "equal" leaves out the samples of a key whose members all have one score, as DAPO does: their number is
+        0, but a mean over the batch's actions has them in its divisor. "none" keeps them.
       source: name of the method, for `Credit.source`.
 
     Returns:
-      `Credit`, not a partition; its estimand is "total" (one amount to divide in each trace), or
-      "scale" where `by` names agents or roles (a normaliser: factors, not claims). `stderr` is that of the baseline,
+      `Credit`, not a partition; its estimand is "total" (one amount to divide in each trace), or "scale" where `by`
+      names more than properties of the trace (a normaliser: factors, not claims). `stderr` is that of the baseline,
       from the spread of the members it averages, as if they were independent, or with replays from that of the means of
       clusters; infinite where fewer than two are.
 
@@ -159,7 +164,47 @@ def group_relative(
       >>> rows.gather(group_relative(graph, reward, baseline="leave_one_out").advantage).tolist()
       [1.0, -0.5, -0.5]
     """
-    if population == "row" and event_reward is None and graph.cluster_ids is None:
+    return _compared(
+        graph,
+        reward,
+        event_reward=event_reward,
+        baseline=baseline,
+        scale=scale,
+        by=key_of(by),
+        population=population,
+        aggregate=aggregate,
+        own_score=own_score,
+        over=over,
+        eps=eps,
+        ddof=ddof,
+        singleton=singleton,
+        filters=filters,
+        source=source,
+    )
+
+
+@_compiled
+@checked_options
+def _compared(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None,
+    baseline: Literal["mean", "leave_one_out"],
+    scale: Literal["std", "none"],
+    by: Key,
+    population: Population,
+    aggregate: Aggregate,
+    own_score: bool,
+    over: Over,
+    eps: float | Array,
+    ddof: int | Array,
+    singleton: Singleton,
+    filters: Filters,
+    source: str,
+) -> Credit:
+    """The kernel: see `group_relative`."""
+    if population == "row" and event_reward is None and graph.cluster_ids is None and by.level != "event":
         m = equal_rows(graph, reward, by=by, over=over)
     else:
         m = members(graph, reward, event_reward, by=by, population=population, aggregate=aggregate, over=over)
@@ -167,7 +212,7 @@ def group_relative(
 
     score, rows = row_scores(graph, reward, event_reward)
     # Where all events of a member get one number, it is computed once for each member and then looked up.
-    by_sample = (population == "trace" or m.times is not None) and not own_score
+    by_sample = (population != "row" or m.times is not None) and not own_score
     own = m._replace(of_event=jnp.arange(m.score.shape[0], dtype=jnp.int32)) if by_sample else m
     key = m.key[own.of_event]
     x = score if own_score else m.score[own.of_event]
@@ -193,6 +238,10 @@ def group_relative(
             too_few = too_few | ((reason == Reason.VALID) & ~alone & beyond)
         reason = jnp.where(too_few, Reason.TOO_FEW, reason)
         divisor = jnp.where(alone, jnp.ones_like(x) + eps, divisor)
+    if filters == "equal":
+        reason = jnp.where((reason == Reason.VALID) & ~alone & ~_differ(m), Reason.NO_SPREAD, reason)
+    elif filters != "none":
+        raise CreditError(f"filters is {filters!r}; expected 'none' or 'equal'")
     return finish(
         graph,
         credit=x,
@@ -200,8 +249,8 @@ def group_relative(
         scale=divisor,
         stderr=stderr,
         reason=reason,
-        unit="event" if own_score else _unit(by, population),
-        estimand="total" if by is None else "scale",
+        unit="event" if own_score or population == "row" else by.unit,
+        estimand="total" if by.level == "trace" else "scale",
         source=source,
         centred=False,
         own_outcome=True,
@@ -232,6 +281,8 @@ def settle_alone(
 ) -> tuple[jax.Array, jax.Array]:
     """What is subtracted from each event's score, and its reason, where there is nothing to compare with: [E] each.
 
+    An event without a key is refused with NO_EVIDENCE.
+
     Args:
       m: the members.
       row_mask: bool [E], events whose trace has a reward.
@@ -251,7 +302,10 @@ def settle_alone(
         subtracted = jnp.where(alone, jnp.zeros_like(x), subtracted)
     else:
         raise CreditError(f"singleton is {singleton!r}; expected 'refuse', 'zero' or 'raw'")
-    return subtracted, jnp.where(row_mask & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
+    reason = jnp.where(row_mask & m.shared_mask[m.of_event], Reason.SHARED_PREFIX, reason)
+    if m.absent_mask is not None:
+        reason = jnp.where(row_mask & m.absent_mask, Reason.NO_EVIDENCE, reason)
+    return subtracted, reason
 
 
 def _compared_with(
@@ -272,9 +326,3 @@ def _compared_with(
     others = squares_of_others(squares, m.score[m.of_event] - mean, n, _differ(m))
     error = safe_divide(others, (n - 1) * (n - 2))
     return mean - safe_divide(x - mean, n - 1), jnp.where(n >= 3, safe_sqrt(error), jnp.inf)
-
-
-def _unit(by: By, population: Population) -> str:
-    if population == "row":
-        return "event"
-    return "trace" if by is None else "role" if by == "role_name" else "agent"

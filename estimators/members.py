@@ -1,4 +1,4 @@
-"""The samples that a method compares: traces, rows, or the rows of one agent or role name; and their statistics."""
+"""The samples that a method compares: traces, agent instances or rows, by key; and their statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from estimators.clusters import Clusters, clusters_of
 from estimators.relative_mean import mean_from_first, relative_to_first
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By, key_ids, unit_ids
+from graphs.keys import By, Keyed, key_of, keyed
+from graphs.levels import pair_ids
 from graphs.segment import (
     safe_divide,
     segment_count,
@@ -34,8 +35,8 @@ __all__ = [
     "statistics",
 ]
 
-Population = Literal["trace", "row"]
-Aggregate = Literal["sum", "mean", "first"]
+Population = Literal["trace", "agent", "row"]
+Aggregate = Literal["sum", "return", "mean", "first"]
 Over = Literal["group", "batch"]
 
 
@@ -49,6 +50,7 @@ class Members(NamedTuple):
       of_event: int32 [E] in [0, M): the member that an event belongs to.
       clusters: which members share choices; None where the batch has no replays.
       times: float [M], how many equal samples a member stands for, in a batch without replays; None for one each.
+      absent_mask: bool [E], events without a part of the key; None where every event has all.
     """
 
     score: jax.Array
@@ -57,6 +59,7 @@ class Members(NamedTuple):
     of_event: jax.Array
     clusters: Clusters | None = None
     times: jax.Array | None = None
+    absent_mask: jax.Array | None = None
 
     @property
     def shared_mask(self) -> jax.Array:
@@ -97,7 +100,7 @@ def members(
     aggregate: Aggregate,
     over: Over = "group",
 ) -> Members:
-    """Form the samples: rows, traces, or the rows of one agent or role name of a trace taken together.
+    """Form the samples: the rows of one key, taken together for each trace, for each agent instance, or one by one.
 
     A sample has at least one row, but for whole traces by "sum": there an action of a frozen agent is enough. Whether a
     trained one acts may be the choice of a frozen one, and the outcome is an independent sample either way. A trace
@@ -107,15 +110,20 @@ def members(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
-      by: None for whole traces, "agent_name" or "role_name" for the rows of one name.
-      population: "trace" or "row".
+      by: whose samples are compared: see `graphs.keys.key_of`. None compares the traces of a task.
+      population: "trace", a sample is what one trace has of one key; "agent", what one agent instance has of it; "row",
+        each action is one.
       aggregate: how several rows make one score, below.
-      over: "group", members of one task are compared; "batch", all are, of whatever name.
+      over: "group", members of one key are compared; "batch", all are, of whatever key.
 
     Score of a sample of several rows, with u its trace and E(u) its events:
-      "sum"    reward[u] + Σ event_reward over all its events, chosen or not: its return
-      "mean"   the mean over its rows of reward[u] + event_reward  (Dr. MAS)
-      "first"  reward[u] + event_reward of its first row  (Dr. MAS' RLOO; Agent Lightning)
+      "sum"     reward[u] + Σ event_reward over all its events, chosen or not: its return
+      "return"  reward[u] + Σ event_reward over all events of its trace: the trace's return
+      "mean"    the mean over its rows of reward[u] + event_reward  (Dr. MAS)
+      "first"   reward[u] + event_reward of its first row  (Dr. MAS' RLOO; Agent Lightning)
+
+    Raises:
+      CreditError: wrong shapes, dtypes or options.
 
     Examples:
       >>> import credit
@@ -124,46 +132,56 @@ def members(
       >>> members(graph, reward, None, by=None, population="trace", aggregate="sum").score[:3].tolist()
       [1.0, 0.0, 0.0]
     """
+    if population not in ("trace", "agent", "row"):
+        raise CreditError(f"population is {population!r}; expected 'trace', 'agent' or 'row'")
     outcome, scored = check_reward(graph, reward)
     score, rows = row_scores(graph, reward, event_reward)
     trace_ids = jnp.asarray(graph.trace_ids)
-    place = jnp.arange(graph.num_events, dtype=jnp.int32)
-    if population == "row" and by is not None and over == "group":
-        # Keys lie below the number of agents; a fixed-size array of rows must not be shorter than that.
-        key_of_agent = key_ids(graph, by, dense=False)
-        row_key = _fit(key_of_agent[jnp.asarray(graph.agent_ids)], graph.num_events, graph.num_agents)
-        shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype)
-        return Members(score, row_key, rows, place, shared)
-    if by is None:
-        unit, num = trace_ids, graph.num_traces
-        key, unit_reward = jnp.asarray(graph.group_ids), outcome
-        unit_trace = jnp.arange(num, dtype=jnp.int32)
-    else:
-        agents = jnp.asarray(graph.agent_ids)
-        unit_of_agent, num = unit_ids(graph, by), graph.num_agents
-        unit = unit_of_agent[agents]
-        first = segment_first(unit_of_agent, num, jnp.asarray(graph.agent_mask))
-        key = key_ids(graph, by)[first]
-        unit_trace = jnp.asarray(graph.agent_trace)[first]
-        unit_reward = outcome[unit_trace]
-    if over == "batch":
-        key = jnp.zeros_like(key)
+    wanted = key_of(by)
+    entries = keyed(graph, wanted, "agent" if population == "agent" else "trace")
+    key, of_event, num = entries.ids, entries.of_event, entries.ids.shape[0]
+    key = jnp.zeros_like(key) if over == "batch" else key
+    absent = None if entries.absent_mask is None else entries.absent_mask[of_event]
+    if absent is not None:
+        rows = rows & ~absent
     if population == "row":
         # Keys lie below the number of agents or traces; a fixed-size array of rows must not be shorter than that.
-        row_key = _fit(key[unit], graph.num_events, num)
-        shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype)
-        return Members(score, row_key, rows, place, shared)
-    if population != "trace":
-        raise CreditError(f"population is {population!r}; expected 'trace' or 'row'")
-    acts = rows
-    if by is None and aggregate == "sum" and graph.trainable_mask is not None:
+        row_key = _fit(key[of_event], graph.num_events, num)
+        place = jnp.arange(graph.num_events, dtype=jnp.int32)
+        drawn = None if wanted.draws is None else _draws(graph, wanted.draws, place)
+        shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype, cluster=drawn)
+        return Members(score, row_key, rows, place, shared, absent_mask=absent)
+    unit_of_entry, first = _units(graph, entries, population)
+    key, unit_trace, unit = key[first], entries.trace[first], unit_of_entry[of_event]
+    unit_reward, acts = outcome[unit_trace], rows
+    if wanted.level == "trace" and aggregate in ("sum", "return") and graph.trainable_mask is not None:
         acts = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[trace_ids]
+        acts = acts if absent is None else acts & ~absent
     member_mask = segment_count(unit, num, acts) > 0
-    unit_score = _unit_scores(graph, unit_reward, score, event_reward, unit, rows, aggregate)
-    # Over the batch, one trace has several samples where it has several names.
-    several = by is not None and over == "batch"
-    shared = clusters_of(graph, unit_trace, key, member_mask, several=several, dtype=unit_score.dtype)
-    return Members(jnp.where(member_mask, unit_score, jnp.zeros_like(unit_score)), key, member_mask, unit, shared)
+    unit_score = _unit_scores(graph, unit_reward, score, event_reward, unit, unit_trace, rows, absent, aggregate)
+    # One trace has several samples of one key where each instance is one, or where keys are left out.
+    several = population == "agent" or (over == "batch" and wanted.level != "trace")
+    drawn = None if wanted.draws is None else _draws(graph, wanted.draws, segment_first(unit, num, rows))
+    shared = clusters_of(graph, unit_trace, key, member_mask, several=several, dtype=unit_score.dtype, cluster=drawn)
+    score = jnp.where(member_mask, unit_score, jnp.zeros_like(unit_score))
+    return Members(score, key, member_mask, unit, shared, absent_mask=absent)
+
+
+def _units(graph: EventGraph, entries: Keyed, population: Population) -> tuple[jax.Array, jax.Array]:
+    """The sample of each of M entries of a key, and the first entry of each sample: int32 [M] each."""
+    places = jnp.arange(entries.ids.shape[0], dtype=jnp.int32)
+    if entries.level == "trace" or (entries.level, population) == ("agent", "agent"):
+        return places, places
+    by_agent = population == "agent"
+    owner, owners = (jnp.asarray(graph.agent_ids), graph.num_agents) if by_agent else (entries.trace, graph.num_traces)
+    unit = pair_ids(owner, entries.ids, entries.mask, owners)
+    return unit, segment_first(unit, len(places), entries.mask)
+
+
+def _draws(graph: EventGraph, draws: Array, place: jax.Array) -> jax.Array:
+    """The draw that each sample is, by the place of an event of it: int32 [M]; without a node a draw of its trace."""
+    node = jnp.asarray(draws)[place].astype(jnp.int32)
+    return jnp.where(node >= 0, node, -1 - jnp.asarray(graph.trace_ids)[place])
 
 
 def equal_rows(graph: EventGraph, reward: Array, *, by: By, over: Over) -> Members:
@@ -173,15 +191,13 @@ def equal_rows(graph: EventGraph, reward: Array, *, by: By, over: Over) -> Membe
     """
     outcome, _ = check_reward(graph, reward)
     _, rows = row_scores(graph, reward, None)
-    if by is None:
-        unit, unit_reward, key = jnp.asarray(graph.trace_ids), outcome, jnp.asarray(graph.group_ids)
-    else:
-        unit, unit_reward = jnp.asarray(graph.agent_ids), outcome[jnp.asarray(graph.agent_trace)]
-        key = key_ids(graph, by, dense=False)
-    if over == "batch":
-        key = jnp.zeros_like(key)
-    times = segment_count(unit, len(key), rows, outcome.dtype)
-    return Members(jnp.where(times > 0, unit_reward, 0), key, times > 0, unit, times=times)
+    entries = keyed(graph, key_of(by))
+    key = jnp.zeros_like(entries.ids) if over == "batch" else entries.ids
+    absent = None if entries.absent_mask is None else entries.absent_mask[entries.of_event]
+    counted = rows if absent is None else rows & ~absent
+    times = segment_count(entries.of_event, len(key), counted, outcome.dtype)
+    score = jnp.where(times > 0, outcome[entries.trace], 0)
+    return Members(score, key, times > 0, entries.of_event, times=times, absent_mask=absent)
 
 
 def _unit_scores(
@@ -190,18 +206,22 @@ def _unit_scores(
     score: jax.Array,
     event_reward: Array | None,
     unit: jax.Array,
+    unit_trace: jax.Array,
     rows: jax.Array,
+    absent: jax.Array | None,
     aggregate: Aggregate,
 ) -> jax.Array:
     """The score of each unit of several rows, float [M]: see `members`."""
     num = unit_reward.shape[0]
-    if aggregate not in ("sum", "mean", "first"):
-        raise CreditError(f"aggregate is {aggregate!r}; expected 'sum', 'mean' or 'first'")
+    if aggregate not in ("sum", "return", "mean", "first"):
+        raise CreditError(f"aggregate is {aggregate!r}; expected 'sum', 'return', 'mean' or 'first'")
     if event_reward is None:
         return unit_reward
-    if aggregate == "sum":
+    if aggregate in ("sum", "return"):
         step, real = check_event_array(graph, "event_reward", event_reward)
-        return unit_reward + segment_sum(step, unit, num, real)
+        if aggregate == "return":
+            return unit_reward + segment_sum(step, graph.trace_ids, graph.num_traces, real)[unit_trace]
+        return unit_reward + segment_sum(step, unit, num, real if absent is None else real & ~absent)
     if aggregate == "first":
         return score[segment_first(unit, num, rows)]
     return mean_from_first(score, unit, num, rows)

@@ -22,10 +22,19 @@ from estimators.compared_ids import numbered, refuse_wide
 from graphs.argument_kinds import Hint, hints_of, is_number, is_whole
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.keys import key_of
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["BOUNDS", "Bound", "check_arguments", "checked_options", "refuse_option", "refuse_rewards_of_events"]
+__all__ = [
+    "BOUNDS",
+    "Bound",
+    "check_arguments",
+    "checked_options",
+    "refuse_option",
+    "refuse_rewards_of_events",
+    "takes_key",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -148,6 +157,18 @@ def check_arguments(method: Callable[..., Any], arguments: Mapping[str, Any]) ->
             _admitted(method, hints_of(method)[name], name, value)
 
 
+def takes_key(fn: Callable[..., Any]) -> bool:
+    """Whether a method compares by a key of `graphs.keys`, as its annotation of `by` says.
+
+    Examples:
+      >>> from estimators import grpo, marshal
+      >>> takes_key(grpo), takes_key(marshal)
+      (True, False)
+    """
+    hint = hints_of(fn).get("by")
+    return hint is not None and "By" in hint.kinds
+
+
 def refuse_option(method: str, option: str, value: object, expected: str) -> typing.NoReturn:
     """Raise the error of an option's value, in one form for Python and the command line.
 
@@ -184,6 +205,11 @@ def _admitted(method: Callable[..., Any], hint: Hint, name: str, value: Any) -> 
     """
     if isinstance(value, jax.core.Tracer) or (value is None and hint.optional):
         return value
+    if "By" in hint.kinds:
+        try:
+            return key_of(value)
+        except CreditError as error:
+            raise CreditError(f"{_name(method)}: {error}") from None
     by_key = name in _BY_KEY and isinstance(value, jax.Array | np.ndarray) and np.ndim(value) == 1
     if hint.kinds & {"float", "int"} and not by_key:  # `float | Array` means one number, which JAX may trace
         bound, whole = BOUNDS.get(name), "float" not in hint.kinds

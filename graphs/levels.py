@@ -17,10 +17,10 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["LEVELS", "By", "Level", "key_ids", "level_ids", "pair_ids", "unit_ids"]
+__all__ = ["LEVELS", "Level", "Name", "key_ids", "level_ids", "pair_ids", "unit_ids"]
 
 Level = Literal["trace", "role", "agent", "turn", "event"]
-By = Literal["agent_name", "role_name"] | None
+Name = Literal["agent_name", "role_name"]
 LEVELS: tuple[Level, ...] = ("trace", "role", "agent", "turn", "event")
 
 
@@ -106,15 +106,15 @@ def level_ids(graph: EventGraph, level: Level) -> jax.Array:
     raise CreditError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
 
 
-def _names(graph: EventGraph, by: By) -> Array:
+def _names(graph: EventGraph, by: Name) -> Array:
     if by == "agent_name":
         return jnp.asarray(graph.agent_name_ids)
     if by == "role_name":
         return jnp.asarray(graph.agent_role_ids)
-    raise CreditError(f"by is {by!r}; expected None, 'agent_name' or 'role_name'")
+    raise CreditError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
 
 
-def unit_ids(graph: EventGraph, by: By) -> jax.Array:
+def unit_ids(graph: EventGraph, by: Name) -> jax.Array:
     """Id of the unit (trace, name) of each agent instance: int32 [A]. Two instances of one name are one unit.
 
     Examples:
@@ -128,7 +128,7 @@ def unit_ids(graph: EventGraph, by: By) -> jax.Array:
     return pair_ids(jnp.asarray(graph.agent_trace), _names(graph, by), jnp.asarray(graph.agent_mask))
 
 
-def key_ids(graph: EventGraph, by: By, *, dense: bool = True) -> jax.Array:
+def key_ids(graph: EventGraph, by: Name, *, dense: bool = True) -> jax.Array:
     """Id of the key (group, name) of each agent instance: int32 [A]. Instances of one key are compared.
 
     With `dense=False` ids may skip numbers, and sorting is avoided where possible.

@@ -16,7 +16,7 @@ from credit.ledger.entries import Entries
 from estimators.base import Credit, Reason, finish
 from estimators.composition.scaling import LARGEST, PRIOR_TRACES, agent_scale, group_spread
 from graphs.errors import CreditError
-from graphs.levels import By
+from graphs.levels import Name
 
 __all__ = ["Largest", "largest_advantage", "scaled"]
 
@@ -31,7 +31,7 @@ def scaled(ledger: Entries, result: Credit, scale: str | Credit) -> tuple[Credit
       CreditError: no such scale.
     """
     if isinstance(scale, str) and scale in ("agent_name", "role_name"):
-        by: By = "agent_name" if scale == "agent_name" else "role_name"
+        by: Name = "agent_name" if scale == "agent_name" else "role_name"
         spread = agent_scale(ledger.graph, result.advantage, result.valid, by=by)
         reason = jnp.where(result.valid & (spread.traces < 2), Reason.TOO_FEW, result.reason)
         words = (

@@ -23,7 +23,7 @@ from credit.ledger.signal import LIMIT, Signal
 from estimators.base import Credit, Reason
 from graphs.argument_kinds import checked_kinds
 from graphs.event_graph import KINDS, Array, EventGraph
-from graphs.levels import By
+from graphs.levels import Name
 
 __all__ = ["Controls", "Stack", "stack"]
 
@@ -73,7 +73,7 @@ def stack(
     orchestrator: Credit,
     *,
     expected: Array | None = None,
-    by: By = "agent_name",
+    by: Name = "agent_name",
     controls: Controls = Controls(),
 ) -> Stack:
     """Compose message advantages with orchestrator increments, and scale agent by agent at the end.

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from estimators.base import Credit, Estimand
+from estimators.options import takes_key
+from graphs.keys import decided_by, names_of_key, scope_of_key
 
 __all__ = ["Method", "Scope", "Status"]
 
@@ -73,4 +75,33 @@ class Method:
             name, _, value = option.partition("=")
             if name in options and str(options[name]).lower() == value:
                 return scope, option
+        if self._compares_by_key(options) and self.scope == "group":
+            scope = scope_of_key(options["by"])
+            return scope, None if scope == self.scope else "by"
         return self.scope, None
+
+    def unbiased_with(self, options: Mapping[str, Any]) -> tuple[bool | None, str]:
+        """`unbiased` under a comparison key and what goes with it, and why it is another; None where nobody can say.
+
+        Examples:
+          >>> import credit
+          >>> credit.METHODS["rloo"].unbiased_with({"by": "task,turn", "singleton": "raw"})
+          (True, '')
+          >>> credit.METHODS["rloo"].unbiased_with({"by": "task,length", "singleton": "raw"})
+          (False, 'length: Every action may make the trace longer or shorter.')
+        """
+        if not self.unbiased or not self._compares_by_key(options):
+            return self.unbiased, ""
+        decided, why = decided_by(options["by"])
+        if decided != "before":
+            return (False if decided == "by the action" else None), why
+        if options.get("population", "trace") != "trace":
+            return False, "other samples of the trace enter its own baseline"
+        if options.get("filters", "none") != "none":
+            return False, "what is filtered out depends on the outcome"
+        if options.get("singleton") != "raw" and set(names_of_key(options["by"])) - {"task"}:
+            return False, "an action that no other trace has a key for gets nothing; singleton=raw gives it its return"
+        return True, ""
+
+    def _compares_by_key(self, options: Mapping[str, Any]) -> bool:
+        return options.get("by") is not None and takes_key(self.fn)

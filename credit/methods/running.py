@@ -13,10 +13,12 @@ import numpy as np
 from credit.methods.lost_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.published import find_method
 from credit.tables.batch_rows import Rows, as_traces
-from estimators.options import checked_options
+from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.invariants import validate_ids
+from graphs.keys import key_of
+from graphs.padding import pad_array
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -34,6 +36,7 @@ __all__ = [
     "missing_evidence",
     "run",
     "run_part",
+    "with_key",
 ]
 
 _ALWAYS = ("event_reward", "node")
@@ -122,7 +125,7 @@ def run_part(
     arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
     options = {name: value for name, value in arguments.items() if name not in arrays}
     try:
-        return request.fn(traces.graph, traces.reward, **arrays, **options)
+        return request.fn(traces.graph, traces.reward, **arrays, **with_key(request.fn, traces, options))
     except ValueError as error:
         names_method = str(error).startswith((f"{request.name}: ", f"method {request.name!r}"))
         if isinstance(error, CreditError) and (names_method or type(error) is not CreditError):
@@ -210,6 +213,28 @@ class Request:
             raise CreditError(f"method {self.name!r} needs evidence that the log does not have. {how}")
         wanted |= dict.fromkeys(name for name in _ALWAYS if name in traces.evidence and name in self.takes)
         return {name: traces.evidence[name].array for name in wanted} | dict(given)
+
+
+def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a method in which `by` has the ids that the log states.
+
+    Raises:
+      CreditError: `by` names what the log does not have.
+    """
+    if "by" not in options or not takes_key(fn):
+        return dict(options)
+    ids: dict[str, np.ndarray] = {}
+    for name, one in traces.evidence.items():
+        known = EVIDENCE.get(name)
+        if (known is not None and known.kind != "float") or name.startswith("keys."):
+            # Evidence of traces is float64, with NaN where there is none.
+            ids[name] = np.where(one.mask, one.array, -1).astype(np.int64)
+    models = traces.traces["model"].combine_chunks()
+    if models.null_count < len(models):
+        codes = models.dictionary_encode().indices.fill_null(-1).to_numpy()
+        ids["model"] = pad_array(codes, traces.graph.num_traces, -1)
+    stated = {name: array for name, array in ids.items() if (array >= 0).any()}
+    return dict(options) | {"by": key_of(options["by"], stated)}
 
 
 def has_outcomes(traces: Traces) -> bool:

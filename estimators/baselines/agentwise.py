@@ -18,7 +18,7 @@ from estimators.group import Singleton, group_relative
 from estimators.members import Population, members, row_scores, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By
+from graphs.keys import By, key_of
 from graphs.segment import safe_sqrt
 
 __all__ = ["dr_mas", "dr_mas_rloo", "reinforce_pp", "reinforce_pp_baseline"]
@@ -53,7 +53,7 @@ def dr_mas(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
-      by: the key's second part: "agent_name" (the paper's), "role_name", or None for the task alone.
+      by: the key, as of `grpo`: "agent_name", task and agent name (the paper's), or None for the task alone.
       population: "row" (the paper's), or "trace": one sample for each trace and key, the mean of its rows' scores.
       scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
       eps: added to the standard deviation.
@@ -118,7 +118,7 @@ def dr_mas_rloo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
-      by: the key's second part: "agent_name" (the paper's), "role_name", or None for the task alone.
+      by: the key, as of `grpo`: "agent_name", task and agent name (the paper's), or None for the task alone.
       population: "row" (the paper's), or "trace": the first row of each trace enters the mean, and every row subtracts
         it from its own score, as the released code does.
       singleton: what a key with one member gets; the released code keeps the raw reward ("raw").
@@ -204,7 +204,7 @@ def reinforce_pp(
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("by", "population"))
+@functools.partial(jax.jit, static_argnames=("population",))
 def reinforce_pp_baseline(
     graph: EventGraph,
     reward: Array,
@@ -233,7 +233,7 @@ def reinforce_pp_baseline(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       tokens: int or float [E], tokens of each row, its weight in m and v; None counts each row once. A row whose count
         is missing (negative or NaN) is invalid and has no weight.
-      by: the key's second part: None for the task alone, "agent_name" or "role_name".
+      by: the key, as of `grpo`: None for the task alone.
       population: "trace", the first row of each trace enters μ_k (verl's form); "row", every row does (Dr. MAS' form,
         with `by="agent_name"`).
       eps: added to the variance.
@@ -257,10 +257,17 @@ def reinforce_pp_baseline(
     score, rows = row_scores(graph, reward, event_reward)
     key = m.key[m.of_event]
     subtracted = jnp.where(n[key] > 1, mean[key], jnp.zeros_like(score))
-    estimand: Estimand = "total" if by is None else "scale"
-    shared = m.shared_mask[m.of_event]
     return _whiten(
-        graph, score, subtracted, rows, tokens, eps, estimand=estimand, source="reinforce_pp_baseline", shared=shared
+        graph,
+        score,
+        subtracted,
+        rows,
+        tokens,
+        eps,
+        estimand="total" if key_of(by).level == "trace" else "scale",
+        source="reinforce_pp_baseline",
+        shared=m.shared_mask[m.of_event],
+        absent=m.absent_mask,
     )
 
 
@@ -275,11 +282,13 @@ def _whiten(
     estimand: Estimand,
     source: str,
     shared: jax.Array | None = None,
+    absent: jax.Array | None = None,
 ) -> Credit:
     """Shift and scale `score - subtracted` to mean 0 and variance 1 over the batch, rows weighted by their tokens."""
     ones = jnp.ones_like(score)
     weight = ones if tokens is None else jnp.asarray(tokens).astype(score.dtype)
     known = jnp.isfinite(weight) & (weight >= 0)
+    known = known if absent is None else known & ~absent
     weight = jnp.where(rows & known, weight, jnp.zeros_like(score))
     key = jnp.zeros(graph.num_events, jnp.int32)
     together = clusters_of(graph, jnp.asarray(graph.trace_ids), key, rows & known, several=True, dtype=score.dtype)

@@ -22,7 +22,8 @@ from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By, pair_ids
+from graphs.keys import By
+from graphs.levels import pair_ids
 from graphs.segment import safe_divide, safe_sqrt
 
 __all__ = ["gigpo", "step_returns"]
@@ -97,7 +98,7 @@ def step_returns(
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("scale", "by", "population", "singleton"))
+@functools.partial(jax.jit, static_argnames=("scale", "population", "singleton"))
 def gigpo(
     graph: EventGraph,
     reward: Array,

@@ -23,7 +23,8 @@ from estimators.relative_mean import mean_from_first, relative_to_first
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By, pair_ids
+from graphs.keys import By, key_of
+from graphs.levels import pair_ids
 from graphs.segment import safe_divide, segment_count, segment_first, segment_mean, segment_sum
 
 __all__ = ["c3_magrpo", "magrpo"]
@@ -236,7 +237,7 @@ def _completions(
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("by", "baseline", "normalise", "over", "singleton"))
+@functools.partial(jax.jit, static_argnames=("baseline", "normalise", "over", "singleton"))
 def c3_magrpo(
     graph: EventGraph,
     reward: Array,
@@ -265,8 +266,8 @@ def c3_magrpo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0. The code
         takes the reward of a trace's last role as R_i.
-      by: None compares traces ("joint_action", the default there); "agent_name" or "role_name" compares rows of one
-        name on one task ("per_role").
+      by: the key, as of `grpo`: None compares traces ("joint_action", the default there); "agent_name" or "role_name"
+        compares rows of one name on one task ("per_role").
       baseline: "leave_one_out" is called "rloo" there; its mean is over the others, its spread over all.
       normalise: whether to divide.
       eps: added to the variance.
@@ -292,10 +293,11 @@ def c3_magrpo(
       >>> rows.gather(credit.c3_magrpo(graph, reward).advantage).tolist()
       [1.4142, -0.7071, -0.7071]
     """
-    population: Literal["trace", "row"] = "trace" if by is None else "row"
+    by = key_of(by)
+    population: Literal["trace", "row"] = "trace" if by.level == "trace" else "row"
     if leaf is not None:
-        if by is not None:
-            raise CreditError(f"leaf is given, but by is {by!r}; expected by=None, which compares traces")
+        if population == "row":
+            raise CreditError(f"leaf is given, and rows are compared {by!r}; expected by=None, which compares traces")
         reward, event_reward = _leaf_means(graph, reward, event_reward, jnp.asarray(leaf)), None
     plain = group_relative(
         graph,

@@ -20,12 +20,10 @@ from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import pair_ids, unit_ids
+from graphs.levels import Name, pair_ids, unit_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 __all__ = ["marshal", "spiral_rae", "spiral_rae_state"]
-
-Name = Literal["agent_name", "role_name"]
 
 
 @checked_options

@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_reward, finish
-from estimators.group import Singleton, group_relative, settle_alone
-from estimators.members import members, statistics
+from estimators.group import Filters, Singleton, group_relative, settle_alone
+from estimators.members import Population, members, statistics
 from estimators.options import checked_options
 from graphs.event_graph import Array, EventGraph
+from graphs.keys import By
 from graphs.segment import safe_divide, safe_sqrt
 
 __all__ = [
@@ -34,9 +35,12 @@ def grpo(
     reward: Array,
     *,
     event_reward: Array | None = None,
+    by: By = None,
+    population: Population = "trace",
     eps: float | Array = 1e-6,
     ddof: int | Array = 1,
     singleton: Singleton = "refuse",
+    filters: Filters = "none",
 ) -> Credit:
     """Group-relative advantage: the trace's return against its group's mean, divided by the group's spread.
 
@@ -55,12 +59,17 @@ def grpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
+        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
+      population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
+        action is, with the outcome plus its own event reward as its score.
       eps: added to the standard deviation, in units of reward.
       ddof: 1 divides the squares by n − 1, 0 by n.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
+      filters: "equal" leaves out groups in which all scores are equal (DAPO's filter); "none" keeps them.
 
     Returns:
-      `Credit` at level "trace", estimand "total".
+      `Credit` at level "trace", estimand "total"; at the level that has one key, estimand "scale", if that is finer.
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
@@ -80,16 +89,27 @@ def grpo(
         event_reward=event_reward,
         baseline="mean",
         scale="std",
+        by=by,
+        population=population,
+        aggregate="return",
         eps=eps,
         ddof=ddof,
         singleton=singleton,
+        filters=filters,
         source="grpo",
     )
 
 
 @checked_options
 def dr_grpo(
-    graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: By = None,
+    population: Population = "trace",
+    singleton: Singleton = "refuse",
+    filters: Filters = "none",
 ) -> Credit:
     """GRPO without the division: the trace's return minus its group's mean, A_i = R_i − μ.
 
@@ -101,7 +121,12 @@ def dr_grpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
+        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
+      population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
+        action is, with the outcome plus its own event reward as its score.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
+      filters: "equal" leaves out groups in which all scores are equal (DAPO's filter); "none" keeps them.
 
     Returns:
       `Credit` at level "trace", estimand "total", scale 1.
@@ -118,13 +143,29 @@ def dr_grpo(
       [0.667, -0.333, -0.333]
     """
     return group_relative(
-        graph, reward, event_reward=event_reward, baseline="mean", singleton=singleton, source="dr_grpo"
+        graph,
+        reward,
+        event_reward=event_reward,
+        baseline="mean",
+        by=by,
+        population=population,
+        aggregate="return",
+        singleton=singleton,
+        filters=filters,
+        source="dr_grpo",
     )
 
 
 @checked_options
 def rloo(
-    graph: EventGraph, reward: Array, *, event_reward: Array | None = None, singleton: Singleton = "refuse"
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    by: By = None,
+    population: Population = "trace",
+    singleton: Singleton = "refuse",
+    filters: Filters = "none",
 ) -> Credit:
     """Leave-one-out baseline: the trace's return minus the mean return of the other traces of its group.
 
@@ -141,7 +182,12 @@ def rloo(
       graph: the batch, of `credit.read` or `credit.from_columns`, padded to E events and T traces.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
+        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
+      population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
+        action is, with the outcome plus its own event reward as its score.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
+      filters: "equal" leaves out groups in which all scores are equal (DAPO's filter); "none" keeps them.
 
     Returns:
       `Credit` [E] at level "trace", estimand "total": `credit` is R_i, `baseline` the mean, `scale` 1, and `stderr` the
@@ -163,7 +209,16 @@ def rloo(
       [True, True, False]
     """
     return group_relative(
-        graph, reward, event_reward=event_reward, baseline="leave_one_out", singleton=singleton, source="rloo"
+        graph,
+        reward,
+        event_reward=event_reward,
+        baseline="leave_one_out",
+        by=by,
+        population=population,
+        aggregate="return",
+        singleton=singleton,
+        filters=filters,
+        source="rloo",
     )
 
 

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By, key_ids, pair_ids, unit_ids
+from graphs.levels import Name, key_ids, pair_ids, unit_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 __all__ = ["LARGEST", "PRIOR_TRACES", "AgentScale", "agent_scale", "group_spread"]
@@ -48,7 +48,7 @@ class AgentScale(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames=("by",))
-def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: By = "agent_name") -> AgentScale:
+def agent_scale(graph: EventGraph, advantage: Array, where: Array, *, by: Name = "agent_name") -> AgentScale:
     """The root mean square advantage of each agent name in each group, a trace being one sample, with a floor.
 
     Formula and reasons are in the docstring of this module. Divided by it, no advantage exceeds `LARGEST` = 10. With n
@@ -104,7 +104,7 @@ def _samples(graph: EventGraph) -> jax.Array:
     return sample
 
 
-def _sample_units(graph: EventGraph, by: By) -> jax.Array:
+def _sample_units(graph: EventGraph, by: Name) -> jax.Array:
     """Agent instance to the pair (sample, name) that it is part of: int32 [A]."""
     if graph.cluster_ids is None:
         return unit_ids(graph, by)

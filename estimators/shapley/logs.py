@@ -16,7 +16,7 @@ import numpy as np
 from estimators.shapley.plan import Plan
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By
+from graphs.levels import Name
 
 __all__ = ["Logged", "leave_one_out", "logged_coalitions", "logged_values"]
 
@@ -40,7 +40,7 @@ class Logged:
     count: np.ndarray
 
 
-def logged_coalitions(graph: EventGraph, reward: Array, group: int, *, by: By = "agent_name") -> Logged:
+def logged_coalitions(graph: EventGraph, reward: Array, group: int, *, by: Name = "agent_name") -> Logged:
     """The teams of one group and what they earned. A unit is in a team if an action of it is in the trace.
 
     Raises:

@@ -13,7 +13,16 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["EVENT_EVIDENCE", "SCHEMA_VERSION", "TEXT_COLUMNS", "TRACE_EVIDENCE", "EvidenceKey", "json_schema"]
+__all__ = [
+    "EVENT_EVIDENCE",
+    "OWN_KEYS",
+    "SCHEMA_VERSION",
+    "TEXT_COLUMNS",
+    "TRACE_EVIDENCE",
+    "EvidenceKey",
+    "evidence_key",
+    "json_schema",
+]
 
 SCHEMA_VERSION = "1.0"
 """Version of the extension. A file without `schema_version` has the survey's own form, which is readable too."""
@@ -103,6 +112,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "id",
         "the observation that the action answered; equal anchors of a task are compared",
         'add "anchor": STRING, a hash of the observation the agent acted on',
+    ),
+    "proposal": EvidenceKey(
+        "id",
+        "the proposal that the action works on, such as a design or a question; equal proposals are compared",
+        'add "proposal": STRING to the events that work on a proposal, not to the one that makes it',
     ),
     "env_step": EvidenceKey(
         "count",
@@ -194,6 +208,28 @@ TRACE_EVIDENCE: dict[str, EvidenceKey] = {
         'add "policy_version": COUNT to the trace\'s "evidence" object',
     ),
 }
+
+OWN_KEYS = "keys."
+"""What the name of a key that the log defines itself begins with among evidence: "keys.shift" of "keys": {"shift": 3}."""
+
+_OWN_KEY = EvidenceKey(
+    "id",
+    "a key of the log's own, such as a shift or a curriculum; equal ones are compared by `by=NAME`",
+    'add "keys": {NAME: STRING or INTEGER} to the event',
+)
+
+
+def evidence_key(name: str) -> EvidenceKey | None:
+    """The key of evidence of a name; None where there is none.
+
+    Examples:
+      >>> evidence_key("anchor").kind, evidence_key("keys.shift").kind, evidence_key("shift")
+      ('id', 'id', None)
+    """
+    if name.startswith(OWN_KEYS) and name != OWN_KEYS:
+        return _OWN_KEY
+    return EVENT_EVIDENCE.get(name) or TRACE_EVIDENCE.get(name)
+
 
 TEXT_COLUMNS = ("from", "to", "tool", "content_ref", "status")
 """Strings of an event that are kept for display; methods do not use them."""

@@ -11,7 +11,7 @@ import pytest
 
 from graphs.event_graph import EventGraph
 from graphs.event_types import ACTION_TYPES, KINDS, EdgeType, EventType
-from graphs.levels import LEVELS, By, key_ids, level_ids, pair_ids, unit_ids
+from graphs.levels import LEVELS, Name, key_ids, level_ids, pair_ids, unit_ids
 from graphs.logs import read
 from graphs.structure.critical_path import critical_path, critical_steps, main_agents, parallelism
 from graphs.structure.forest import ancestors, descendants, spawn_forest, topological_levels
@@ -114,7 +114,7 @@ def test_topology(name: str, tmp_path: Path) -> None:
 
 @jax.jit  # compiled once: each operation by itself would take a quarter of a second
 def _ids(graph: EventGraph) -> tuple[dict[Any, Any], dict[Any, Any], dict[Any, Any]]:
-    names: tuple[By, ...] = ("agent_name", "role_name")
+    names: tuple[Name, ...] = ("agent_name", "role_name")
     return (
         {level: level_ids(graph, level) for level in LEVELS},
         {name: unit_ids(graph, name) for name in names},

@@ -62,7 +62,7 @@ def test_c3_magrpo_takes_the_mean_of_leaf_rows() -> None:
     close(rows.gather(estimators.c3_magrpo(graph, reward, **options, normalise=False).credit), [0.75] * 3 + [0.25] * 3)
     leaf[[4, 5]] = False  # a trace without a leaf: the mean of all its rows
     close(rows.gather(estimators.c3_magrpo(graph, reward, **options, normalise=False).credit), [0.75] * 3 + [2.5] * 3)
-    with pytest.raises(CreditError, match="leaf is given, but by is 'agent_name'"):
+    with pytest.raises(CreditError, match="leaf is given, and rows are compared by task, agent"):
         estimators.c3_magrpo(graph, reward, **options, by="agent_name")
     with pytest.raises(CreditError, match="leaf is int32"):
         estimators.c3_magrpo(graph, reward, leaf=np.zeros(graph.num_events, np.int32))

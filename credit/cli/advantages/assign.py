@@ -44,6 +44,12 @@ method_options = click.option(
 )
 
 
+key_option = click.option(
+    "--by",
+    metavar="NAMES",
+    help="With whom an action is compared: names by commas, such as task,agent,turn, or a key of the log.",
+)
+
 evidence_option = click.option(
     "--evidence", "also", multiple=True, metavar="NAME", help="Optional evidence to take from the log. May be repeated."
 )
@@ -55,6 +61,7 @@ evidence_option = click.option(
     examples="""
     credit assign runs/ -o advantages.parquet
     credit assign runs/ --method rloo --actions-only -o advantages.csv
+    credit assign runs/ --method grpo --by task,agent,turn -o advantages.parquet
     credit assign runs/ --method gae --option lambda_=0.9 -o -
     credit assign runs/ --method rloo --to verifiers -o trained/traces.jsonl
     credit assign logs/ --method rloo --to inspect -o credited/
@@ -80,6 +87,7 @@ evidence_option = click.option(
 )
 @method_option
 @method_options
+@key_option
 @evidence_option
 @click.option("--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
               help="Take values from the critic in this folder, which `credit fit critic` wrote.")  # fmt: skip
@@ -100,6 +108,7 @@ def assign(
     to: str,
     method: str,
     given: tuple[str, ...],
+    by: str | None,
     also: tuple[str, ...],
     critic: str | None,
     dense: str | None,
@@ -119,7 +128,7 @@ def assign(
     from credit.methods.running import run
 
     # Whatever can be wrong with the call is found before the logs are read.
-    options = parse_options(method, given)
+    options = parse_options(method, given if by is None else (*given, f"by={by}"))
     if dense is not None and critic is None:
         raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")
     if engine is not None and to != "table":

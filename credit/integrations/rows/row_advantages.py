@@ -100,7 +100,12 @@ class RowAdvantages:
             option in parameters and not _same(value, parameters[option].default) for option, value in options.items()
         ):
             self._facts = self._facts._replace(unbiased=None)  # stated of the method with its defaults
-        self._accepts = None if open_ended else frozenset(parameters)
+        from estimators.options import takes_key
+        from graphs.keys import evidence_of_key
+
+        self._by = options.pop("by") if "by" in options and takes_key(self._method) else None
+        self._accepts = None if open_ended else frozenset((*parameters, *evidence_of_key(self._by)))
+        self._takes = None if open_ended else frozenset(parameters)
         self._options, self._scaled = options, scaled
         if isinstance(watch, str | Path):
             from credit.integrations.watch import Watch
@@ -127,8 +132,11 @@ class RowAdvantages:
         return self._accepts is None or name in self._accepts | STRUCTURE
 
     def _taken(self, evidence: Mapping[str, Any]) -> dict[str, Any]:
-        """The evidence that the method itself takes; a method with open keywords gets all."""
-        return {name: array for name, array in evidence.items() if self._accepts is None or name in self._accepts}
+        """The evidence that the method itself takes, and its key; a method with open keywords gets all evidence."""
+        from graphs.keys import key_of
+
+        taken = {name: array for name, array in evidence.items() if self._takes is None or name in self._takes}
+        return taken if self._by is None else taken | {"by": key_of(self._by, evidence)}
 
     def warmup(self, rows: int | None = None, *, evidence: Collection[str] = (), event_reward: bool = False) -> float:
         """Compile before the first step, for batches of up to `rows` rows; returns the seconds that it took.
@@ -217,8 +225,8 @@ class RowAdvantages:
                 if column is not None
             },
         }
-        labels |= {name: as_labels(column) for name, column in evidence.items() if name in _LABELS}
-        amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if name not in _LABELS}
+        labels |= {name: as_labels(column) for name, column in evidence.items() if _is_label(name)}
+        amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if not _is_label(name)}
         if event_reward is not None:
             amounts["event_reward"] = as_numbers("event_reward", event_reward, n)
         check_lengths(labels, n)
@@ -340,13 +348,11 @@ CHOICES = ("context", "node", "sibling_parent", "alternative")
 _FROM_COLUMNS = frozenset(("group", "trace", "agent", "role", "parent", "turn", "reward", "event_reward"))
 
 
-def _label_evidence() -> frozenset[str]:
-    from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+def _is_label(name: str) -> bool:
+    from graphs.traces.schema import evidence_key
 
-    return frozenset(name for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items() if key.kind == "id")
-
-
-_LABELS = _label_evidence()
+    key = evidence_key(name)
+    return key is not None and key.kind == "id"
 
 
 def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
@@ -354,7 +360,7 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
     linked = (False, True) if any(name in CHOICES for name in names) else (False,)
     frozen = (False, True) if "trainable" in names else (False,)
     for replays, some_frozen in itertools.product(linked, frozen):
-        columns: dict[str, Any] = {name: list("abcdef") if name in _LABELS else [0.0] * 6 for name in names}
+        columns: dict[str, Any] = {name: list("abcdef") if _is_label(name) else [0.0] * 6 for name in names}
         if replays:  # traces 0 and 1 share their choices; an alternative without a node would say that they do not
             shared = [name for name in names if name in CHOICES and (name != "alternative" or "node" in names)]
             columns |= {name: list("ababef") for name in shared}

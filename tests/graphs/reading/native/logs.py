@@ -162,7 +162,7 @@ def extended_trace(**top: Any) -> Document:
     c |= {"status": "ok", "t": None, "token_ids": [4, 0], "token_log_probs": [-0.5, -1.25]}
     m |= {"token_ids": [7, 8, 9], "token_mask": [False, True, True], "token_log_probs": [-0.25, -2.0]}
     r |= {"action": True}
-    s1 |= {"node": "n1", "q_value": 0.25, "anchor": "o1", "block": "b1"}
+    s1 |= {"node": "n1", "q_value": 0.25, "anchor": "o1", "block": "b1", "proposal": "p1"}
     s2 |= {"alternative": "a"}
     s2 |= {"trainable": 0.0, "node": "n2", "anchor": "o1", "env_step": 4, "env_reward": 0.125, "format_score": 0.5}
     s1 |= {"target_propensity": 0.5, "target_support": 1, "target_value": 0.75, "completion": "y1"}

@@ -39,6 +39,7 @@ def test_the_extension_reads(tmp_path: Path) -> None:
         "value": {0: 0.5}, "log_prob": {0: -1.25}, "propensity": {0: 0.75}, "stage": {0: 3}, "event_reward": {2: -0.5},
         "tokens": {3: 12}, "input_tokens": {3: 300}, "context": {1: 0, 2: 1, 3: 0}, "sibling_parent": {1: 0},
         "node": {1: 0, 2: 1}, "q_value": {1: 0.25}, "anchor": {1: 0, 2: 0}, "block": {1: 0}, "env_step": {2: 4},
+        "proposal": {1: 0},
         "env_reward": {2: 0.125}, "format_score": {2: 0.5}, "blamed": {1: 1}, "blamed_agent": {2: 1},
         "target_propensity": {1: 0.5}, "target_support": {1: 1}, "target_value": {1: 0.75}, "completion": {1: 0},
         "counterfactual_reward": {1: 0.5}, "trainable": {2: 0}, "share": {1: 0.25}, "share_stderr": {1: 0.125},

@@ -1,0 +1,127 @@
+"""Group-relative credit by any key: numbers of released code, loops, replays, filters, and where keys come from."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.integrations import RowAdvantages
+from estimators import Reason
+
+close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
+
+# One task, three traces, agents S and V, nine calls; row 4 has a penalty.
+TRACE, AGENT, TURN = list("aaabbcccc"), list("SVSSVSVSV"), [0, 0, 1, 0, 0, 0, 0, 1, 1]
+OUTCOME, PENALTY = [1.0] * 3 + [0.0] * 2 + [1.0] * 4, [0.0] * 4 + [-0.1] + [0.0] * 4
+COLUMNS: dict[str, Any] = {"group": ["q"] * 9, "trace": TRACE, "agent": AGENT, "turn": TURN, "reward": OUTCOME}
+
+# PettingLLMs `_assign_consistent_uids` at a054fb1 (MIT), then verl's GRPO, executed.
+AT_GRPO = [0.577349, 0.577349, 0, -1.154699, -1.154699, 0.577349, 0.577349, 0, 0.999999]
+# AgentCreditBench `turn_loo.py` at 02afaf3: outcomes by step, over traces that are still active.
+TURN_LOO = [0.5, 0.5, 0, -1, -1, 0.5, 0.5, 0, 1]
+
+
+def test_numbers_of_released_code() -> None:
+    graph, reward, rows = credit.from_columns(**COLUMNS, event_reward=PENALTY)
+    options: dict[str, Any] = {"population": "row", "singleton": "raw", "by": "task,agent,turn"}
+    close(rows.gather(credit.grpo(graph, reward, event_reward=rows.event_reward, **options).advantage), AT_GRPO)
+    by_step = credit.rloo(graph, reward, by=("task", "step"), singleton="raw")
+    close(rows.gather(by_step.advantage), TURN_LOO)
+    assert (by_step.unit, by_step.estimand) == ("event", "scale")
+
+
+def test_rows_a_log_and_the_command_line_take_keys_by_name(tmp_path: Path) -> None:
+    advantages = RowAdvantages("rloo", by="task,shift", singleton="raw")
+    assert advantages.accepts("keys.shift") and not advantages.accepts("anchor")
+    result = advantages(**COLUMNS, evidence={"keys.shift": [0, 1, 2, 0, 1, 0, 1, 2, 3]})
+    close(result.advantages, TURN_LOO)
+    assert "credit/condition/unbiased" not in result.metrics
+    _, _, rows = credit.from_columns(**COLUMNS, evidence={"keys.shift": [0, 1, 2, 0, 1, 0, 1, 2, 3]})
+    close(rows.gather(credit.run(rows.traces, "rloo", by="task,shift", singleton="raw").advantage), TURN_LOO)
+    with pytest.raises(credit.CreditError, match="method 'rloo': by names 'anchor', and the log lacks it"):
+        credit.run(rows.traces, "rloo", by="task,anchor")
+
+
+@pytest.mark.parametrize("population", ["trace", "agent", "row"])
+@pytest.mark.slow
+def test_every_population_and_score_is_that_of_loops(population: str) -> None:
+    rng = np.random.default_rng(5)
+    n = 60
+    trace, agent = np.sort(rng.integers(0, 12, n)), rng.integers(0, 3, n)
+    key = rng.integers(-1, 3, n)
+    outcome, step = rng.normal(size=12), rng.normal(size=n)
+    graph, reward, rows = credit.from_columns(
+        group=trace // 4, trace=trace, agent=agent, reward=outcome[trace], event_reward=step
+    )
+    ids = np.full(graph.num_events, -1)
+    ids[rows.event] = key
+    named = [(t // 4, k) for t, k in zip(trace.tolist(), key.tolist(), strict=True)]
+    unit = {"trace": trace, "agent": trace * 3 + agent, "row": np.arange(n)}[population].tolist()
+    total = np.bincount(trace, step, 12)
+    samples: dict[Any, dict[Any, float]] = collections.defaultdict(dict)
+    for row in range(n):
+        own = outcome[trace[row]] + (step[row] if population == "row" else total[trace[row]])
+        if key[row] >= 0:
+            samples[named[row]][unit[row]] = own
+    expected, reasons = [], []
+    for row in range(n):
+        others = [x for u, x in samples[named[row]].items() if u != unit[row]]
+        reasons.append(Reason.NO_EVIDENCE if key[row] < 0 else Reason.VALID if others else Reason.SINGLETON)
+        expected.append(samples[named[row]][unit[row]] - np.mean(others) if reasons[-1] == 0 else 0.0)
+    found = credit.rloo(graph, reward, event_reward=rows.event_reward, by=("task", ids), population=population)
+    close(rows.gather(found.advantage), expected, rtol=1e-4, atol=1e-5)
+    assert rows.gather(found.reason).tolist() == reasons
+
+
+@pytest.mark.slow
+def test_replays_leave_the_baseline_of_every_key() -> None:
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 8, trace=[0, 0, 1, 1, 2, 2, 3, 3], turn=[0, 1] * 4, reward=[1.0, 1, 0, 0, 0.5, 0.5, 0.25, 0.25]
+    )
+    ids = np.arange(graph.num_traces, dtype=np.int32)
+    ids[1] = 0  # the second trace is a replay of the first
+    graph = dataclasses.replace(graph, cluster_ids=ids)
+    found = credit.rloo(graph, reward, by=("task", "turn"))
+    close(rows.gather(found.baseline), [0.375] * 4 + [(0.5 + 0.25) / 2] * 2 + [(0.5 + 0.5) / 2] * 2)
+
+
+@pytest.mark.slow
+def test_siblings_of_a_prefix_have_the_baseline_of_c3() -> None:
+    """Traces 0 and 1 continued from one draw at the first context: they count as one."""
+    evidence = {"context": list("pqpqpqpr"), "node": [*"axaybzcw"]}
+    reward = [1.0, 1, 0, 0, 0.25, 0.25, 0.75, 0.75]
+    _, _, rows = credit.from_columns(group=[0] * 8, trace=[0, 0, 1, 1, 2, 2, 3, 3], reward=reward, evidence=evidence)
+    found = credit.run(rows.traces, "rloo", by="prefix")
+    siblings = credit.run(rows.traces, "c3")
+    assert rows.gather(found.valid).tolist() == rows.gather(siblings.valid).tolist() == [True] * 7 + [False]
+    close(rows.gather(found.baseline), rows.gather(siblings.baseline))
+    close(rows.gather(found.baseline)[::2], [0.5, 0.5, 0.625, 0.375])
+
+
+def test_groups_without_spread_are_filtered_out_by_key() -> None:
+    graph, reward, rows = credit.from_columns(**COLUMNS)
+    found = credit.grpo(graph, reward, by="task,agent,turn", filters="equal")
+    reasons = rows.gather(found.reason).tolist()
+    assert [Reason(code) for code in reasons] == [
+        *(Reason.VALID, Reason.VALID, Reason.NO_SPREAD, Reason.VALID, Reason.VALID, Reason.VALID, Reason.VALID),
+        *(Reason.NO_SPREAD, Reason.SINGLETON),
+    ]
+
+
+def test_a_biased_key_is_not_called_unbiased() -> None:
+    rloo, raw = credit.METHODS["rloo"], {"singleton": "raw"}
+    assert rloo.unbiased_with({}) == (True, "")
+    assert [rloo.unbiased_with({"by": by} | raw)[0] for by in ("task,step", "task,length", "task,mine")] == [
+        *(True, False, None),
+    ]
+    assert rloo.unbiased_with({"by": "task,step"})[0] is False  # refused actions push nothing
+    assert rloo.unbiased_with({"by": "task", "population": "row"})[0] is False
+    assert [rloo.scope_of({"by": by}) for by in ("task,turn", "agent")] == [("group", None), ("batch", "by")]
+    assert credit.METHODS["grpo"].unbiased_with({"by": "task"})[0] is False
