@@ -160,8 +160,13 @@ def reader_of(name: str) -> Any:
 
 
 def detect(head: bytes) -> str | None:
-    """The format of a file that begins with `head`, or None."""
-    return next((name for name in FORMATS if reader_of(name).sniff(head)), None)
+    """The format of a file that begins with `head`, or None; of a list also by its first record."""
+    found = next((name for name in FORMATS if reader_of(name).sniff(head)), None)
+    if found is not None or not head.lstrip().startswith(b"["):
+        return found
+    first = head.lstrip()[1:].lstrip()
+    records = (name for name, row in FORMATS.items() if row.holds != "session")  # a session is a file of lines
+    return next((name for name in records if reader_of(name).sniff(first)), None)
 
 
 def sort_sources(

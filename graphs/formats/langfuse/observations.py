@@ -14,7 +14,7 @@ import msgspec
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import is_session
-from graphs.reading.decode import decode, decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document
 from graphs.reading.times import seconds
 from graphs.traces.record import LARGEST_COUNT
@@ -45,7 +45,7 @@ class _Usage(msgspec.Struct):
 
 class _Metadata(msgspec.Struct):
     langgraph_node: str | None = None
-    attributes: dict[str, Any] | str | None = None
+    attributes: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Observation(msgspec.Struct):
@@ -60,12 +60,14 @@ class Observation(msgspec.Struct):
     end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
     level: str | None = None
     model: str | None = None
-    usage: _Usage | None = msgspec.field(default=None, name="usageDetails")
+    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="usageDetails")
     metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _OBSERVATION = msgspec.json.Decoder(Observation)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_ATTRIBUTES = msgspec.json.Decoder(dict[str, Any])
+_USAGE = msgspec.json.Decoder(_Usage | None)
 
 
 def span_of(document: Document, trace: str) -> Span:
@@ -78,9 +80,9 @@ def span_of(document: Document, trace: str) -> Span:
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
     kind = _KINDS.get(observation.type, Kind.OTHER)
-    metadata = _Metadata()
-    if bytes(observation.metadata).startswith(b"{"):
-        metadata = decode(_METADATA, observation.metadata, at="metadata", **where)
+    metadata, stated = _Metadata(), object_text(observation.metadata)
+    if stated.startswith(b"{"):
+        metadata = decode(_METADATA, stated, at="metadata", **where)
     span = Span(observation.id, observation.parent or "", kind, place, name=observation.name or "")
     node = metadata.langgraph_node
     if kind is Kind.OTHER and node and node == observation.name:
@@ -89,12 +91,13 @@ def span_of(document: Document, trace: str) -> Span:
         span.kind, span.target = Kind.TOOL, _TOOL_NODE
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"
-    if kind is Kind.AGENT and isinstance(metadata.attributes, dict):
-        _read_attributes(span, metadata.attributes)
+    attributes = object_text(metadata.attributes)
+    if kind is Kind.AGENT and attributes.startswith(b"{"):
+        _read_attributes(span, decode(_ATTRIBUTES, attributes, at="metadata.attributes", **where))
     span.start, span.end = seconds(observation.start), seconds(observation.end)
     span.failed = observation.level == "ERROR"
     if kind is Kind.CALL:
-        usage = observation.usage or _Usage()
+        usage = decode(_USAGE, object_text(observation.usage), at="usageDetails", **where) or _Usage()
         span.columns = {"tokens": usage.output, "input_tokens": usage.input}
         span.model = observation.model or ""
     return span
