@@ -120,10 +120,9 @@ NODES = [
 
 
 @pytest.mark.parametrize("observations", [OBSERVATIONS, NODES])
-def test_an_export_of_langfuse_as_csv_is_the_graph_of_its_json(
-    tmp_path: Path, observations: list[dict[str, Any]]
-) -> None:
-    """Metadata as a text made an agent of a tool, or lost the nodes of a graph."""
+def test_all_exports_of_a_trace_of_langfuse_are_one_graph(tmp_path: Path, observations: list[dict[str, Any]]) -> None:
+    """Metadata as a text made an agent of a tool, or lost the nodes of a graph. Downloads were refused: the older holds
+    each observation twice, one copy without metadata, and the newer has no trace."""
     columns = list(dict.fromkeys(key for row in observations for key in row))
     out = io.StringIO()
     writer = csv.writer(out)
@@ -131,7 +130,11 @@ def test_an_export_of_langfuse_as_csv_is_the_graph_of_its_json(
     for row in observations:
         cells = [row.get(column) for column in columns]
         writer.writerow([json.dumps(cell) if isinstance(cell, dict) else cell for cell in cells])
+    slim = [{key: value for key, value in row.items() if key != "metadata"} for row in observations]
+    trace = {"id": "t", "projectId": "p", "observations": slim, "scores": []}
     for name, text in {
+        "older/trace-t.json": json.dumps({"trace": trace, "observations": observations}, indent=2),
+        "newer/trace-t.json": json.dumps({"observations": observations, "scores": []}, indent=2),
         "json/observations.jsonl": "".join(json.dumps(row) + "\n" for row in observations),
         "text/observations.jsonl": "".join(json.dumps(as_texts(row)) + "\n" for row in observations),
         "csv/observations.csv": out.getvalue(),
@@ -139,4 +142,5 @@ def test_an_export_of_langfuse_as_csv_is_the_graph_of_its_json(
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text)
     expected = graphs_of(tmp_path / "json")
-    assert graphs_of(tmp_path / "text") == graphs_of(tmp_path / "csv") == expected
+    for form in ("text", "csv", "older", "newer"):
+        assert graphs_of(tmp_path / form) == expected, form
