@@ -91,7 +91,9 @@ class Statement(NamedTuple):
 
     def filled(self, other: Statement) -> Statement:
         """This copy, with what another one states in the place of what it leaves out."""
-        return Statement(*(theirs if ours is None else ours for ours, theirs in zip(self, other, strict=True)))
+        return self._replace(
+            **{name: stated for name, stated in other._asdict().items() if getattr(self, name) is None}
+        )
 
 
 def statement_of(document: Document, trace: str) -> Statement:
