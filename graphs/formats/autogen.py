@@ -98,7 +98,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
                 continue
             results += 1
             raw, place = document
-            trace = name if results == 1 else f"{name}/{place.line}"
+            trace = name if results == 1 else f"{name}/{place.number}"
             try:
                 result = decode(_RESULT, raw, file=place.file, line=place.line, trace=trace)
                 yield _record([Document(bytes(message), place) for message in result.messages], trace, place)

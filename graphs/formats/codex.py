@@ -166,10 +166,10 @@ def _add(responses: Responses, raw: bytes | msgspec.Raw, place: Place, time: flo
     """
     item = decode(_ITEM, raw, **where)
     if item.role != "user":
-        responses.add(item, str(place.line), place, where.get("at", ""), time=time)
+        responses.add(item, str(place.number), place, where.get("at", ""), time=time)
     elif not _of_harness(decode(_MESSAGE, raw, **where)):
         responses.end()
-        responses.chat.team.human(_AGENT, str(place.line), place, time=time)
+        responses.chat.team.human(_AGENT, str(place.number), place, time=time)
 
 
 def _of_harness(message: _Message) -> bool:

@@ -30,8 +30,9 @@ from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Span, add_span
 from graphs.formats.common.team_writing import Written, write_spans
-from graphs.reading.decode import decode, decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
+from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.text import excerpt
@@ -54,7 +55,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Extra(msgspec.Struct):
-    metadata: _Metadata | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Usage(msgspec.Struct):
@@ -108,13 +109,16 @@ RECORDS = (_Run, _Feedback)
 _ITEM = msgspec.json.Decoder(_Item)
 _RUN = msgspec.json.Decoder(_Run)
 _FEEDBACK = msgspec.json.Decoder(_Feedback)
+_METADATA = msgspec.json.Decoder(_Metadata | None)
 _OUTPUTS = msgspec.json.Decoder(_Outputs)
 
 _KINDS = {"llm": Kind.CALL, "tool": Kind.TOOL, "retriever": Kind.TOOL, "embedding": Kind.TOOL}
 
 
 def sniff(head: bytes) -> bool:
-    """Whether a run with its place in a tree begins in the first bytes."""
+    """Whether a run with its place in a tree begins in the first bytes, or feedback on one."""
+    if {"key", "score", "run_id"} <= set(opening(head).keys):
+        return True
     return _RUN_TYPE.search(head) is not None and _LINEAGE.search(head) is not None
 
 
@@ -223,15 +227,18 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     span = Span(run.id, run.parent_run_id or parent, kind, place, name=name)
     if kind is Kind.TOOL and name.startswith(_TRANSFER) and name != _TRANSFER:
         span.kind, span.target = Kind.HANDOFF, name.removeprefix(_TRANSFER)
-    metadata = run.extra.metadata if run.extra else None
+    where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
+    stated = object_text(run.extra.metadata) if run.extra else b"null"
+    metadata = decode(_METADATA, stated, at="extra.metadata", **where)
     if run.run_type == "chain" and metadata and name and name in (metadata.langgraph_node, metadata.lc_agent_name):
         span.kind, span.instance = Kind.AGENT, f"{span.parent}:{name}"
     span.start, span.end = seconds(run.start_time), seconds(run.end_time)
     span.failed = bytes(run.error) not in (b"null", b'""')
     if kind is Kind.CALL:
         tokens, read = run.completion_tokens, run.prompt_tokens
-        if tokens is None and read is None and bytes(run.outputs).startswith(b"{"):
-            outputs = decode(_OUTPUTS, run.outputs, file=place.file, line=place.line, at="outputs", trace=trace)
+        outputs_text = object_text(run.outputs)
+        if tokens is None and read is None and outputs_text.startswith(b"{"):
+            outputs = decode(_OUTPUTS, outputs_text, at="outputs", **where)
             usage = outputs.usage_metadata or _Usage()
             tokens, read = usage.output_tokens, usage.input_tokens
         span.columns = {"tokens": tokens, "input_tokens": read}

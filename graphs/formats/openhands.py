@@ -20,7 +20,7 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
-from graphs.reading.decode import decode, decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import model_names, short_names
 from graphs.reading.keys import has_key, opening
@@ -94,7 +94,7 @@ class _Row(msgspec.Struct):
     resolved: bool | None = None
     report: _Report | None = None
     test_result: _Test | None = None
-    metadata: _Settings | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
     error: str | None = None
 
     @property
@@ -128,6 +128,7 @@ class _Event(msgspec.Struct):
 RECORDS = (_Row, _Event)
 
 _ROW = msgspec.json.Decoder(_Row)
+_SETTINGS = msgspec.json.Decoder(_Settings | None)
 _EVENT = msgspec.json.Decoder(_Event)
 _PAIR = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -157,7 +158,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
                 stream.append(document)
                 continue
             try:
-                yield _row(document, name)
+                yield _row(document, f"{name}/{document.place.number}")
             except TraceError as error:
                 yield error.problem
         if stream:
@@ -168,15 +169,15 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         source.release()
 
 
-def _row(document: Document, file: str) -> TraceRecord:
+def _row(document: Document, trace: str) -> TraceRecord:
     raw, place = document
-    trace = f"{file}/{place.line}"
     row = decode(_ROW, raw, file=place.file, line=place.line, trace=trace)
     record = TraceRecord(trace, row.task or trace, place.file, place.line, place.offset, format="openhands")
     record.error = row.error or ""
     record.complete = True  # a row is a whole run, where a file of events ends at any event
     usages = row.metrics.token_usages if row.metrics is not None else []
-    settings = row.metadata or _Settings()
+    stated = object_text(row.metadata)
+    settings = decode(_SETTINGS, stated, file=place.file, line=place.line, at="metadata", trace=trace) or _Settings()
     model = settings.llm_config.model if settings.llm_config is not None else None
     record.system = settings.agent_class or "openhands"
     record.model = model or model_names(usage.model for usage in usages)

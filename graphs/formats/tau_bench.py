@@ -26,6 +26,7 @@ from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import Tasks, short_names
+from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
@@ -98,7 +99,9 @@ _MESSAGE = msgspec.json.Decoder(_Message)
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the content begins as a list of objects with a `traj` list."""
+    """Whether the content begins as a run, or as a list of objects with a `traj` list."""
+    if {"task_id", "trial", "traj"} <= set(opening(head).keys):
+        return True
     start = head.lstrip()
     return start.startswith(b"[") and start[1:].lstrip().startswith(b"{") and _SNIFF.search(start) is not None
 

@@ -18,6 +18,7 @@ import msgspec
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS
+from graphs.logs.companions import without_companions
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import KEEP, judged
 from graphs.reading.damage import undamaged
@@ -160,16 +161,22 @@ def reader_of(name: str) -> Any:
 
 
 def detect(head: bytes) -> str | None:
-    """The format of a file that begins with `head`, or None."""
-    return next((name for name in FORMATS if reader_of(name).sniff(head)), None)
+    """The format of a file that begins with `head`, or None; of a list also by its first record."""
+    found = next((name for name in FORMATS if reader_of(name).sniff(head)), None)
+    if found is not None or not head.lstrip().startswith(b"["):
+        return found
+    first = head.lstrip()[1:].lstrip()
+    records = (name for name, row in FORMATS.items() if row.holds != "session")  # a session is a file of lines
+    return next((name for name in records if reader_of(name).sniff(first)), None)
 
 
 def sort_sources(
     sources: Iterable[Source], format: str | None = None
 ) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
-    """Sources by format, the problems of other sources, and the names of tables that this library wrote.
+    """Sources by format, the problems of other sources, and the names of those that are passed over.
 
-    A table that this library wrote is not a log, unless it was named. A cache is read alone, by its name.
+    A table that this library wrote is not a log, unless it was named, and neither are files that programs write beside
+    their logs (`graphs.logs.companions`). A cache is read alone, by its name.
     """
     members: dict[str, list[Source]] = {name: [] for name in FORMATS}
     problems: list[Problem] = []
@@ -182,6 +189,8 @@ def sort_sources(
         others = [source for source, verdict in verdicts if verdict != "claude-code"]
         beside = set(map(id, reader_of("claude-code").claims(sessions, others)))
         verdicts = [(source, "claude-code" if id(source) in beside else verdict) for source, verdict in verdicts]
+    if format is None:
+        verdicts = without_companions(verdicts)
     if format is None and len(verdicts) > 1 and any(verdict == "table" for _, verdict in verdicts):
         from graphs.logs.outcome_tables import without_outcomes
 

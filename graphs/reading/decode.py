@@ -12,9 +12,10 @@ from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, json_problem, not_utf8
 from graphs.reading.source import Source, unreadable
 
-__all__ = ["content", "decode", "decode_record", "refuse_repeated"]
+__all__ = ["content", "decode", "decode_record", "object_text", "refuse_repeated"]
 
 T = TypeVar("T")
+_TEXT = msgspec.json.Decoder(str)
 
 
 def content(source: Source) -> bytes:
@@ -69,6 +70,25 @@ def decode_record(
     if not is_utf8(text):
         raise TraceError(_within(not_utf8(text, file, line), at, trace, False))
     return value
+
+
+def object_text(value: bytes | msgspec.Raw) -> bytes:
+    """The JSON of an object that a log states as an object or as a JSON text of it; any other value as it is.
+
+    Tables and many databases keep objects as texts, so one field has both forms in exports of one run.
+
+    Args:
+      value: the JSON of a field, valid by itself.
+
+    Examples:
+      >>> object_text(b'"{\\"step\\": 1}"')
+      b'{"step": 1}'
+    """
+    text = bytes(value)
+    if not text.startswith(b'"'):
+        return text
+    inner = _TEXT.decode(text).strip().encode()
+    return inner if inner.startswith(b"{") else text
 
 
 def refuse_repeated(field: str | None, *, file: str, line: int, at: str = "", trace: str = "") -> None:

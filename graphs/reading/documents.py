@@ -35,6 +35,21 @@ class Place(NamedTuple):
     line: int
     offset: int
 
+    @property
+    def number(self) -> int:
+        """The record's number within its file, for ids: its line, but elements of a list on one line have several."""
+        return self.line
+
+
+class _ElementPlace(Place):
+    """Place of an element of a list."""
+
+    of_element = 0
+
+    @property
+    def number(self) -> int:
+        return self.of_element
+
 
 class Document(NamedTuple):
     """One JSON value of a file, and its place."""
@@ -134,9 +149,10 @@ def _elements(source: Source, data: bytes) -> Iterator[Document]:
         return
     if not elements:
         source.lost[0] = Lost(Problem("empty-trace", source.name, 1, "content", "[]", "at least one trace"))
-    places = Places(data)
+    places, number = Places(data), 0
     for element in map(bytes, elements):
-        place = Place(source.name, *places.of(element))
+        place = _ElementPlace(source.name, *places.of(element))
+        place.of_element = number = max(number + 1, place.line)
         if is_utf8(element):
             yield Document(element, place)
         else:

@@ -44,7 +44,7 @@ class Traces:
       tokens: token ids, masks of generated tokens and log-probabilities of each event; None where the logs have none.
       problems: faults of the input. A refused trace is not in the batch. Kinds such as "unmatched-row" and
         "foreign-key" concern a row or a key, and no trace is refused for them.
-      ignored: files of a folder that were skipped, because their names are not names of logs.
+      ignored: files of a folder that were skipped: their names are not names of logs, or they stand beside logs.
 
     Examples:
       >>> import credit

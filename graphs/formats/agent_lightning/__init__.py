@@ -32,7 +32,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.agent_lightning.requests import Event, write_requests
 from graphs.formats.agent_lightning.rollout_records import Attempts, RolloutGroup
 from graphs.formats.agent_lightning.traced import TracedSpan, write_traced
-from graphs.reading.decode import decode, decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
@@ -63,7 +63,7 @@ class _Item(msgspec.Struct):
     span_id: str | None = None
     is_train: bool | None = None
     input: msgspec.Raw = msgspec.Raw()
-    metadata: _Metadata | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
     status: msgspec.Raw = msgspec.Raw(b"null")
     mode: str | None = None
     resources_id: str | None = None
@@ -78,6 +78,7 @@ RECORDS = (Event, TracedSpan)
 
 _OWNER = msgspec.json.Decoder(_Owner)
 _ITEM = msgspec.json.Decoder(_Item)
+_METADATA = msgspec.json.Decoder(_Metadata | None)
 _STATUS = msgspec.json.Decoder(_Status | str | None)  # a word in v0.3
 
 
@@ -153,7 +154,8 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
         last = status.last_attempt_id if isinstance(status, _Status) else None
         if last:
             rollout.attempts.state(last)
-        about = item.metadata or _Metadata()
+        stated = object_text(item.metadata)
+        about = decode(_METADATA, stated, file=file, line=line, at="metadata", trace=trace) or _Metadata()
         rollout.group.state(bytes(item.input), about.data_id, about.batch_idx, item.resources_id, place)
     elif item.attempt_id is not None and item.sequence_id is not None and bytes(item.status).startswith(b'"'):
         rollout.attempts.number(attempt, item.sequence_id)

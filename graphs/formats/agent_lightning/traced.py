@@ -14,7 +14,7 @@ import msgspec
 from graphs.formats.agent_lightning.requests import place_rewards
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
-from graphs.reading.decode import decode
+from graphs.reading.decode import decode, object_text
 from graphs.reading.documents import Document
 from graphs.reading.json_problems import not_a_number
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
@@ -212,7 +212,7 @@ def _operation_reward(attributes: dict[str, Any], span: Span, trace: str) -> flo
     if name is None:
         return None
     output, (file, line, _) = attributes[name], span.place
-    data = output.encode() if isinstance(output, str) else msgspec.json.encode(output)
+    data = object_text(msgspec.json.encode(output))
     return decode(_OUTPUT, data, file=file, line=line, at=f"attributes.{name}", trace=trace).value
 
 

@@ -22,7 +22,7 @@ def foreign_session(transcript: Transcript, main: Transcript, trace: str) -> Pro
     firsts: dict[str, Link] = {}  # session -> its first line
     speaking: dict[str, None] = {}  # sessions with a message
     joined: dict[str, str] = {}  # session -> one that it hangs together with, as a forest for `_root`
-    for link in sorted([*transcript.links.values(), *transcript.loose]):  # by line
+    for link in sorted([*transcript.links.values(), *transcript.loose], key=lambda link: link.line):
         if link.session is None or (link.is_side and transcript is main):
             continue
         firsts.setdefault(link.session, link)

@@ -30,7 +30,8 @@ def in_order(tree: Tree, events: list[tuple[str, bool]], asked: Iterable[tuple[s
     """
     opens = {span_id: i for i, (span_id, closing) in enumerate(events) if not closing}
     closes = {span_id: i for i, (span_id, closing) in enumerate(events) if closing}
-    opener, closer = _enclosing(tree, opens), _enclosing(tree, closes)
+    takers = {taker: handoff for handoff, taker in tree.handed_to.items() if handoff in opens}
+    opener, closer = _enclosing(tree, opens, takers), _enclosing(tree, closes, {})
     pairs: list[tuple[int, int]] = []  # of events, the first before the second
     for span_id, opening in opens.items():
         if opener[span_id]:
@@ -61,9 +62,10 @@ def in_order(tree: Tree, events: list[tuple[str, bool]], asked: Iterable[tuple[s
     return [order[position] for position in turns]
 
 
-def _enclosing(tree: Tree, having: dict[str, int]) -> dict[str, str]:
-    """The nearest enclosing span among those `having` an event, "" without one."""
+def _enclosing(tree: Tree, having: dict[str, int], takers: dict[str, str]) -> dict[str, str]:
+    """The nearest enclosing span among those `having` an event, "" without one; a hand-off encloses what it started."""
     nearest: dict[str, str] = {}
     for span_id, parent in tree.parent.items():
+        parent = takers.get(span_id, parent)
         nearest[span_id] = parent if not parent or parent in having else nearest[parent]
     return nearest

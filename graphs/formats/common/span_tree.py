@@ -69,6 +69,7 @@ class Span:
       name: of the agent or the tool.
       start, end: seconds, NaN where absent. They become times and order nothing.
       target: of a hand-off, the name of the agent that takes over.
+      giver: of a hand-off, the name of the agent that hands over, where the log states it.
       label: the id of its event, by default the span's.
       instance: agent spans of one instance are one agent, woken again; by default each is an instance of its own.
       failed: it ended in an error; of a guardrail: it was triggered.
@@ -93,6 +94,7 @@ class Span:
     start: float = math.nan
     end: float = math.nan
     target: str = ""
+    giver: str = ""
     label: str = ""
     instance: str = ""
     failed: bool = False
@@ -182,6 +184,7 @@ class Tree:
             self._apply_rules()
         self.owner = self._nearest(Kind.AGENT)
         if Kind.HANDOFF in self.kind.values():
+            self._find_givers()
             self._find_handoffs()
         self._check_orphans()
 
@@ -190,6 +193,9 @@ class Tree:
         for span in spans:
             add_span(by_id, span, self.fields[0], self.trace)
         self.rank = {span_id: position for position, span_id in enumerate(by_id)}
+        if self.rules is Rules.CLOCKS and any(span.kind is Kind.HANDOFF for span in by_id.values()):
+            # An agent may be logged before the one that handed over to it.
+            by_id = dict(sorted(by_id.items(), key=lambda item: (item[1].clock[0], self.rank[item[0]])))
         self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
         waiting = []
         for span_id, span in by_id.items():
@@ -327,6 +333,17 @@ class Tree:
         through = (Kind.TOOL, Kind.OTHER) if self.rules is Rules.CLOCKS else tuple(set(Kind) - {Kind.AGENT})
         inside = self._inside(self._is(Kind.TOOL), self._is(*through))
         self._drop({span_id for span_id in inside if self.kind[span_id] is Kind.TOOL})
+
+    def _find_givers(self) -> None:
+        """A hand-off outside any agent is that of the latest agent with the name that it states, or else structure."""
+        latest: dict[str, str] = {}
+        for span_id, span in self.spans.items():
+            if self.kind[span_id] is Kind.AGENT:
+                latest[span.name] = span_id
+            elif self.kind[span_id] is Kind.HANDOFF and self.rules is Rules.CLOCKS and not self.owner[span_id]:
+                self.owner[span_id] = latest.get(span.giver, "")
+                if not self.owner[span_id]:
+                    self.kind[span_id] = Kind.OTHER
 
     def _find_handoffs(self) -> None:
         """An agent that hands off does not wait, so only the last agent of a chain returns, to the first one's."""

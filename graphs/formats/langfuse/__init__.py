@@ -1,6 +1,7 @@
 """Exports of Langfuse: traces with observations, pages of its public API, observations one a line or as CSV.
 
-    {trace: {id, name, scores: [{name, value, observationId}]}, observations: [...]}
+    {trace: {id, name, observations: [...], scores: [{name, value, observationId}]}, observations: [...]}   (a download)
+    {observations: [...], scores: [...]}                                                                   (a newer one)
     {id, timestamp, observations: [...], scores: [...]}                    one trace, as `GET /traces/ID` returns it
     {data: [...], meta: {page}}                                            a page of traces, observations or scores
     {id, traceId, type, name, startTime, endTime, parentObservationId, model, usageDetails, level, metadata}
@@ -21,10 +22,10 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.span_tree import Span, add_span
+from graphs.formats.common.span_tree import Span
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
-from graphs.formats.langfuse.observations import Observation, settle_agents, span_of
+from graphs.formats.langfuse.observations import Observation, Statement, settle_agents, span_of, statement_of
 from graphs.formats.langfuse.scoring import TraceScores, WrittenScore
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
@@ -47,7 +48,9 @@ class _Trace(msgspec.Struct):
 class _Item(msgspec.Struct):
     """Any object: the fields that tell pages, downloads, observations, scores and traces apart."""
 
+    id: msgspec.Raw = msgspec.Raw()
     trace: msgspec.Raw = msgspec.Raw()
+    scores: msgspec.Raw = msgspec.Raw(b"null")
     observations: list[msgspec.Raw] | None = None
     data: list[msgspec.Raw] | None = None
     trace_id: str | None = msgspec.field(default=None, name="traceId")
@@ -80,6 +83,7 @@ class _ScoreKeys(msgspec.Struct):
 RECORDS = (Observation, WrittenScore)
 
 _ITEM = msgspec.json.Decoder(_Item)
+_SCORES = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _SCORE = msgspec.json.Decoder(WrittenScore)
 _SCORE_KEYS = msgspec.json.Decoder(_ScoreKeys)
 _TRACE = msgspec.json.Decoder(_Trace)
@@ -93,6 +97,8 @@ def sniff(head: bytes) -> bool:
     shown = opening(head)
     keys = set(shown.keys)
     if b'"projectId"' in head and ({"trace", "observations"} <= keys or {"trace"} == keys):
+        return True
+    if {"observations", "scores"} == keys and (b'"traceId"' in head or b'"projectId"' in head):
         return True
     if {"id", "timestamp", "observations"} <= keys or {"id", "traceId", "type", "startTime"} <= keys:
         return True
@@ -127,6 +133,7 @@ class _Parts:
 
     place: Place
     scores: TraceScores
+    stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # what all copies of an observation state
     spans: dict[str, Span] = dataclasses.field(default_factory=dict)
     columns: dict[str, list[tuple[str, float]]] = dataclasses.field(default_factory=dict)  # scores of rows, by span
     named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
@@ -163,6 +170,9 @@ class _Log:
         if bytes(item.trace).startswith(b"{"):
             trace = decode(_TRACE, item.trace, at="trace", **where).id
             return [(bytes(item.trace), ""), *((bytes(element), trace) for element in item.observations or [])]
+        if item.observations is not None and not bytes(item.id):  # a download, whose parts state their trace
+            scores = decode(_SCORES, item.scores, at="scores", **where) or []
+            return [(bytes(element), "") for element in (*item.observations, *scores)]
         if item.trace_id is not None and item.is_observation:
             self._add_observation(document, item.trace_id)
         elif item.trace_id is not None:
@@ -186,15 +196,25 @@ class _Log:
         return parts
 
     def _add_observation(self, document: Document, trace: str) -> None:
-        parts, span = self._parts(trace, document.place), span_of(document, trace)
-        columns = scores_of_row(document.raw)
-        if add_span(parts.spans, span, "id", trace):
+        parts, stated = self._parts(trace, document.place), statement_of(document, trace)
+        first = parts.stated.setdefault(stated.id, stated)
+        span, columns = span_of(stated.filled(first), document.place), scores_of_row(document.raw)
+        if first is stated:
+            parts.spans[span.id] = span
             parts.scores.add_columns(columns, span.id, span.place)
             if columns:
                 parts.columns[span.id] = columns
-        elif columns != parts.columns.get(span.id, []):
+            return
+        parts.stated[span.id] = first.filled(stated)
+        if span != span_of(parts.stated[span.id], document.place):
+            other = parts.spans[span.id].place
+            expected = f"an id with one content: {other.file}:{other.line} has another"
+            raise span.refuse("duplicate-span", "id", span.id, expected, trace)
+        if columns != parts.columns.get(span.id, []):
             expected = "the scores that the row of the same observation has elsewhere"
             raise span.refuse("duplicate-span", "id", span.id, expected, trace)
+        span.place = parts.spans[span.id].place
+        parts.spans[span.id] = span
 
     def _add_trace(self, document: Document) -> list[tuple[bytes, str]]:
         """Take in a trace with its scores; the observations that it holds."""

@@ -21,7 +21,6 @@ from graphs.reading.tables.rows import log_rows
 __all__ = ["begins_as_csv", "is_csv", "rows_as_json", "scores_of_row"]
 
 _NEEDED = frozenset({"id", "traceId", "type", "startTime", "parentObservationId"})
-_OBJECTS = frozenset({"usageDetails", "metadata"})
 _HEAD = 1 << 16  # bytes that hold the header
 _CONTENT = frozenset({"input", "output", "metadata", "modelParameters"})  # any JSON, lists of numbers among it
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -49,16 +48,16 @@ def is_csv(source: Source) -> bool:
 def rows_as_json(source: Source) -> Iterator[Document]:
     """The rows of a CSV file as the JSON objects that an export as JSON lines has."""
     for line, row in log_rows(source, ids=("traceId",)):
-        values = {name: _value(name, cell) for name, cell in row.items() if cell is not None}
+        values = {name: _value(cell) for name, cell in row.items() if cell is not None}
         yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
 
 
-def _value(name: str, cell: str) -> str | msgspec.Raw:
-    """A cell: JSON where it is a list, as scores are, or an object in a column of objects; else text."""
-    if cell.startswith("[") or (name in _OBJECTS and cell.startswith("{")):
+def _value(cell: str) -> str | msgspec.Raw:
+    """A cell: JSON where it is a list, as scores are; else text, also of objects."""
+    if cell.startswith("["):
         try:
             return _RAW.decode(cell)
-        except JSON_ERRORS:  # a text that begins like JSON; where an object is needed, its decoding refuses the text
+        except JSON_ERRORS:  # a text that begins like JSON
             return cell
     return cell
 

@@ -7,19 +7,19 @@ LangGraph writes nodes as SPAN, with the name of the node in the metadata.
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import is_session
-from graphs.reading.decode import decode, decode_record
-from graphs.reading.documents import Document
+from graphs.reading.decode import decode, decode_record, object_text
+from graphs.reading.documents import Document, Place
 from graphs.reading.times import seconds
 from graphs.traces.record import LARGEST_COUNT
 
-__all__ = ["Observation", "settle_agents", "span_of"]
+__all__ = ["Observation", "Statement", "settle_agents", "span_of", "statement_of"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
@@ -45,7 +45,7 @@ class _Usage(msgspec.Struct):
 
 class _Metadata(msgspec.Struct):
     langgraph_node: str | None = None
-    attributes: dict[str, Any] | str | None = None
+    attributes: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Observation(msgspec.Struct):
@@ -60,16 +60,44 @@ class Observation(msgspec.Struct):
     end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
     level: str | None = None
     model: str | None = None
-    usage: _Usage | None = msgspec.field(default=None, name="usageDetails")
+    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="usageDetails")
     metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _OBSERVATION = msgspec.json.Decoder(Observation)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_ATTRIBUTES = msgspec.json.Decoder(dict[str, Any])
+_USAGE = msgspec.json.Decoder(_Usage | None)
 
 
-def span_of(document: Document, trace: str) -> Span:
-    """The span that an observation of a trace is.
+class Statement(NamedTuple):
+    """What a copy of an observation states; None is what it leaves out.
+
+    Langfuse's download lists each observation twice, one copy without metadata.
+    """
+
+    id: str
+    type: str
+    name: str | None
+    parent: str | None
+    start: datetime.datetime | None
+    end: datetime.datetime | None
+    level: str | None
+    model: str | None
+    tokens: int | None
+    input_tokens: int | None
+    node: str | None
+    attributes: dict[str, Any] | None
+
+    def filled(self, other: Statement) -> Statement:
+        """This copy, with what another one states in the place of what it leaves out."""
+        return self._replace(
+            **{name: stated for name, stated in other._asdict().items() if getattr(self, name) is None}
+        )
+
+
+def statement_of(document: Document, trace: str) -> Statement:
+    """What an observation of a trace states.
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`.
@@ -77,26 +105,47 @@ def span_of(document: Document, trace: str) -> Span:
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
-    kind = _KINDS.get(observation.type, Kind.OTHER)
-    metadata = _Metadata()
-    if bytes(observation.metadata).startswith(b"{"):
-        metadata = decode(_METADATA, observation.metadata, at="metadata", **where)
-    span = Span(observation.id, observation.parent or "", kind, place, name=observation.name or "")
-    node = metadata.langgraph_node
-    if kind is Kind.OTHER and node and node == observation.name:
-        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{node}"
-    elif kind is Kind.OTHER and node == _TOOL_NODE:
+    metadata, stated = _Metadata(), object_text(observation.metadata)
+    if stated.startswith(b"{"):
+        metadata = decode(_METADATA, stated, at="metadata", **where)
+    attributes = object_text(metadata.attributes)
+    is_call, is_agent = observation.type == "GENERATION", observation.type == "AGENT"
+    usage = decode(_USAGE, object_text(observation.usage), at="usageDetails", **where) if is_call else None
+    return Statement(
+        observation.id,
+        observation.type,
+        observation.name,
+        observation.parent,
+        observation.start,
+        observation.end,
+        observation.level,
+        observation.model,
+        None if usage is None else usage.output,
+        None if usage is None else usage.input,
+        metadata.langgraph_node,
+        decode(_ATTRIBUTES, attributes, at="metadata.attributes", **where)
+        if is_agent and attributes.startswith(b"{")
+        else None,
+    )
+
+
+def span_of(stated: Statement, place: Place) -> Span:
+    """The span that an observation is."""
+    kind = _KINDS.get(stated.type, Kind.OTHER)
+    span = Span(stated.id, stated.parent or "", kind, place, name=stated.name or "")
+    if kind is Kind.OTHER and stated.node and stated.node == stated.name:
+        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{stated.node}"
+    elif kind is Kind.OTHER and stated.node == _TOOL_NODE:
         span.kind, span.target = Kind.TOOL, _TOOL_NODE
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"
-    if kind is Kind.AGENT and isinstance(metadata.attributes, dict):
-        _read_attributes(span, metadata.attributes)
-    span.start, span.end = seconds(observation.start), seconds(observation.end)
-    span.failed = observation.level == "ERROR"
+    if stated.attributes is not None:
+        _read_attributes(span, stated.attributes)
+    span.start, span.end = seconds(stated.start), seconds(stated.end)
+    span.failed = stated.level == "ERROR"
     if kind is Kind.CALL:
-        usage = observation.usage or _Usage()
-        span.columns = {"tokens": usage.output, "input_tokens": usage.input}
-        span.model = observation.model or ""
+        span.columns = {"tokens": stated.tokens, "input_tokens": stated.input_tokens}
+        span.model = stated.model or ""
     return span
 
 

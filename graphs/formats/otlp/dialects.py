@@ -2,6 +2,8 @@
 
 OpenTelemetry GenAI: `gen_ai.operation.name` decides; spellings from 1.27 to the present are taken. Where the operation
 is missing, a span that names a requested model is a model call, as it was before 1.27. any-agent writes `call_llm`.
+A span with `gen_ai.handoff.to_agent` is a hand-off, whatever its operation: OpenTelemetry's and OpenLLMetry's
+instrumentations give it different ones, and older ones none.
 OpenInference: `openinference.span.kind` decides. A span of neither dialect, or of an operation unknown here, only gives
 structure.
 """
@@ -73,6 +75,11 @@ _OPENINFERENCE = _Names(
     input_tokens=("llm.token_count.prompt",),
     response_id=(),
 )
+_TARGET = ("gen_ai.handoff.to_agent", "gen_ai.handoff.to_agent.name")  # which alone make a span a hand-off
+_GIVER = ("gen_ai.handoff.from_agent", "gen_ai.handoff.from_agent.name")
+_HANDOFF = (
+    "handoff to "  # with which OpenInference's instrumentation of the OpenAI Agents SDK names a span of kind TOOL
+)
 _MEMORY = ("_memory", "_memory_store")  # ends of GenAI operations on memories, which are tools
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
@@ -99,6 +106,8 @@ class Meaning(NamedTuple):
     named: bool | None = None
     agent_id: str = ""
     role: str = ""
+    target: str = ""
+    giver: str = ""
     call_id: str = ""
     emitted: tuple[str, ...] = ()
     decides: bool = False
@@ -118,6 +127,9 @@ def meaning(span_name: str, given: Attributes) -> Meaning:
     Raises:
       BadAttribute: an attribute that matters here has the wrong type.
     """
+    target = _text(given, _TARGET)
+    if target:
+        return Meaning(Kind.HANDOFF, target=target, giver=_text(given, _GIVER))
     names, word = _GENAI, _text(given, ("gen_ai.operation.name",))
     if not word:
         names, word = _OPENINFERENCE, _text(given, ("openinference.span.kind",)).upper()
@@ -138,6 +150,8 @@ def meaning(span_name: str, given: Attributes) -> Meaning:
             model=_text(given, names.model),
             emitted=_emitted(given) if names is _OPENINFERENCE else emitted_ids(given.get("gen_ai.output.messages")),
         )
+    if names is _OPENINFERENCE and word == "TOOL" and span_name.startswith(_HANDOFF):
+        return Meaning(Kind.HANDOFF, target=span_name.removeprefix(_HANDOFF))
     operation = names.operations.get(kind, "")
     rest = span_name.removeprefix(operation).strip() if operation else span_name
     if kind is Kind.TOOL:

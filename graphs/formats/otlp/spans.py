@@ -157,6 +157,8 @@ def make_span(
         failed=failed,
         columns={"tokens": what.tokens, "input_tokens": what.input_tokens} if what.kind is Kind.CALL else {},
         model=what.model,
+        target=what.target,
+        giver=what.giver,
         clock=(start, end),
         role=what.role,
         agent_id=what.agent_id,

@@ -87,7 +87,7 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
       TraceError: kinds of `graphs.reading.decode.decode`, "unknown-tool-call", "bad-value".
     """
     raw, place = document
-    trace = f"{file}/{place.line}"
+    trace = f"{file}/{place.number}"
     row = decode_record(_ROW, raw, file=place.file, line=place.line, trace=trace)
     prompt = canonical(row.responses_create_params.input)
     group = prompt_group(prompt, None)

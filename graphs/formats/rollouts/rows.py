@@ -65,7 +65,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         "empty-id", a blank `uid`; "bad-value", a row of NeMo-RL with several rewards.
     """
     raw, place = document
-    trace = f"{file}/{place.line}"
+    trace = f"{file}/{place.number}"
     row = decode_record(ROW, raw, file=place.file, line=place.line, trace=trace)
     system, prompt = system_of(row)
     if not system:
@@ -104,7 +104,7 @@ def run_of(raw: bytes, place: Place) -> str:
 
     The same row in the same line of another file of the folder is a copy.
     """
-    return f"{real_folder(place.file)}\0{place.line}\0{hashlib.blake2b(raw, digest_size=16).hexdigest()}"
+    return f"{real_folder(place.file)}\0{place.number}\0{hashlib.blake2b(raw, digest_size=16).hexdigest()}"
 
 
 def system_of(row: Row) -> tuple[str, str]:

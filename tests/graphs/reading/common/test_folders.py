@@ -280,3 +280,39 @@ def test_trajectories_of_trials_are_not_compared_with_each_other(
     monkeypatch.setattr(Source, "__eq__", lambda one, other: compared.append(other) or one is other)
     members, _, _ = sort_sources([Source(str(path), path) for path in files])
     assert len(members["harbor"]) == 4 and len(members["atif"]) == 1 and compared == []
+
+
+EVAL_SET = {"eval_set_id": "e", "tasks": []}
+COMPANIONS: dict[str, tuple[str, str, Any]] = {
+    "verifiers": ("verifiers results", "metadata.json", {"env_id": "x", "model": "m", "num_examples": 2}),
+    "eval sets of Inspect": ("inspect-ai", "eval-set.json", EVAL_SET),
+    "manifests of Inspect": ("inspect-ai", "logs.json", {"log.json": {"status": "success"}}),
+    "predictions before the first": ("swe-agent", "preds.json", {}),
+    "OpenHands": ("openhands", "metadata.json", {"agent_class": "CodeActAgent", "llm_config": {"model": "m"}}),
+}
+
+
+@pytest.mark.parametrize("name", COMPANIONS)
+def test_a_companion_of_logs_is_passed_over(name: str, tmp_path: Path) -> None:
+    """It was an unknown format, which is a failure, though all numbers were right."""
+    of, file, content = COMPANIONS[name]
+    ALL[of].write(tmp_path)
+    alone = read(tmp_path)
+    companion = write(tmp_path / file, content)
+    traces = read(tmp_path)
+    assert traces.sizes == alone.sizes and traces.ignored == (str(companion),)
+    assert [problem for problem in traces.problems if problem.is_failure] == []
+    named = read(tmp_path, companion)
+    assert [problem.kind for problem in named.problems if problem.is_failure] == ["unknown-format"], "it was asked for"
+
+
+def test_what_prime_rl_trains_on_is_a_copy_of_its_rollouts(tmp_path: Path) -> None:
+    """A copy without a frozen agent contradicted the whole episode, and neither was read."""
+    episode = ALL["verifiers"].values[0]
+    whole = tmp_path / "rollouts" / "step_3" / "train" / "all" / "traces.jsonl"
+    copy = tmp_path / "rollouts" / "step_4" / "train" / "effective" / "traces.jsonl"
+    write(whole, episode)
+    write(copy, episode | {"traces": episode["traces"][:1]})
+    traces = read(tmp_path)
+    assert traces.traces["file"].to_pylist() == [str(whole)] and traces.ignored == (str(copy),)
+    assert read(copy).sizes.traces == 1, "alone it is read"

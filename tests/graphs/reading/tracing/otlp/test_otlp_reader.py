@@ -358,3 +358,67 @@ def test_a_trace_without_events_is_no_failure(tmp_path: Path) -> None:
     record, note = read_files(tmp_path, make.spans_request([chain, make.chat(1, 0, 0, 1)]))
     assert isinstance(record, TraceRecord) and isinstance(note, Problem)
     assert note.kind == "no-events" and not note.is_failure
+
+
+BOTH = {"gen_ai.handoff.from_agent": "triage", "gen_ai.handoff.to_agent": "expert"}
+HANDOFFS: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "OpenTelemetry": ("agent_handoff triage", 2, BOTH | {"gen_ai.operation.name": "agent_handoff"}),
+    "OpenLLMetry": ("triage → expert.handoff", 2, BOTH | {"traceloop.span.kind": "handoff"}),
+    "beside its agent": ("handoff", 1, BOTH | {"gen_ai.operation.name": "handoff"}),
+    "names apart": ("handoff", 2, {f"{key}.name": name for key, name in BOTH.items()}),
+    "OpenInference": ("handoff to expert", 2, {"openinference.span.kind": "TOOL", "output.value": "expert"}),
+}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("dialect", HANDOFFS)
+def test_a_handoff_starts_the_agent_that_it_names(tmp_path: Path, dialect: str, order: int) -> None:
+    """The agent that took over was a second root, at work beside the first."""
+    name, parent, attributes = HANDOFFS[dialect]
+    spans = [
+        make.span(1, 0, 0, 10, {"gen_ai.operation.name": "invoke_workflow"}),
+        make.agent(2, 1, 0.5, 4, "triage"),
+        make.chat(3, 2, 1, 2),
+        make.span(4, parent, 3, 3, attributes, name=name),
+        make.agent(5, 1, 5, 9, "expert"),
+        make.chat(6, 5, 6, 7),
+    ]
+    record = read_one(tmp_path, spans[::order])
+    assert shape(record) == [
+        ("orchestrator_decision", "triage", True),
+        ("spawn", "triage", False),
+        ("message", "expert", True),
+    ]
+    assert edges(record) == {(0, 1, "causal"), (1, 2, "spawn")}
+    assert record.instances[WORKER].parent == LEAD and column(record, "to") == [None, WORKER, None]
+
+
+def test_a_handoff_back_wakes_the_agent(tmp_path: Path) -> None:
+    back = {"gen_ai.handoff.from_agent": "expert", "gen_ai.handoff.to_agent": "triage"}
+    spans = [
+        make.agent(2, 1, 0.5, 4, "triage"),
+        make.chat(3, 2, 1, 2),
+        make.span(4, 2, 3, 3, BOTH),
+        make.agent(5, 1, 5, 9, "expert"),
+        make.chat(6, 5, 6, 7),
+        make.span(7, 5, 8, 8, back),
+        make.agent(8, 1, 10, 12, "triage"),
+        make.chat(9, 8, 11, 12),
+        make.span(1, 0, 0, 13, {}),
+    ]
+    record = read_one(tmp_path, spans)
+    assert [agent.name for agent in record.instances.values()] == ["triage", "expert"]
+    assert shape(record) == [
+        ("orchestrator_decision", "triage", True),
+        ("spawn", "triage", False),
+        ("orchestrator_decision", "expert", True),
+        ("message", "expert", False),
+        ("orchestrator_decision", "triage", True),
+    ]
+    assert {(1, 2, "spawn"), (3, 4, "message")} <= edges(record)
+    assert record.instances[WORKER].parent == LEAD
+
+
+def test_a_handoff_of_no_known_agent_is_structure(tmp_path: Path) -> None:
+    spans = [make.span(1, 0, 0, 9, BOTH), make.agent(5, 1, 5, 9, "expert"), make.chat(6, 5, 6, 7)]
+    assert shape(read_one(tmp_path, spans)) == [("message", "expert", True)]

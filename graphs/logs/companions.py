@@ -1,0 +1,81 @@
+"""Files that programs write beside their logs: settings, summaries and copies, which are no runs and are passed over.
+
+A companion is known by its name, and by its keys where other programs use the name, too. It is one only where logs of
+its program are read, and only in a folder: a file that is named outright is read, or refused, as what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+from graphs.errors import Problem, TraceError
+from graphs.reading.keys import opening_of
+from graphs.reading.source import COMPRESSIONS, Source
+
+__all__ = ["without_companions"]
+
+Verdict = str | Problem | None
+
+
+class _Companion(NamedTuple):
+    """A file beside logs of a format: its name, and top-level keys that it has."""
+
+    format: str
+    name: str
+    keys: frozenset[str] = frozenset()
+
+
+COMPANIONS = (
+    _Companion("verifiers", "metadata.json", frozenset({"env_id", "model"})),
+    _Companion("inspect-ai", "eval-set.json", frozenset({"eval_set_id", "tasks"})),
+    _Companion("inspect-ai", "logs.json"),  # headers by file, of `write_log_dir_manifest`
+    _Companion("inspect-ai", "listing.json"),  # the same in a bundle of the viewer
+    _Companion("swe-agent", "preds.json"),  # empty; else the reader takes the models from it
+    _Companion("openhands", "metadata.json", frozenset({"agent_class", "llm_config"})),
+)
+
+# prime-rl writes each finished episode to rollouts/step_N/KIND/all/traces.jsonl, and what it trains on, which may lack
+# frozen agents of the episode, once more to the folder `effective` of the step that it is trained in.
+_COPY = ("effective", "traces.jsonl")
+_WHOLE = ("all", "traces.jsonl")
+
+
+def without_companions(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple[Source, Verdict]]:
+    """Sources with the formats that they have, None for a companion."""
+    formats = {verdict for _, verdict in verdicts if isinstance(verdict, str)}
+    wholes = {_run(source) for source, verdict in verdicts if verdict == "verifiers" and _ends(source, _WHOLE)}
+    return [
+        (source, None if _is_companion(source, verdict, formats) or _is_copy(source, wholes) else verdict)
+        for source, verdict in verdicts
+    ]
+
+
+def _is_companion(source: Source, verdict: Verdict, formats: set[str]) -> bool:
+    if not isinstance(verdict, Problem) or verdict.kind != "unknown-format" or source.is_named:
+        return False
+    known = [row for row in COMPANIONS if row.name == _parts(source)[-1] and row.format in formats]
+    try:
+        return bool(known) and any(row.keys <= set(opening_of(source).keys) for row in known)
+    except TraceError:
+        return False
+
+
+def _is_copy(source: Source, wholes: set[tuple[str, ...]]) -> bool:
+    return not source.is_named and _ends(source, _COPY) and _run(source) in wholes
+
+
+def _parts(source: Source) -> tuple[str, ...]:
+    path = PurePath(source.name)
+    return (path.with_suffix("") if path.suffix in COMPRESSIONS else path).parts
+
+
+def _ends(source: Source, parts: tuple[str, ...]) -> bool:
+    return _parts(source)[-2:] == parts
+
+
+def _run(source: Source) -> tuple[str, ...]:
+    """The folder of a run of prime-rl, and whether it is of training or evaluation."""
+    parts = _parts(source)
+    return (*parts[:-4], *parts[-3:-2])
