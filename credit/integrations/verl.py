@@ -14,19 +14,23 @@ becomes a column. Written against verl 0.9.1.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import credit.methods
 from credit.hooks import after_import
 from credit.integrations.harmless import harmless
 from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options, row_penalty
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "METHOD_NAMES", "compute_advantage", "register", "row_estimator"]
+__all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "compute_advantage", "method_names", "register", "row_estimator"]
 
 LEGACY = {
     "trace": ("traj_uid", "rollout_id_list", "trace"),
@@ -35,54 +39,15 @@ LEGACY = {
 }
 """Names in `non_tensor_batch` under which forks of the legacy trainer keep the ids of executions and agents."""
 
-METHOD_NAMES: tuple[str, ...] = (
-    "grpo",
-    "dr_grpo",
-    "rloo",
-    "remax",
-    "reinforce_batch",
-    "moving_average",
-    "discounted_return",
-    "gae",
-    "critic",
-    "maac",
-    "puppeteer",
-    "pass_at_k",
-    "verl_grpo",
-    "verl_rloo",
-    "trl_grpo",
-    "openrlhf_group_norm",
-    "slime_grpo",
-    "agent_lightning",
-    "agent_lightning_rows",
-    "dr_mas",
-    "dr_mas_rloo",
-    "reinforce_pp",
-    "reinforce_pp_baseline",
-    "c3",
-    "off_policy",
-    "coma",
-    "difference_reward",
-    "turn_baseline",
-    "mt_grpo",
-    "gigpo",
-    "mgrpo",
-    "mrlx",
-    "matpo",
-    "wideseek_r1",
-    "magrpo",
-    "c3_magrpo",
-    "foldgrpo",
-    "foldgrpo_fork",
-    "marshal",
-    "spiral_rae",
-    "maporl",
-    "shapley",
-)
-"""Names of `credit.METHODS`, which verl registers before JAX is imported; a test compares the two."""
-
 CREDIT_METRICS = "credit_metrics"
 """Key of `meta_info` under which `compute_advantage` leaves its metrics."""
+
+
+def method_names() -> list[str]:
+    """The names in `credit.METHODS`, read from its source: verl registers estimators before anything imports JAX."""
+    source = Path(credit.methods.__path__[0]) / "registry.py"
+    tables = [node.value for node in ast.parse(source.read_text("utf-8")).body if isinstance(node, ast.AnnAssign)]
+    return [ast.literal_eval(key) for table in tables if isinstance(table, ast.Dict) for key in table.keys if key]
 
 
 def register() -> None:
@@ -95,7 +60,7 @@ def register() -> None:
 def _register_estimators() -> None:
     from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY, register_adv_est
 
-    for name in METHOD_NAMES:
+    for name in method_names():
         if PREFIX + name not in ADV_ESTIMATOR_REGISTRY:
             register_adv_est(PREFIX + name)(functools.partial(row_estimator, name))
 
@@ -114,8 +79,7 @@ def row_estimator(
       CreditError: verl's v1 calls it. There rows of one session belong together, and verl passes no sessions; one line
         of the configuration selects a trainer that does.
     """
-    root = getattr(config, "_get_root", lambda: None)()
-    trainer = None if root is None else root.get("trainer")
+    trainer = _trainer_of(config)
     if trainer is not None and trainer.get("use_v1", False):
         raise CreditError(
             f"{PREFIX}{name} got no sessions from verl's trainer {trainer.v1.trainer_mode!r}; set "
@@ -126,6 +90,16 @@ def row_estimator(
     score = token_level_rewards.sum(dim=-1)
     result = _advantages(name, method_options(name, config))(group=index, reward=score, mask=response_mask)
     return result.advantages, result.advantages
+
+
+def _trainer_of(algorithm: Any) -> Any:
+    """The section `trainer` beside `algorithm` of verl's configuration; None where there is none."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import ConfigKeyError
+
+    with contextlib.suppress(ConfigKeyError):  # of a configuration that stands alone
+        return OmegaConf.select(algorithm, "..trainer") if OmegaConf.is_config(algorithm) else None
+    return None
 
 
 def _no_uid(name: str) -> CreditError:
@@ -169,8 +143,10 @@ def compute_advantage(
             columns["order"] = order
             if order.dtype.kind in "iu":
                 columns["turn"] = order  # the same numbers, no longer objects
-        if "token_level_scores" in set(batch.keys()) and (penalty := row_penalty(batch)) is not None:
-            reward, columns["event_reward"] = batch["token_level_scores"].sum(dim=-1), penalty
+        if "token_level_scores" in set(batch.keys()):
+            score = batch["token_level_scores"].sum(dim=-1)
+            if (penalty := row_penalty(batch, ~score.isnan())) is not None:
+                reward, columns["event_reward"] = score, penalty
     result = _advantages(name, method_options(name, config, norm_adv_by_std_in_grpo))(
         group=ids["uid"], reward=reward, mask=batch["response_mask"], **columns
     )

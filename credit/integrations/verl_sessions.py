@@ -44,13 +44,30 @@ def method_options(name: str, config: Any, by_std: bool | None = None) -> tuple[
     return tuple(sorted(with_switch(name, chosen, by_std).items()))
 
 
-def row_penalty(batch: Any) -> np.ndarray | None:
-    """The KL penalty of each row, float64 [N]; None where every penalty is 0. It is no part of the team's outcome."""
+def row_penalty(batch: Any, counts: Any) -> np.ndarray | None:
+    """The KL penalty of each row, float64 [N]; None where every penalty is 0. It is no part of the team's outcome.
+
+    Args:
+      batch: with `token_level_rewards` and `token_level_scores`, [N, L].
+      counts: bool tensor [N], rows whose penalty is asked for; the others may have scores of NaN.
+
+    Raises:
+      CreditError: a score of NaN hides the penalty of a row that counts.
+    """
     rewards, scores = batch["token_level_rewards"], batch["token_level_scores"]
     if rewards.equal(scores):
         return None
-    penalty = (rewards - scores).sum(dim=-1)
-    return penalty.double().cpu().numpy() if bool((penalty != 0).any()) else None
+    hidden = scores.isnan()
+    penalty = (rewards - scores).masked_fill(hidden, 0)
+    if not bool((penalty != 0).any()):
+        return None
+    if bool((lost := hidden.any(dim=-1) & counts).any()):
+        raise CreditError(
+            f"token_level_scores is NaN in row {int(lost.nonzero()[0])}, so that its KL penalty is unknown; expected a "
+            "number for each output of a scored session where use_kl_in_reward is on"
+        )
+    total: np.ndarray = penalty.sum(dim=-1).double().cpu().numpy()
+    return total
 
 
 def session_advantage(
@@ -77,7 +94,7 @@ def session_advantage(
     columns = _field_columns(extra_fields or [], real)
     evidence = {name: columns.pop(name) for name in list(columns) if name not in _COLUMNS}
     evidence = {name: column for name, column in evidence.items() if advantages.accepts(name)}
-    penalty = row_penalty(batch)
+    penalty = row_penalty(batch, score.new_tensor(real).bool() & ~score.isnan())
     if penalty is not None:
         columns["event_reward"] = penalty + np.asarray(columns.get("event_reward", 0), np.float64)
     result = advantages(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import types
 import typing
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from credit.methods.published import find_method
-from credit.methods.running import EVIDENCE, keywords_of
+from credit.methods.running import EVIDENCE, did_you_mean, keywords_of
 from estimators.options import BOUNDS, refuse_option
 from graphs.errors import CreditError
 
@@ -105,8 +104,7 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
             raise CreditError(f"--option {text!r}; expected KEY=VALUE")
         if key not in known:
             takes = ", ".join(known) or "none"
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(key, known)
             raise CreditError(f"method {name!r} has no option {key!r}; its options are: {takes}{hint}")
         if known[key].path in options:
             raise CreditError(f"--option {key} is given twice")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EVIDENCE",
     "Request",
+    "did_you_mean",
     "expect_outcomes",
     "has_outcomes",
     "keywords_of",
@@ -133,6 +134,19 @@ def run_part(
         raise CreditError(f"method {request.name!r}: {error}") from error
 
 
+def did_you_mean(name: str, options: Iterable[str]) -> str:
+    """The end of a message about an unknown option; an abbreviation is nearer than similar letters.
+
+    Examples:
+      >>> did_you_mean("epsilon", ["eps", "singleton"]), did_you_mean("x", ["eps"])
+      ('; did you mean eps?', '')
+    """
+    known = list(options)
+    near = [option for option in known if option.startswith(name) or name.startswith(option)]
+    near = near or difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Request:
     """A method to run: its name for messages, its function, the evidence that it needs, and its arguments.
@@ -182,8 +196,7 @@ class Request:
             if name not in self.takes:
                 options = [option for option in self.takes if option not in EVIDENCE and option not in self.needs]
                 takes = ", ".join(options) or "none"
-                near = difflib.get_close_matches(name, options, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
+                hint = did_you_mean(name, options)
                 raise CreditError(f"method {self.name!r} has no option {name!r}; its options are: {takes}{hint}")
 
     def check_evidence(self, names: Iterable[str]) -> None:

@@ -67,6 +67,7 @@ def test_arrays_replace_the_evidence_of_the_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "arguments", "words"),
     [
+        ("grpo", {"epsilon": 0.1}, "did you mean eps?"),
         ("gaee", {}, "no method is called 'gaee'; did you mean gae"),
         ("gae", {"lambda_": 7}, "gae: lambda_ is 7; expected a number from 0 to 1"),
         ("grpo", {"ddof": -3}, "grpo: ddof is -3; expected 0 or 1"),

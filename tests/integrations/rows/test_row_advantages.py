@@ -15,7 +15,7 @@ import pytest
 import credit
 from credit.integrations import RowAdvantages, TrainerCredit, rows_advantage
 from credit.integrations.rows.row_advantages import STRUCTURE
-from credit.integrations.verl import METHOD_NAMES
+from credit.integrations.verl import method_names
 from credit.integrations.verl_sessions import session_advantage
 from credit.tables.column_values import ColumnError
 from estimators.group import group_relative
@@ -30,7 +30,7 @@ TEAM: dict[str, Any] = {
 
 
 def test_names_are_those_of_the_methods() -> None:
-    assert set(METHOD_NAMES) <= set(credit.METHODS)
+    assert method_names() == list(credit.METHODS)
 
 
 class Trainer:
@@ -353,11 +353,13 @@ def test_sessions_of_verl_bring_their_siblings_and_frozen_agents() -> None:
     assert batch["advantages"].flatten().tolist() == [0.0, 1.0, 0.0, -1.0]
 
 
-def sessions(keys: list[str], scores: list[float], fields: Any = None, padding: Any = None) -> list[float]:
+def sessions(
+    keys: list[str], scores: list[float], fields: Any = None, padding: Any = None, penalty: float = 0
+) -> list[float]:
     """Leave-one-out over the sessions of v1 keys, one number a row."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
-    score = torch.tensor(scores)[:, None]
-    batch = {"token_level_scores": score, "token_level_rewards": score, "response_mask": torch.ones(len(keys), 1)}
+    score, mask = torch.tensor(scores)[:, None], torch.ones(len(keys), 1)
+    batch = {"token_level_scores": score, "token_level_rewards": score - penalty, "response_mask": mask}
     session_advantage(RowAdvantages("rloo"), SimpleNamespace(batch=batch), keys, fields, padding or [False] * len(keys))
     values: list[float] = batch["advantages"].flatten().tolist()
     return values
@@ -371,6 +373,15 @@ def test_a_row_that_fills_the_batch_is_no_output_of_its_session() -> None:
     """It bears the key of a real output, as a copy does, and the greatest number."""
     keys, padding = ["q_0_0", "q_1_0", "q_0_1", "q_0_0"], [False, False, True, True]
     assert sessions(keys, [1.0, 0.0, 0.0, 0.5], padding=padding) == [1.0, -1.0, 0.0, 0.0]
+
+
+def test_the_score_of_an_output_that_does_not_count_may_be_nan() -> None:
+    """It ended the step, and the error named an `event_reward` that nobody had passed."""
+    keys, nan = ["q_0_0", "q_0_1", "q_1_0", "q_2_0"], float("nan")
+    assert sessions(keys, [nan, 1.0, 0.0, nan]) == [1.0, 1.0, -1.0, 0.0]
+    with pytest.raises(CreditError, match="token_level_scores is NaN in row 0, so that its KL penalty is unknown"):
+        sessions(keys, [nan, 1.0, 0.0, nan], penalty=0.25)
+    assert sessions(keys[1:], [1.0, 0.0, nan], penalty=0.25) == [1.0, -1.0, 0.0]
 
 
 def test_a_reward_of_an_output_that_is_no_number_is_named() -> None:

@@ -16,14 +16,14 @@ from verl import DataProto  # noqa: E402
 from verl.trainer.ppo import core_algos  # noqa: E402
 from verl.trainer.ppo.ray_trainer import compute_advantage as compute_advantage_of_verl  # noqa: E402
 
-from credit.integrations.verl import METHOD_NAMES, compute_advantage  # noqa: E402
+from credit.integrations.verl import compute_advantage, method_names  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
 
 from .batches import TOLERANCE, legacy, row_values  # noqa: E402
 
 
 def test_every_method_is_registered() -> None:
-    assert {f"credit_{name}" for name in METHOD_NAMES} <= set(core_algos.ADV_ESTIMATOR_REGISTRY)
+    assert {f"credit_{name}" for name in method_names()} <= set(core_algos.ADV_ESTIMATOR_REGISTRY)
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("grpo", "credit_verl_grpo"), ("rloo", "credit_verl_rloo")])
