@@ -17,6 +17,7 @@ from estimators.baselines.released import foldgrpo_fork, mrlx
 from estimators.baselines.rescaled import gpg, max_rl, opo, prime_rl_grpo, rllm_reinforce_pp
 from estimators.baselines.roles import matpo, mgrpo, wideseek_r1
 from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
+from estimators.baselines.state_graphs import g2po, graph_gpo, hgpo
 from estimators.baselines.trainers import (
     agent_lightning,
     agent_lightning_rows,
@@ -73,11 +74,14 @@ __all__ = [
     "dr_mas_rloo",
     "foldgrpo",
     "foldgrpo_fork",
+    "g2po",
     "gae",
     "gigpo",
     "gpg",
+    "graph_gpo",
     "group_relative",
     "grpo",
+    "hgpo",
     "igpo",
     "igrpo",
     "maac",

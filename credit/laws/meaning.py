@@ -126,6 +126,8 @@ def equal_rewards(s: Subject) -> str:
     """
     if s.scope not in ("group", "batch"):
         raise NotApplicable("nothing is compared within a group")
+    if s.shaped:
+        raise NotApplicable("it pays for progress or marks by itself")
     batches = [s.regular(), s.regular(even=False)] if "node" in s.needs else [s.regular()]
     for batch in batches:
         groups = batch.graph.group_ids

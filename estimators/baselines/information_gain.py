@@ -66,7 +66,7 @@ def igpo(
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a", "a", "b", "b"], reward=[1.0, 1.0, 0.0, 0.0], event_reward=[0.2, 0, -0.1, 0])
       >>> rows.gather(credit.igpo(graph, reward, event_reward=rows.event_reward).advantage).tolist()
-      [0.7071, 0.495, -0.7071, -0.6]
+      [0.7071, 0.4895, -0.7071, -0.5983]
     """
     returns, row = step_returns(graph, reward, event_reward=event_reward, discount=discount)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
@@ -126,7 +126,7 @@ def igrpo(
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a", "a", "b", "b"], reward=[1.0, 1.0, 0.0, 0.0], event_reward=[0.2, 0, -0.1, 0])
       >>> rows.gather(credit.igrpo(graph, reward, event_reward=rows.event_reward).advantage).tolist()
-      [1.3788, 0.7071, -1.3788, -0.7071]
+      [1.3789, 0.7071, -1.3789, -0.7071]
     """
     outcome, scored = check_reward(graph, reward)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_events

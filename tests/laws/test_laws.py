@@ -34,7 +34,7 @@ SETTINGS["reinforce_pp with tokens"] = dataclasses.replace(credit.METHODS["reinf
 SUBJECTS = {**credit.METHODS, **SETTINGS}
 
 NEWER = {
-    "max_rl", "opo", "gpg", "prime_rl_grpo", "rllm_reinforce_pp", "igpo", "igrpo",
+    "max_rl", "opo", "gpg", "prime_rl_grpo", "rllm_reinforce_pp", "igpo", "igrpo", "hgpo", "g2po", "graph_gpo",
 }  # fmt: skip
 """Methods of 2025 and 2026. The default run tries them on worked numbers (tests/golden/test_methods_of_2026.py)."""
 
@@ -54,7 +54,7 @@ def grouped(names: Any) -> list[Any]:
 def subject(name: str) -> Subject:
     method = SUBJECTS[name]
     levels = {need: "trace" if need in TRACE_EVIDENCE else "event" for need in method.needs}
-    return Subject(method.fn, levels, method.scope, seed=0)
+    return Subject(method.fn, levels, method.scope, seed=0, shaped=method.shaped)
 
 
 compiled_at = 0

@@ -69,6 +69,9 @@ REFERENCES: dict[str, Reference] = {
     "rllm_reinforce_pp": newer.rllm_reinforce_pp,
     "igpo": newer.igpo,
     "igrpo": newer.igrpo,
+    "hgpo": newer.hgpo,
+    "g2po": newer.g2po,
+    "graph_gpo": newer.graph_gpo,
 }
 
 VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
@@ -120,6 +123,8 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
     ("magrpo", {"baseline": "leave_one_out", "discount": 1.0}, functools.partial(trees.magrpo, kind="rloo", gamma=1.0)),
     ("magrpo", {"baseline": "max"}, functools.partial(trees.magrpo, kind="max")),
     ("magrpo", {"baseline": "none"}, functools.partial(trees.magrpo, kind="raw")),
+    ("hgpo", {"discount": 0.9, "scale": "none"}, functools.partial(newer.hgpo, gamma=0.9, std=False)),
+    ("g2po", {"scale": "std"}, functools.partial(newer.g2po, std=True)),
     ("igpo", {"discount": 0.5}, functools.partial(newer.igpo, gamma=0.5)),
     ("max_rl", {"eps": 1e-6, "singleton": "raw"}, functools.partial(newer.max_rl, eps=1e-6, alone="raw")),
     ("prime_rl_grpo", {"turn_weight": 0.5}, functools.partial(newer.prime_rl_grpo, turns=0.5)),

@@ -6,7 +6,7 @@ import math
 
 from .plain import Trace, grouped, mean_sd
 
-__all__ = ["gpg", "igpo", "igrpo", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp"]
+__all__ = ["g2po", "gpg", "graph_gpo", "hgpo", "igpo", "igrpo", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp"]
 
 
 def _tasks(traces: list[Trace]) -> list[list[Trace]]:
@@ -131,4 +131,97 @@ def igrpo(traces: list[Trace], gamma: float = 0.95) -> dict[int, float]:
                 last = k == len(t.rows) - 1
                 total = (z(t.outcome, outcomes) if last else z(e.reward, gains)) + gamma * total
                 out[e.place] = total
+    return out
+
+
+def _z(pairs: list[tuple[int, float]], divided: bool, ddof: int = 1, alone: str = "zero") -> dict[int, float]:
+    """Values of places against their mean."""
+    values = [x for _, x in pairs]
+    if len(values) == 1:
+        return {pairs[0][0]: values[0] if alone == "raw" else 0.0}
+    mean, sd = mean_sd(values, ddof)
+    return {place: (x - mean) / ((sd + 1e-6) if divided else 1) for place, x in pairs}
+
+
+def hgpo(traces: list[Trace], gamma: float = 1.0, k_most: int = 2, std: bool = True) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        terms: dict[int, list[tuple[float, float]]] = {}
+        for k in range(1, k_most + 2):
+            clusters: dict[tuple, list[tuple[int, float]]] = {}
+            for t in task:
+                for i, (e, x) in enumerate(zip(t.rows, _earned(t, gamma), strict=True)):
+                    history = tuple(r.given["anchor"] for r in t.rows[max(i - k + 1, 0) : i + 1])
+                    if e.given["anchor"] is None:
+                        continue
+                    terms.setdefault(e.place, [])
+                    if len(history) == k and None not in history:
+                        clusters.setdefault(history, []).append((e.place, x))
+            for pairs in clusters.values():
+                for place, z in _z(pairs, std, ddof=0).items():
+                    if z != 0:
+                        terms[place].append((k + 1, z))
+        for place, found in terms.items():
+            out[place] = sum(w * z for w, z in found) / (sum(w for w, _ in found) + 1e-6)
+    return out
+
+
+def _next(task: list[Trace]) -> list[tuple[Trace, int, int | None, int | None]]:
+    """Of each action: the trace, its number, its anchor and the next one's; -1 behind the last."""
+    return [
+        (t, i, e.given["anchor"], t.rows[i + 1].given["anchor"] if i + 1 < len(t.rows) else -1)
+        for t in task
+        for i, e in enumerate(t.rows)
+    ]
+
+
+def _whole(task: list[Trace], divided: bool) -> dict[int, float]:
+    return _z([(e.place, t.outcome) for t in task for e in t.rows], divided, alone="raw")
+
+
+def _at_state(steps: list[tuple], scores: dict[int, float], divided: bool) -> dict[int, float]:
+    out: dict[int, float] = {}
+    there = [step for step in steps if step[0].rows[step[1]].place in scores]
+    for same in grouped(there, lambda step: step[2]).values():
+        places = [t.rows[i].place for t, i, *_ in same]
+        out |= _z([(p, scores[p]) for p in places], divided)
+    return out
+
+
+def g2po(traces: list[Trace], gamma: float = 0.95, std: bool = False) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        steps, values = _next(task), {}
+        for anchor, visits in grouped([s for s in steps if s[2] is not None], lambda s: s[2]).items():
+            seen = [gamma ** (len(t.rows) - i) * t.outcome for t, i, *_ in visits]
+            values[anchor] = sum(seen) / len(seen)
+        known = [s for s in steps if s[2] is not None and s[3] is not None]
+        ahead = {
+            t.rows[i].place: (float(t.outcome >= 1) if following == -1 else values[following])
+            for t, i, _, following in known
+        }
+        progress = [(t.rows[i].place, ahead[t.rows[i].place] - values[here]) for t, i, here, _ in known]
+        whole, state = _whole(task, std), _at_state(known, ahead, std)
+        gained = _z(progress, std) if progress else {}
+        out |= {place: whole[place] + state[place] + gained[place] for place in ahead}
+    return out
+
+
+def graph_gpo(traces: list[Trace], gamma: float = 0.1) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        known = [s for s in _next(task) if s[2] is not None and s[3] is not None]
+        edges = {(here, "won" if t.outcome >= 1 else "lost") if n == -1 else (here, n) for t, _, here, n in known}
+        distance: dict[object, int] = {"won": 0}
+        for _ in edges:
+            for here, there in edges:
+                if there in distance:
+                    distance[here] = min(distance.get(here, distance[there] + 1), distance[there] + 1)
+        longest = max(distance.values())
+        scores = {}
+        for t, i, _, n in known:
+            there = ("won" if t.outcome >= 1 else "lost") if n == -1 else n
+            scores[t.rows[i].place] = 10 * gamma ** distance.get(there, longest + 1)
+        whole, state = _whole(task, True), _at_state(known, scores, True)
+        out |= {place: whole[place] + state[place] for place in scores}
     return out
