@@ -8,13 +8,16 @@ from estimators.base import REASONS, Credit, Reason, Recursion
 from estimators.baselines.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
 from estimators.baselines.anchors import gigpo
 from estimators.baselines.influence import maporl
+from estimators.baselines.information_gain import igpo, igrpo
 from estimators.baselines.joint import c3_magrpo, magrpo
 from estimators.baselines.moving import moving_average
 from estimators.baselines.players import marshal, spiral_rae
 from estimators.baselines.process_marks import foldgrpo
 from estimators.baselines.released import foldgrpo_fork, mrlx
+from estimators.baselines.rescaled import gpg, max_rl, opo, prime_rl_grpo, rllm_reinforce_pp
 from estimators.baselines.roles import matpo, mgrpo, wideseek_r1
 from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
+from estimators.baselines.state_graphs import g2po, graph_gpo, hgpo
 from estimators.baselines.trainers import (
     agent_lightning,
     agent_lightning_rows,
@@ -71,29 +74,39 @@ __all__ = [
     "dr_mas_rloo",
     "foldgrpo",
     "foldgrpo_fork",
+    "g2po",
     "gae",
     "gigpo",
+    "gpg",
+    "graph_gpo",
     "group_relative",
     "grpo",
+    "hgpo",
+    "igpo",
+    "igrpo",
     "maac",
     "magrpo",
     "maporl",
     "marshal",
     "matpo",
+    "max_rl",
     "mgrpo",
     "moving_average",
     "mrlx",
     "mt_grpo",
     "off_policy",
     "openrlhf_group_norm",
+    "opo",
     "pass_at_k",
     "policy_value",
+    "prime_rl_grpo",
     "puppeteer",
     "reconcile",
     "reinforce_batch",
     "reinforce_pp",
     "reinforce_pp_baseline",
     "remax",
+    "rllm_reinforce_pp",
     "rloo",
     "slime_grpo",
     "spiral_rae",

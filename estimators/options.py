@@ -79,12 +79,16 @@ BOUNDS: Mapping[str, Bound] = {
     "ddof": Bound(0, 1, "0 or 1", whole=True),
     "decay": _FRACTION,
     "discount": _FRACTION,
+    "divisor": Bound(1e-30, float(np.finfo(np.float32).max), "a finite positive number"),
     "eps": _NOT_NEGATIVE,
+    "input_weight": _NOT_NEGATIVE,
     "lambda_": _FRACTION,
     "max_steps": Bound(1, 2**31 - 1, "a positive integer", whole=True),
     "min_ess": _NOT_NEGATIVE,
     "min_ess_fraction": _FRACTION,
     "mix": _FRACTION,
+    "output_weight": _NOT_NEGATIVE,
+    "turn_weight": _NOT_NEGATIVE,
     "unseen": _FRACTION,
 }
 """The bound of each numeric option, by name; an option means the same in every method that takes it."""

@@ -105,12 +105,18 @@ def response(s: Subject) -> str:
 
 
 def regular_is_valid(s: Subject) -> str:
-    """Where nothing is missing, every action is valid."""
-    batch = padded(s.regular(), SIZES)
-    out = s.run(batch)
-    wrong = batch.graph.event_mask & batch.graph.action_mask & ~out["valid"]
-    row = int(np.argmax(wrong))
-    return f"event {row} is not valid, with reason {out['reason'][row]}" if wrong.any() else ""
+    """Where nothing is missing, every action is valid; for methods that refuse negative returns, without any."""
+    detail = ""
+    for offset in (2, 0):
+        batch = s.regular()
+        batch = padded(dataclasses.replace(batch, reward=batch.reward + np.float32(offset)), SIZES)
+        out = s.run(batch)
+        wrong = batch.graph.event_mask & batch.graph.action_mask & ~out["valid"]
+        if not wrong.any():
+            return ""
+        row = int(np.argmax(wrong))
+        detail = f"event {row} is not valid, with reason {out['reason'][row]}"
+    return detail
 
 
 def equal_rewards(s: Subject) -> str:
@@ -120,6 +126,8 @@ def equal_rewards(s: Subject) -> str:
     """
     if s.scope not in ("group", "batch"):
         raise NotApplicable("nothing is compared within a group")
+    if s.shaped:
+        raise NotApplicable("it pays for progress or marks by itself")
     batches = [s.regular(), s.regular(even=False)] if "node" in s.needs else [s.regular()]
     for batch in batches:
         groups = batch.graph.group_ids

@@ -31,6 +31,7 @@ class Method:
       scope: whose rewards can change a trace's numbers: its own, its group's, the batch's, or those of earlier traces.
       pools_errors: whether the errors by which a ledger weighs its claims are pooled over the groups of the batch,
         though no other group changes the claims.
+      shaped: whether it pays for progress or marks by itself, so that advantages differ where all outcomes are equal.
       scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
       status: "released", checked against the authors' or the trainer's code; "reconstructed", from that code's or a
@@ -56,6 +57,7 @@ class Method:
     needs: tuple[str, ...] = ()
     cost: str = "O(E)"
     pools_errors: bool = False
+    shaped: bool = False
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:

@@ -275,6 +275,49 @@ PUBLISHED: dict[str, Published] = {
         "`pymarl_qmix`)",
         fitted=False,
     ),
+    "skyrl_maxrl": Published(
+        "MaxRL as SkyRL computes it",
+        "max_rl",
+        "SkyRL adds 1e-6 to the mean and keeps the raw reward of a group of one; prime-rl's is `max_rl`",
+        options={"eps": 1e-6, "singleton": "raw"},
+    ),
+    "rllm_grpo": Published(
+        "rLLM's GRPO",
+        "dr_mas",
+        "trajectories of a role on a task, ddof 0, read in `rl_algo.py` at 9beb6e0, not executed",
+        options={"by": "role_name", "population": "trace", "ddof": 0},
+    ),
+    "rllm_prpo": Published(
+        "rLLM's PRPO",
+        "rllm_reinforce_pp",
+        "each trajectory of a role against the batch, read in `rl_algo.py` at 9beb6e0, not executed",
+        options={"baseline": "batch"},
+    ),
+    "vineppo": Published(
+        "VinePPO",
+        "gae",
+        "`gae` with λ = 0 on values that are means of re-runs from each state: `credit plan --for value`",
+        options={"lambda_": 0.0},
+    ),
+    "spo_tree": Published(
+        "SPO-tree",
+        "c3",
+        "siblings of nested contexts against the mean of all of them; the code can divide by the parent's spread, and "
+        "drops edges whose score and gain in best of 4 cancel",
+        options={"baseline": "mean"},
+    ),
+    "mappo": Published(
+        "MAPPO",
+        "gae",
+        "`gae` along the trace on a centralised critic's values of the whole log (`value`)",
+        options={"lambda_": 0.95},
+    ),
+    "ippo": Published(
+        "IPPO",
+        "gae",
+        "`gae` along each agent's own actions on that agent's values (`value`)",
+        options={"lambda_": 0.95, "along": "agent"},
+    ),
     "vdn": Published(
         "VDN",
         None,

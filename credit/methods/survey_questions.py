@@ -1,4 +1,7 @@
-"""The questions of the survey's decision figure, answered by logs, and whether this project's measurements agree."""
+"""The questions of two surveys' decision figures, answered by logs, and whether this project's measurements agree.
+
+The first seven are those of arXiv:2605.02801, the others those of the guide beside arXiv:2604.09459.
+"""
 
 from __future__ import annotations
 
@@ -106,6 +109,23 @@ def _long(logs: _Logs) -> tuple[bool, str]:
     return most >= LONG, f"the longest trace has {counted(most, 'action')}"
 
 
+def _logged(*names: str) -> Callable[[_Logs], tuple[bool, str]]:
+    """Whether actions have evidence of one of these names."""
+
+    def find(logs: _Logs) -> tuple[bool, str]:
+        actions, evidence = _actions(logs.traces), logs.traces.evidence
+        counts = {name: int(evidence[name].mask[actions].sum()) for name in names if name in evidence}
+        stated = ", ".join(f"{name} of {number}" for name, number in counts.items() if number)
+        return bool(stated), f"logged of {counted(len(actions), 'action')}: {stated or 'nothing'}"
+
+    return find
+
+
+def _shared(logs: _Logs) -> tuple[bool, str]:
+    most = int(_per_trace(logs.traces, np.asarray(logs.traces.graph.agent_ids)).max())
+    return most > 1, f"at most {counted(most, 'agent')} that act for one outcome"
+
+
 def _fine(logs: _Logs) -> tuple[bool, str]:
     evidence = logs.traces.evidence
     logged = [
@@ -189,6 +209,27 @@ QUESTIONS: dict[str, tuple[Callable[[_Logs], tuple[bool, str]], str, str]] = {
         _debate,
         "reward verdicts on answers (R6, maporl), logged as rewards at events with their stage",
         "not measured on debates; maporl is biased where answers earn rewards at once (stop-rewards, docs/bias.md)",
+    ),
+    "intermediate verifier": (
+        _logged("event_reward"),
+        "credit turns by their own rewards: turn_baseline, mt_grpo, or marks by foldgrpo",
+        "agrees on turn_baseline, which has no bias; mt_grpo is biased where a trace decides how many turns it has, "
+        "foldgrpo everywhere (docs/bias.md)",
+    ),
+    "branches": (
+        _logged("context", "counterfactual_reward"),
+        "compare continuations from one state: c3, spo_tree; re-runs by difference_reward",
+        "agrees: c3 and difference_reward have no bias (docs/bias.md), at the price of the replays (docs/snr.md)",
+    ),
+    "critic": (
+        _logged("value", "q_value"),
+        "differences of its values: gae, critic, coma",
+        "agrees for true values; a wrong critic is biased, but as a control variate (docs/bias.md, docs/critic.md)",
+    ),
+    "reward shared by agents": (
+        _shared,
+        "divide between agents first (Shapley, difference_reward), then in time within each",
+        "not measured in that order; normalising one outcome within agents adds no information (docs/snr.md)",
     ),
 }
 """By name: how logs answer it, what a yes suggests, and what this project measured."""

@@ -19,6 +19,7 @@ LARGEST = {
     "(n − 1)/√n": lambda n: (n - 1) / math.sqrt(n),
     "√(n − 1)": lambda n: math.sqrt(n - 1),
     "√n": math.sqrt,
+    "n − 1": lambda n: n - 1,
     "(n − 1)/√n for each of its turns": lambda n: TURNS * (n - 1) / math.sqrt(n),
     "10 √n": lambda n: 10 * math.sqrt(n),
 }

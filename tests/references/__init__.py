@@ -12,7 +12,7 @@ from typing import Any
 
 from estimators import Evaluation
 
-from . import agents, rows, sequences, traces, trees, turns
+from . import agents, newer, rows, sequences, traces, trees, turns
 from .plain import Trace, perturbed, plain
 
 __all__ = ["REFERENCES", "VARIANTS", "Reference", "perturbed", "plain"]
@@ -62,6 +62,16 @@ REFERENCES: dict[str, Reference] = {
     "c3": trees.c3,
     "magrpo": trees.magrpo,
     "off_policy": trees.off_policy,
+    "max_rl": newer.max_rl,
+    "opo": newer.opo,
+    "gpg": newer.gpg,
+    "prime_rl_grpo": newer.prime_rl_grpo,
+    "rllm_reinforce_pp": newer.rllm_reinforce_pp,
+    "igpo": newer.igpo,
+    "igrpo": newer.igrpo,
+    "hgpo": newer.hgpo,
+    "g2po": newer.g2po,
+    "graph_gpo": newer.graph_gpo,
 }
 
 VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
@@ -113,6 +123,12 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
     ("magrpo", {"baseline": "leave_one_out", "discount": 1.0}, functools.partial(trees.magrpo, kind="rloo", gamma=1.0)),
     ("magrpo", {"baseline": "max"}, functools.partial(trees.magrpo, kind="max")),
     ("magrpo", {"baseline": "none"}, functools.partial(trees.magrpo, kind="raw")),
+    ("hgpo", {"discount": 0.9, "scale": "none"}, functools.partial(newer.hgpo, gamma=0.9, std=False)),
+    ("g2po", {"scale": "std"}, functools.partial(newer.g2po, std=True)),
+    ("igpo", {"discount": 0.5}, functools.partial(newer.igpo, gamma=0.5)),
+    ("max_rl", {"eps": 1e-6, "singleton": "raw"}, functools.partial(newer.max_rl, eps=1e-6, alone="raw")),
+    ("prime_rl_grpo", {"turn_weight": 0.5}, functools.partial(newer.prime_rl_grpo, turns=0.5)),
+    ("rllm_reinforce_pp", {"baseline": "batch"}, functools.partial(newer.rllm_reinforce_pp, batch=True)),
     ("off_policy", {"evaluation": Evaluation("snips")}, functools.partial(trees.off_policy, snips=True)),
 )
 """A method, options, and what they should give."""

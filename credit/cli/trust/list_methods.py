@@ -23,8 +23,12 @@ __all__ = ["methods"]
 LEGEND = """\
 unit: the events that share one number. estimand: what the number estimates. unbiased: the policy gradient has the right
 mean. needs: evidence that the log must hold.
-`credit methods NAME` describes one method, `credit methods --all` adds scope, cost, source and published names, and
-`credit methods runs/` says which methods logs allow."""
+`credit methods NAME` describes one method, `credit methods --all` adds scope, cost, source and published names,
+`credit methods --catalog` lists the methods of two surveys. `credit methods runs/` says which methods logs allow."""
+
+CATALOG_LEGEND = """\
+runs: computed here. channel: its rewards, stated in the log, enter the method beside it. needs: evidence that must be
+made first. not computable: no log holds what it needs. `credit methods NAME` says how a log states what NAME needs."""
 
 
 @click.command(
@@ -33,21 +37,35 @@ mean. needs: evidence that the log must hold.
     examples="""
     credit methods
     credit methods rloo
+    credit methods --catalog
     credit methods runs/
     """,
 )
 @reads_logs(required=False)
 @click.option("--all", "all_", is_flag=True, help="Add scope, cost, source and published names.")
+@click.option("--catalog", is_flag=True, help="List the methods of two surveys, and what this library does about each.")
 @allow_bad
 @json_option
 @click.pass_context
 def methods(
-    ctx: click.Context, /, paths: tuple[str, ...], all_: bool, allow_bad: bool, as_json: bool, **reading: Any
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    all_: bool,
+    catalog: bool,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
 ) -> None:
     """List methods; with the name of a method describe it; with logs show which methods they allow.
 
     An argument that is no file or folder is the name of a method.
     """
+    if catalog:
+        if paths:
+            raise click.UsageError("--catalog lists the surveys' methods; expected it without a PATH")
+        _print_catalog(as_json)
+        return
     if len(paths) == 1 and paths[0] != "-" and not Path(paths[0]).exists():
         from credit.methods.method_page import method_page
 
@@ -74,6 +92,19 @@ def methods(
         console.print(LEGEND, soft_wrap=True)
     if traces is not None:
         leave(ctx, traces, allow_bad)
+
+
+def _print_catalog(as_json: bool) -> None:
+    from credit.methods.catalog import CATALOG
+
+    if as_json:
+        print_json([dataclasses.asdict(row) | {"needs": row.needs} for row in CATALOG])
+        return
+    table = _grid("method", "arXiv", "here", "by", "needs", "what differs, or why not")
+    for row in CATALOG:
+        table.add_row(*map(words, (row.name, row.paper, row.state, row.by, ", ".join(row.needs), row.note)))
+    stdout().print(table)
+    stdout().print(CATALOG_LEGEND, soft_wrap=True)
 
 
 def _print_page(page: MethodPage) -> None:

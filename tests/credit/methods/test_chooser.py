@@ -297,6 +297,8 @@ def test_the_questions_of_the_survey_are_answered_by_counts(tmp_path: Path) -> N
         "fine attribution",
         "heterogeneous roles",
         "pipeline",
+        "critic",
+        "reward shared by agents",
     ]
 
 

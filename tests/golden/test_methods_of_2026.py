@@ -1,0 +1,133 @@
+"""Methods of 2025 and 2026 against numbers that the authors' own functions gave, or that their code was read to give.
+
+One task, three traces of 3, 2 and 4 actions, two agents in turn. `SOURCES` says where each number is from; those that
+are "executed" came from the code at that commit, the others from a transliteration of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import credit
+
+pytestmark = pytest.mark.optimised
+
+close = functools.partial(np.testing.assert_allclose, rtol=0, atol=1e-5)
+
+
+class Source(NamedTuple):
+    """Repository, commit and licence of the code, its function, and whether it was executed."""
+
+    repository: str
+    commit: str
+    licence: str
+    function: str
+    executed: bool
+
+
+SOURCES = {
+    "max_rl": Source("PrimeIntellect-ai/prime-rl", "559b447", "Apache-2.0", "algo/max_rl.py", False),
+    "opo": Source("volcengine/verl", "1dda039", "Apache-2.0", "compute_opo_outcome_advantage", True),
+    "gpg": Source("volcengine/verl", "1dda039", "Apache-2.0", "compute_gpg_outcome_advantage", True),
+    "rllm_grpo": Source("rllm-org/rllm", "9beb6e0", "Apache-2.0", "trainer/algorithms/rl_algo.py", False),
+    "rllm_reinforce_pp": Source("rllm-org/rllm", "9beb6e0", "Apache-2.0", "trainer/algorithms/rl_algo.py", False),
+    "igpo": Source("GuoqingWang1/IGPO", "bff163b", "Apache-2.0", "compute_grpo_discounted_advantage", True),
+    "igrpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "igpo/core_igpo.py", True),
+    "hgpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "hgpo_advantage_estimate", True),
+    "g2po": Source("Nala-YN/G2PO", "b8ffaf5", "Apache-2.0", "g2po/core_g2po.py", True),
+    "graph_gpo": Source("a copy of verl-agent", "", "Apache-2.0", "recipe/GraphGPO/core_graph.py", True),
+}
+
+GAINS = [0.2, 0.1, 0, -0.1, 0, 0.3, 0, 0.2, 0]
+"""Of each action; the last one's reward is the outcome."""
+
+TASK: dict[str, Any] = {
+    "group": ["q"] * 9,
+    "trace": list("aaabbcccc"),
+    "agent": list("SVSSVSVSV"),
+    "reward": [1.0, 1, 1, 0, 0, 1, 1, 1, 1],
+}
+ANCHORS = {"anchor": ["s0", "s1", "s2", "s0", "s1", "s0", "s1", "s1", "s2"]}
+TRACES: dict[str, Any] = {"group": ["q"] * 3, "trace": list("abc"), "reward": [1.0, 0, 1]}
+VALID = np.full(128, np.nan, np.float32)
+VALID[:9] = [1, 1, 1, 1, 0, 1, 1, 1, 1]  # the failed trace's last action was not understood
+TWO_TASKS: dict[str, Any] = {"group": list("qqqrrr"), "trace": list("abcdef"), "reward": [1.0, 0, 1, 0, 0, 0.5]}
+
+CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
+    ("max_rl", TRACES, {}, [0.5, -1, 0.5]),
+    ("opo", TRACES | {"evidence": {"tokens": [2, 3, 1]}}, {}, [0.5, -0.5, 0.5]),
+    ("gpg", TRACES, {}, [0.5, -1, 0.5]),
+    ("rllm_grpo", TRACES, {}, [0.707105, -1.414211, 0.707105]),
+    ("rllm_reinforce_pp", TWO_TASKS, {}, [0.894425, -1.78885, 0.894425, -0.447212, -0.447212, 0.894425]),
+    (
+        "rllm_reinforce_pp",
+        TWO_TASKS,
+        {"baseline": "batch"},
+        [1.299864, -0.928475, 1.299864, -0.928475, -0.928475, 0.185695],
+    ),
+    (
+        "igpo",
+        TASK | {"event_reward": GAINS},
+        {"discount": 0.5},
+        [0.613784, 0.9084, 2.086865, -1.153914, -0.859298, 0.54013, 0.17186, 1.203017, 2.086865],
+    ),
+    (
+        "igrpo",
+        TASK | {"event_reward": GAINS},
+        {},
+        [0.979627, 0.435255, 0.577349, -2.568914, -1.154699, 1.498479, 0.266297, 1.114616, 0.577349],
+    ),
+    (
+        "hgpo",
+        TASK | {"evidence": ANCHORS, "event_reward": [0, 0, 0, 0, -0.1, 0, 0, 0, 0]},
+        {"discount": 0.95},
+        [0.755591, 0.698208, 0, -1.413075, -1.540015, 0.657484, 0.596955, 0.612132, 0],
+    ),
+    (
+        "hgpo",
+        TASK | {"evidence": ANCHORS, "event_reward": [0, 0, 0, 0, -0.1, 0, 0, 0, 0]},
+        {"discount": 0.95, "scale": "none"},
+        [0.347541, 0.32925, 0, -0.649958, -0.72075, 0.302417, 0.28175, 0.274375, 0],
+    ),
+    (
+        "g2po",
+        TASK | {"evidence": ANCHORS, "reward": [10.0, 10, 10, 0, 0, 10, 10, 10, 10]},
+        {"success": 10.0, "is_valid": VALID},
+        [2.940646, 7.812724, 2.357646, -7.059354, -21.287276, 2.940646, 2.124599, 7.812724, 2.357646],
+    ),
+    (
+        "g2po",
+        TASK | {"evidence": ANCHORS, "reward": [10.0, 10, 10, 0, 0, 10, 10, 10, 10]},
+        {"success": 10.0, "is_valid": VALID, "scale": "std"},
+        [0.759351, 2.07232, 0.552095, -1.508435, -5.692389, 0.759351, 0.433289, 2.07232, 0.552095],
+    ),
+    (
+        "graph_gpo",
+        TASK | {"evidence": ANCHORS},
+        {},
+        [0.503951, 1.367631, 0.503951, -1.76383, -2.717562, 0.503951, -0.269676, 1.367631, 0.503951],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "options", "expected"),
+    [pytest.param(*case, id=f"{case[0]} {i}") for i, case in enumerate(CASES)],
+)
+def test_numbers_are_those_of_the_code(
+    name: str, columns: dict[str, Any], options: dict[str, Any], expected: list[float]
+) -> None:
+    assert SOURCES[name].licence
+    _, _, rows = credit.from_columns(**columns)
+    result = credit.run(rows.traces, name, **options)
+    found = np.asarray(rows.gather(result.advantage))
+    assert np.asarray(rows.gather(result.valid)).all()
+    close(found, expected)
+
+
+def test_every_source_has_a_number() -> None:
+    assert {name for name, *_ in CASES} == set(SOURCES)

@@ -1,0 +1,227 @@
+"""Methods of 2025 and 2026: other weights, other divisors, information gain."""
+
+from __future__ import annotations
+
+import math
+
+from .plain import Trace, grouped, mean_sd
+
+__all__ = ["g2po", "gpg", "graph_gpo", "hgpo", "igpo", "igrpo", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp"]
+
+
+def _tasks(traces: list[Trace]) -> list[list[Trace]]:
+    return list(grouped([t for t in traces if t.rows], lambda t: t.group).values())
+
+
+def _spread(numbers: dict[int, float], traces: list[Trace]) -> dict[int, float]:
+    return {e.place: numbers[t.number] for t in traces for e in t.rows if t.number in numbers}
+
+
+def max_rl(traces: list[Trace], eps: float = 0.0, alone: str = "zero") -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        mean = sum(t.total for t in task) / len(task)
+        for t in task:
+            if len(task) == 1:
+                out[t.number] = 0.0 if alone == "zero" else t.total
+            elif abs(t.total - mean) <= (len(task) - 1) * max(mean + eps, 0):
+                out[t.number] = (t.total - mean) / (mean + eps) if mean + eps > 0 else 0.0
+    return _spread(out, traces)
+
+
+def _length(trace: Trace, name: str = "tokens") -> float | None:
+    counts = [e.given[name] for e in trace.rows]
+    return None if None in counts else sum(counts)
+
+
+def opo(traces: list[Trace]) -> dict[int, float]:
+    out = {}
+    for task in _tasks([t for t in traces if _length(t) is not None]):
+        length = [_length(t) for t in task]
+        mean = sum(n * t.total for n, t in zip(length, task, strict=True)) / sum(length)
+        out |= {t.number: t.total - (mean if len(task) > 1 else 0.0) for t in task}
+    return _spread(out, traces)
+
+
+def gpg(traces: list[Trace]) -> dict[int, float]:
+    out, acting = {}, [t for t in traces if t.rows]
+    alpha = len(acting) / max(1, sum(t.total != 0 for t in acting))
+    for task in _tasks(traces):
+        mean = sum(t.total for t in task) / len(task) if len(task) > 1 else 0.0
+        out |= {t.number: alpha * (t.total - mean) for t in task}
+    return _spread(out, traces)
+
+
+def prime_rl_grpo(traces: list[Trace], output: float = 0.0, turns: float = 0.0) -> dict[int, float]:
+    out = {}
+    for task in _tasks([t for t in traces if not output or _length(t) is not None]):
+        mean = sum(t.total for t in task) / len(task)
+        lengths = [_length(t) if output else 0 for t in task]
+        shaped = [
+            t.total - mean * (output * n / max(1, *lengths, 1) + turns * len(t.rows) / max(len(u.rows) for u in task))
+            for t, n in zip(task, lengths, strict=True)
+        ]
+        out |= {t.number: x - sum(shaped) / len(task) for t, x in zip(task, shaped, strict=True)}
+    return _spread(out, traces)
+
+
+def rllm_reinforce_pp(traces: list[Trace], batch: bool = False) -> dict[int, float]:
+    out: dict[int, float] = {}
+    rows = [(t, e) for t in traces for e in t.rows]
+    for of_role in grouped(rows, lambda pair: pair[1].role).values():
+        scores = {
+            t: sum(u.outcome + e.reward for u, e in pairs) / len(pairs)
+            for t, pairs in grouped(of_role, lambda pair: pair[0].number).items()
+        }
+        task = {t.number: t.group for t, _ in of_role}
+        centre = {}
+        for t in scores:
+            pool = [x for u, x in scores.items() if batch or task[u] == task[t]]
+            centre[t] = sum(pool) / len(pool)
+        apart = {t: x - centre[t] for t, x in scores.items()}
+        sd = mean_sd(list(apart.values()), ddof=0)[1]
+        out |= {e.place: apart[t.number] / (sd + 1e-6) for t, e in of_role}
+    return out
+
+
+def _earned(trace: Trace, gamma: float) -> list[float]:
+    """Discounted returns from each action; what stands between actions belongs to the one before."""
+    places = [e.place for e in trace.rows]
+    rewards = [0.0] * len(places)
+    for e in trace.events:
+        before = [k for k, place in enumerate(places) if place <= e.place]
+        if before:
+            rewards[before[-1]] += e.reward
+    rewards[-1] += trace.outcome
+    for k in range(len(rewards) - 2, -1, -1):
+        rewards[k] += gamma * rewards[k + 1]
+    return rewards
+
+
+def igpo(traces: list[Trace], gamma: float = 1.0) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        returns = [_earned(t, gamma) for t in task]
+        if len(task) == 1:
+            continue
+        mean, sd = mean_sd([g[0] for g in returns])
+        for t, g in zip(task, returns, strict=True):
+            for e, x in zip(t.rows, g, strict=True):
+                if abs(x - mean) <= 10 * math.sqrt(len(task)) * (sd + 1e-6):
+                    out[e.place] = (x - mean) / (sd + 1e-6)
+    return out
+
+
+def igrpo(traces: list[Trace], gamma: float = 0.95) -> dict[int, float]:
+    out: dict[int, float] = {}
+
+    def z(x: float, pool: list[float]) -> float:
+        if len(pool) == 1:
+            return x
+        mean, sd = mean_sd(pool)
+        return (x - mean) / (sd + 1e-6)
+
+    for task in _tasks(traces):
+        gains = [e.reward for t in task for e in t.rows[:-1]]
+        outcomes = [t.outcome for t in task]
+        for t in task:
+            total = 0.0
+            for k in range(len(t.rows) - 1, -1, -1):
+                e = t.rows[k]
+                last = k == len(t.rows) - 1
+                total = (z(t.outcome, outcomes) if last else z(e.reward, gains)) + gamma * total
+                out[e.place] = total
+    return out
+
+
+def _z(pairs: list[tuple[int, float]], divided: bool, ddof: int = 1, alone: str = "zero") -> dict[int, float]:
+    """Values of places against their mean."""
+    values = [x for _, x in pairs]
+    if len(values) == 1:
+        return {pairs[0][0]: values[0] if alone == "raw" else 0.0}
+    mean, sd = mean_sd(values, ddof)
+    return {place: (x - mean) / ((sd + 1e-6) if divided else 1) for place, x in pairs}
+
+
+def hgpo(traces: list[Trace], gamma: float = 1.0, k_most: int = 2, std: bool = True) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        terms: dict[int, list[tuple[float, float]]] = {}
+        for k in range(1, k_most + 2):
+            clusters: dict[tuple, list[tuple[int, float]]] = {}
+            for t in task:
+                for i, (e, x) in enumerate(zip(t.rows, _earned(t, gamma), strict=True)):
+                    history = tuple(r.given["anchor"] for r in t.rows[max(i - k + 1, 0) : i + 1])
+                    if e.given["anchor"] is None:
+                        continue
+                    terms.setdefault(e.place, [])
+                    if len(history) == k and None not in history:
+                        clusters.setdefault(history, []).append((e.place, x))
+            for pairs in clusters.values():
+                for place, z in _z(pairs, std, ddof=0).items():
+                    if z != 0:
+                        terms[place].append((k + 1, z))
+        for place, found in terms.items():
+            out[place] = sum(w * z for w, z in found) / (sum(w for w, _ in found) + 1e-6)
+    return out
+
+
+def _next(task: list[Trace]) -> list[tuple[Trace, int, int | None, int | None]]:
+    """Of each action: the trace, its number, its anchor and the next one's; -1 behind the last."""
+    return [
+        (t, i, e.given["anchor"], t.rows[i + 1].given["anchor"] if i + 1 < len(t.rows) else -1)
+        for t in task
+        for i, e in enumerate(t.rows)
+    ]
+
+
+def _whole(task: list[Trace], divided: bool) -> dict[int, float]:
+    return _z([(e.place, t.outcome) for t in task for e in t.rows], divided, alone="raw")
+
+
+def _at_state(steps: list[tuple], scores: dict[int, float], divided: bool) -> dict[int, float]:
+    out: dict[int, float] = {}
+    there = [step for step in steps if step[0].rows[step[1]].place in scores]
+    for same in grouped(there, lambda step: step[2]).values():
+        places = [t.rows[i].place for t, i, *_ in same]
+        out |= _z([(p, scores[p]) for p in places], divided)
+    return out
+
+
+def g2po(traces: list[Trace], gamma: float = 0.95, std: bool = False) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        steps, values = _next(task), {}
+        for anchor, visits in grouped([s for s in steps if s[2] is not None], lambda s: s[2]).items():
+            seen = [gamma ** (len(t.rows) - i) * t.outcome for t, i, *_ in visits]
+            values[anchor] = sum(seen) / len(seen)
+        known = [s for s in steps if s[2] is not None and s[3] is not None]
+        ahead = {
+            t.rows[i].place: (float(t.outcome >= 1) if following == -1 else values[following])
+            for t, i, _, following in known
+        }
+        progress = [(t.rows[i].place, ahead[t.rows[i].place] - values[here]) for t, i, here, _ in known]
+        whole, state = _whole(task, std), _at_state(known, ahead, std)
+        gained = _z(progress, std) if progress else {}
+        out |= {place: whole[place] + state[place] + gained[place] for place in ahead}
+    return out
+
+
+def graph_gpo(traces: list[Trace], gamma: float = 0.1) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        known = [s for s in _next(task) if s[2] is not None and s[3] is not None]
+        edges = {(here, "won" if t.outcome >= 1 else "lost") if n == -1 else (here, n) for t, _, here, n in known}
+        distance: dict[object, int] = {"won": 0}
+        for _ in edges:
+            for here, there in edges:
+                if there in distance:
+                    distance[here] = min(distance.get(here, distance[there] + 1), distance[there] + 1)
+        longest = max(distance.values())
+        scores = {}
+        for t, i, _, n in known:
+            there = ("won" if t.outcome >= 1 else "lost") if n == -1 else n
+            scores[t.rows[i].place] = 10 * gamma ** distance.get(there, longest + 1)
+        whole, state = _whole(task, True), _at_state(known, scores, True)
+        out |= {place: whole[place] + state[place] for place in scores}
+    return out
