@@ -21,8 +21,9 @@ from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ende
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
-from credit.reports.who_matters import KINDS_OF_UNIT, LEAST_TASKS, who_matters
+from credit.reports.who_matters import KINDS_OF_UNIT, Unit, alike_note, who_matters
 from estimators.base import Credit
+from estimators.task_means import LEAST_TASKS
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each
 from graphs.traces.batch import Traces
@@ -55,6 +56,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     corpus = survey(traces)
     problems = sum(problem.count for problem in traces.problems)
     few = dataclasses.replace(corpus, problems=traces.problems[:SHOWN], unscored=corpus.unscored[:SHOWN])
+    matters = {name: {by: who_matters(traces, claim, by) for by in KINDS_OF_UNIT} for name, claim in claims.items()}
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -67,8 +69,11 @@ def overview(findings: Findings) -> dict[str, Any]:
         "traces": trace_rows(traces),
         "methods": {name: _about(traces, name, claim) for name, claim in claims.items()},
         "who": {
-            name: {by: [dataclasses.asdict(unit) for unit in who_matters(traces, claim, by)] for by in KINDS_OF_UNIT}
-            for name, claim in claims.items()
+            name: {by: [_unit_row(unit) for unit in found] for by, found in units.items()}
+            for name, units in matters.items()
+        },
+        "alike": {
+            name: {by: alike_note(found, name, by) for by, found in units.items()} for name, units in matters.items()
         },
         "summary": {
             "method": SUMMARY if SUMMARY in claims else next(iter(claims), None),
@@ -90,6 +95,10 @@ def overview(findings: Findings) -> dict[str, Any]:
         result["comparison"] = compare(traces, claims).as_json()
     plain: dict[str, Any] = harmless(result)
     return plain
+
+
+def _unit_row(unit: Unit) -> dict[str, Any]:
+    return dataclasses.asdict(unit) | {"stands_out": unit.stands_out}
 
 
 def _about(traces: Traces, name: str, claim: Credit) -> dict[str, Any]:

@@ -26,10 +26,10 @@ __all__ = ["summary"]
 
 KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
-    "advantage: mean over the actions, by {method}. signal: tasks in which an advantage is not 0. "
-    "95 % interval: over tasks; – with fewer than {least} with a signal, or where each task's advantages sum to 0. "
-    "* the interval leaves out 0. "
-    "Where the method broadcasts the outcome, units differ only by the traces that they act in."
+    "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
+    "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
+    "95 % interval: over tasks; – with fewer than {least} with a signal. "
+    "* p < 0.05 with Holm's correction for all rows."
 )
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error. "
@@ -41,7 +41,7 @@ TRIAGE = (
 
 @click.command(
     cls=Command,
-    short_help="Show who matters: mean advantages by agent, role, turn, tool or type.",
+    short_help="Show who matters, by agent, role, turn, tool or type.",
     examples="""
     credit summary runs/ --by agent
     credit summary runs/ --by tool --method turn_baseline
@@ -68,7 +68,7 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show who matters: mean advantages by agent, role, turn, tool or type, with intervals over tasks.
+    """Show who matters: each agent, role, turn, tool or type against the rest of its own traces.
 
     Logs without outcomes get a triage instead: errors, retries, loops, tokens and time by agent, and the events to
     look at first.
@@ -87,7 +87,7 @@ def summary(
             credit = run(traces, method, evidence=also, **options)
         units, divided = who_matters(traces, credit, by), divided_tasks(traces)
         if as_json:
-            rows = [dataclasses.asdict(unit) | {"excludes_zero": unit.excludes_zero} for unit in units]
+            rows = [dataclasses.asdict(unit) | {"stands_out": unit.stands_out} for unit in units]
             without = {"without": reason_counts(traces, credit), "divided_tasks": divided, "note": ended_note(credit)}
             print_json({"by": by, "method": method, "units": [_finite(row) for row in rows], **without})
         elif units:
@@ -116,16 +116,25 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: str, method: str) -> None:
-    from credit.reports.who_matters import LEAST_TASKS
+def _print(console: Console, units: list[Unit], by: Kind, method: str) -> None:
+    from credit.reports.who_matters import alike_note
+    from estimators.task_means import LEAST_TASKS
 
-    table = plain_table(by, "#actions", "#traces", "#tasks", "#signal", "#advantage", "95 % interval", "")
+    table = plain_table(
+        by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
+    )
     for unit in units:
         interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "–"
-        counts = (str(unit.actions), str(unit.traces), str(unit.tasks), str(unit.signal))
-        table.add_row(words(unit.name), *counts, f"{unit.advantage:+z.3f}", interval, "*" if unit.excludes_zero else "")
+        counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
+        difference = f"{unit.difference:+z.3f}" if math.isfinite(unit.difference) else "–"
+        star = "*" if unit.stands_out else ""
+        table.add_row(
+            words(unit.name), *counts, f"{unit.advantage:+z.3f}", difference, interval, star, str(unit.signal)
+        )
     console.print(table)
     console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
+    if note := alike_note(units, method, by):
+        console.print(words(note), soft_wrap=True)
 
 
 def _agent_table(result: Triage) -> Table:

@@ -136,7 +136,7 @@ def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: F
     assert overview["traces"] == plain(trace_rows(findings.traces))
     assert overview["comparison"] == plain(compare(findings.traces, findings.claims).as_json())
     for name, claim in findings.claims.items():
-        units = [vars(unit) for unit in who_matters(findings.traces, claim, "role")]
+        units = [vars(unit) | {"stands_out": unit.stands_out} for unit in who_matters(findings.traces, claim, "role")]
         assert overview["who"][name]["role"] == plain(units)
 
 
