@@ -17,11 +17,12 @@ from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
+from credit.reports.outcome_differences import outcome_differences
 from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ended_note
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
-from credit.reports.who_matters import KINDS_OF_UNIT, Unit, alike_note, who_matters
+from credit.reports.who_matters import KINDS_OF_UNIT, Kind, Unit, alike_note, who_matters
 from estimators.base import Credit
 from estimators.task_means import LEAST_TASKS
 from graphs.levels import Level
@@ -43,8 +44,8 @@ def overview(findings: Findings) -> dict[str, Any]:
       findings: what the page shows.
 
     Returns:
-      Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`, `triage`,
-      `Ledger.table`, `ledger_summary` and `compare`.
+      Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`,
+      `outcome_differences`, `triage`, `Ledger.table`, `ledger_summary` and `compare`.
 
     Examples:
       >>> import credit
@@ -76,11 +77,12 @@ def overview(findings: Findings) -> dict[str, Any]:
             name: {by: alike_note(found, name, by) for by, found in units.items()} for name, units in matters.items()
         },
         "summary": {
-            "method": SUMMARY if SUMMARY in claims else next(iter(claims), None),
+            "method": _opening(matters),
             "least_tasks": LEAST_TASKS,
             "doubt": NOTHING_DISTINGUISHES if claims and not _distinguishes(findings) else None,
         },
         "legend": LEGEND,
+        "differences": outcome_differences(traces).as_json(),
         "triage": dataclasses.asdict(triage(traces)),
         "ledger": None,
         "comparison": None,
@@ -95,6 +97,13 @@ def overview(findings: Findings) -> dict[str, Any]:
         result["comparison"] = compare(traces, claims).as_json()
     plain: dict[str, Any] = harmless(result)
     return plain
+
+
+def _opening(matters: dict[str, dict[Kind, list[Unit]]]) -> str | None:
+    """The method that the page shows first: that of `credit summary`, unless only others tell units apart."""
+    names = sorted(matters, key=lambda name: name != SUMMARY)
+    telling = (name for name in names if any(unit.signal for units in matters[name].values() for unit in units))
+    return next(telling, next(iter(names), None))
 
 
 def _unit_row(unit: Unit) -> dict[str, Any]:

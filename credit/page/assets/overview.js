@@ -106,6 +106,35 @@
         ["actions", (r) => number(r.actions), "n"], ["agents", (r) => number(r.agents), "n"], ["tokens", (r) => number(r.tokens), "n"], ["errors", (r) => number(r.errors), "n"]],
       traces, "All traces")));
 
+  const { differences } = overview;
+  if (differences.lines.length) {
+    const percent = (share) => `${Math.round(100 * share)} %`;
+    const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}${row.stands_out ? " *" : ""}`);
+    const drawn = differences.rows.filter((row) => row.low != null);
+    const tint = (row) => color(row.stands_out ? (row.chance > 0.5 ? "minus" : "plus") : "none");
+    const picture = drawn.length ? chart("Chance that a failed trace has more than a succeeded one, with its 95 % interval", () => ({
+      height: tall(drawn.length), option: {
+        grid: { left: margin(210), right: 40, top: 10, bottom: 44 },
+        xAxis: { type: "value", ...axis({ more: { name: "failed has more, %" } }) }, yAxis: vertical(drawn, (row) => row.what, 210),
+        dataZoom: window_(drawn.length),
+        tooltip: tooltip((at) => { const row = drawn[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
+          return `${cut(row.what, 60)}\nfailed ${number(row.failed)}, succeeded ${number(row.succeeded)}\n${percent(row.chance)}, 95 % ${range(row)}`; }),
+        series: [
+          { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
+            data: drawn.map((row, i) => ({ coords: [[100 * row.low, i], [100 * row.high, i]], lineStyle: { color: tint(row) } })) },
+          { type: "scatter", symbolSize: 0, silent: true, data: drawn.flatMap((row, i) => [[100 * row.low, i], [100 * row.high, i]]) }, // lines do not widen an axis
+          { type: "scatter", symbolSize: 11, clip: true, data: drawn.map((row, i) => ({ value: [100 * row.chance, i], itemStyle: { color: tint(row) } })),
+            markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
+        ],
+      } })) : null;
+    section("differences", "Failed against succeeded",
+      ...differences.lines.map((line) => make("p", {}, line)),
+      picture?.box,
+      differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
+        ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
+      make("p", { class: "note" }, "Failed, succeeded: mean over tasks. Failed has more: the chance that a failed trace has more than a succeeded one, ties half; 50 % says nothing. Intervals are over tasks; –: too few that differ. Colour and *: p < 0.05 with Holm's correction for all that were looked at."));
+  }
+
   if (methods.length) {
     const { summary } = overview;
     const kinds = ["agent", "role", "tool", "turn", "type"].filter((kind) => methods.some((name) => who[name][kind].length > 1));

@@ -142,6 +142,52 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
 
 
+def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) -> None:
+    """Of 14 traces with 4 outcomes the other 10 vanished, and so did all where each trace is its own task."""
+    failing = [("edit", "error: full"), ("edit", None)]
+    lines = [tool_log(f"t{i:02d}", f"q{i % 2 if i < 4 else i}", float(i < 2) if i < 4 else None, failing)
+             for i in range(14)]  # fmt: skip
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("summary", log, "--json").stdout)
+    assert len(told["units"]) == 1 and told["traces_without_credit"] == 10
+    assert (told["agents"][0]["traces"], told["agents"][0]["events"]) == (10, 60)
+    assert told["tools"][0] == {"tool": "edit", "traces": 10, "calls": 20, "errors": 10, "retries": 10, "loops": 0}
+    assert {suspect["trace"] for suspect in told["suspects"]} == {f"t{i:02d}" for i in range(4, 14)}
+    printed = run("summary", log).stdout
+    assert "10 of 14 traces have no credit, 10 of them because they have no outcome" in printed
+    alone = [line | {"task_id": line["trace_id"], "rewards": {"team": float(i % 2)}} for i, line in enumerate(lines)]
+    printed = run("summary", write(tmp_path / "y.jsonl", alone)).stdout
+    assert "14 of 14 traces have no credit. What" in printed and "Look at these first" in printed
+    assert "pass outcomes" not in printed
+    full = json.loads(run("summary", write(tmp_path / "z.jsonl", lines[:4]), "--json").stdout)
+    assert full["traces_without_credit"] == 0 and "suspects" not in full
+
+
+def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
+    """Sessions that share no task: the failed half has two errors each, the others at most one."""
+    lines = []
+    for i in range(24):
+        bad = 2 if i % 2 == 0 else int(i % 3 == 0)
+        tools = [("edit", "error: full")] * bad + [("edit", None)] * (2 + i // 2 % 3)
+        lines.append(tool_log(f"t{i}", f"q{i}", float(i % 2), tools))
+    log = write(tmp_path / "x.jsonl", lines)
+    found = json.loads(run("summary", log, "--json").stdout)["failed_against_succeeded"]
+    assert (found["failed"], found["succeeded"], found["within"], found["tasks"]) == (12, 12, False, 24)
+    by = {row["what"]: row for row in found["rows"]}
+    assert (by["errors"]["failed"], by["errors"]["succeeded"]) == (2, pytest.approx(1 / 3))
+    assert by["errors"]["chance"] == 1 and by["errors"]["stands_out"]
+    assert found["rows"][0]["stands_out"] and "agents" not in by  # one each: it says nothing
+    assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
+    printed = run("summary", log).stdout
+    assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
+    row = next(line for line in printed.splitlines() if line.startswith("errors  "))
+    assert row.split()[1:5] == ["2", "0.333", "100", "%"] and row.rstrip().endswith("*")
+    few = run("summary", write(tmp_path / "y.jsonl", lines[:6])).stdout
+    assert "Too few for a test" in few and "*  " not in few
+    same = [line | {"rewards": {"team": 1.0}} for line in lines]
+    assert "All outcomes are equal" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+
+
 def test_triage_counts_by_tool(tmp_path: Path) -> None:
     tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])
@@ -150,7 +196,7 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
     assert book == {"tool": "book", "traces": 2, "calls": 2, "errors": 0, "retries": 0, "loops": 0}
     printed = run("summary", log, "--by", "tool").stdout
     assert printed.index("search") < printed.index("book") < printed.index("Look at these first")
-    assert "--by turn needs outcomes" in run("summary", log, "--by", "turn").stdout
+    assert "--by turn needs credit" in run("summary", log, "--by", "turn").stdout
 
 
 def test_choose_leads_to_the_triage_where_no_outcome_is_known(tmp_path: Path, good: Path) -> None:

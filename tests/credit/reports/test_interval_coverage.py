@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import credit
+from credit.reports.outcome_differences import outcome_differences
 from credit.reports.who_matters import who_matters
 from estimators.base import Credit
 from estimators.task_means import task_mean
@@ -97,3 +99,43 @@ def test_few_coins_have_no_interval() -> None:
         if math.isfinite(found.low):
             covered["hits"].append(found.low <= chance <= found.high)
     holds(covered)
+
+
+def outcomes(rng: np.random.Generator, kind: str, alone: bool, effect: float) -> Traces:
+    """Traces whose outcomes are coins of their task, with tokens that are exp(effect) times as many where one failed.
+
+    Length, tokens and agents vary by task. With `alone` every trace is its own task, and tasks are alike.
+    """
+    tasks = number_of_tasks(rng)
+    sizes = np.ones(3 * tasks, int) if alone else rng.integers(2, 7, tasks)
+    task = np.repeat(np.arange(len(sizes)), sizes)
+    good = rng.random(len(task)) < (0.6 if alone else rng.uniform(0.2, 0.8, len(sizes))[task])
+    length = lengths(rng, kind, len(task))
+    trace = np.repeat(np.arange(len(task)), length)
+    drawn = np.exp(rng.normal(0, 1, len(task)) + effect * ~good + (0 if alone else rng.normal(0, 2, len(sizes))[task]))
+    first = np.r_[True, np.diff(trace) > 0]
+    tokens = np.where(first, np.ceil(1e4 * drawn)[trace], 0).astype(int)
+    agent = rng.choice(["lead", "helper", "other"], p=[0.5, 0.3, 0.2], size=len(trace))
+    _, _, rows = credit.from_columns(
+        group=task[trace], trace=trace, agent=agent, reward=good[trace].astype(float), tokens=tokens
+    )
+    return rows.traces
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alone", [False, True])
+def test_chances_of_failed_against_succeeded_are_covered(alone: bool) -> None:
+    kinds: dict[str, list[bool]] = collections.defaultdict(list)
+    starred = []
+    for seed in range(1200):
+        kind, effect = LENGTHS[seed % 3], 0.8 * (seed % 2)
+        chance = float(ndtr(effect / 2**0.5))
+        found = outcome_differences(outcomes(np.random.default_rng(seed), kind, alone, effect))
+        for row in found.rows:
+            if math.isfinite(row.low) and (row.what == "tokens generated" or effect == 0):
+                kinds[f"effect {effect}"].append(row.low <= chance <= row.high)
+        if effect == 0 and any(math.isfinite(row.p) for row in found.rows):
+            starred.append(any(row.stands_out for row in found.rows))
+    assert min(map(len, kinds.values())) > 300
+    holds(kinds)
+    assert len(starred) > 300 and np.mean(starred) < 0.05  # of tables, however many numbers are looked at
