@@ -17,12 +17,14 @@ from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
+from credit.reports.outcome_differences import outcome_differences
 from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ended_note
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
-from credit.reports.who_matters import KINDS_OF_UNIT, LEAST_TASKS, who_matters
+from credit.reports.who_matters import KINDS_OF_UNIT, Kind, Unit, alike_note, who_matters
 from estimators.base import Credit
+from estimators.task_means import LEAST_TASKS
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each
 from graphs.traces.batch import Traces
@@ -42,8 +44,8 @@ def overview(findings: Findings) -> dict[str, Any]:
       findings: what the page shows.
 
     Returns:
-      Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`, `triage`,
-      `Ledger.table`, `ledger_summary` and `compare`.
+      Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`,
+      `outcome_differences`, `triage`, `Ledger.table`, `ledger_summary` and `compare`.
 
     Examples:
       >>> import credit
@@ -55,6 +57,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     corpus = survey(traces)
     problems = sum(problem.count for problem in traces.problems)
     few = dataclasses.replace(corpus, problems=traces.problems[:SHOWN], unscored=corpus.unscored[:SHOWN])
+    matters = {name: {by: who_matters(traces, claim, by) for by in KINDS_OF_UNIT} for name, claim in claims.items()}
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -67,15 +70,19 @@ def overview(findings: Findings) -> dict[str, Any]:
         "traces": trace_rows(traces),
         "methods": {name: _about(traces, name, claim) for name, claim in claims.items()},
         "who": {
-            name: {by: [dataclasses.asdict(unit) for unit in who_matters(traces, claim, by)] for by in KINDS_OF_UNIT}
-            for name, claim in claims.items()
+            name: {by: [_unit_row(unit) for unit in found] for by, found in units.items()}
+            for name, units in matters.items()
+        },
+        "alike": {
+            name: {by: alike_note(found, name, by) for by, found in units.items()} for name, units in matters.items()
         },
         "summary": {
-            "method": SUMMARY if SUMMARY in claims else next(iter(claims), None),
+            "method": _opening(matters),
             "least_tasks": LEAST_TASKS,
             "doubt": NOTHING_DISTINGUISHES if claims and not _distinguishes(findings) else None,
         },
         "legend": LEGEND,
+        "differences": outcome_differences(traces).as_json(),
         "triage": dataclasses.asdict(triage(traces)),
         "ledger": None,
         "comparison": None,
@@ -90,6 +97,17 @@ def overview(findings: Findings) -> dict[str, Any]:
         result["comparison"] = compare(traces, claims).as_json()
     plain: dict[str, Any] = harmless(result)
     return plain
+
+
+def _opening(matters: dict[str, dict[Kind, list[Unit]]]) -> str | None:
+    """The method that the page shows first: that of `credit summary`, unless only others tell units apart."""
+    names = sorted(matters, key=lambda name: name != SUMMARY)
+    telling = (name for name in names if any(unit.signal for units in matters[name].values() for unit in units))
+    return next(telling, next(iter(names), None))
+
+
+def _unit_row(unit: Unit) -> dict[str, Any]:
+    return dataclasses.asdict(unit) | {"stands_out": unit.stands_out}
 
 
 def _about(traces: Traces, name: str, claim: Credit) -> dict[str, Any]:

@@ -8,7 +8,8 @@ first) to 1 (named last); ties share their middle.
 The yardsticks see no reward: chance, the agent with most actions, "always action k", and "the agent of action k". The
 last two use the k that does best on these very runs, so they are better than they would be on new runs.
 
-Intervals are normal, 95 %, with the variance of a mean of clusters: traces of one group are not independent.
+Means are over groups, of the means over their traces, with the intervals of `estimators.task_means`: traces of one
+group are not independent. The yardsticks whose k was chosen on these runs have none.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ import math
 import numpy as np
 
 from estimators.base import Credit
+from estimators.task_means import task_mean
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
 __all__ = ["Case", "Score", "blame_cases", "method_scores", "prior_scores"]
-
-_Z = 1.959963984540054  # normal quantile of 0.975
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,10 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """Mean hit rate and rank over the cases that have the target, with half-widths of their 95 % intervals."""
+    """Hit rate and rank, means over the groups of cases that have the target, with half-widths of 95 % intervals.
+
+    A half-width is NaN where no interval is stated.
+    """
 
     name: str
     target: str
@@ -110,10 +113,10 @@ def prior_scores(cases: list[Case]) -> list[Score]:
     step, agent = _best(at_step), _best(at_agent)
     return [
         _score("chance", "step", cases, chance_steps),
-        _score(f"always action {step}", "step", cases, at_step[step]),
+        _without_intervals(_score(f"always action {step}", "step", cases, at_step[step])),
         _score("chance", "agent", cases, chance_agents),
         _score("most active agent", "agent", cases, active),
-        _score(f"agent of action {agent}", "agent", cases, at_agent[agent]),
+        _without_intervals(_score(f"agent of action {agent}", "agent", cases, at_agent[agent])),
     ]
 
 
@@ -159,14 +162,15 @@ def _score(name: str, target: str, cases: list[Case], placed: list[_Placed]) -> 
     return Score(name, target, len(known), hits, hits_interval, rank, rank_interval)
 
 
+def _without_intervals(score: Score) -> Score:
+    """A score that was chosen as the best of several on these runs, which no interval of one mean allows for."""
+    return dataclasses.replace(score, hits_interval=math.nan, rank_interval=math.nan)
+
+
 def _mean(values: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
-    """The mean and the half-width of its interval; NaN where fewer than two groups leave it open."""
+    """The mean over groups and the half-width of its interval; NaN where there is none."""
     if len(values) == 0:
         return math.nan, math.nan
-    mean = float(values.mean())
     _, inverse = np.unique(groups, return_inverse=True)
-    sums = np.bincount(inverse, weights=values - mean)
-    if len(sums) < 2:
-        return mean, math.nan
-    variance = float(np.sum(sums**2)) * len(sums) / (len(sums) - 1) / len(values) ** 2
-    return mean, _Z * math.sqrt(variance)
+    found = task_mean(np.bincount(inverse, weights=values) / np.bincount(inverse))
+    return found.mean, found.mean - found.low

@@ -1,4 +1,4 @@
-"""Triage of logs without outcomes: errors, retries, loops, tokens and time by agent, and events to look at first."""
+"""Triage of traces without credit: errors, retries, loops, tokens and time by agent, and events to look at first."""
 
 from __future__ import annotations
 
@@ -100,12 +100,13 @@ class Triage:
     suspects: tuple[Suspect, ...]
 
 
-def triage(traces: Traces, *, most: int = 10) -> Triage:
+def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None) -> Triage:
     """Count what went wrong, without any outcome.
 
     Args:
       traces: what was read.
       most: how many events to name.
+      only: bool [traces], which traces to look at; None for all.
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
@@ -122,33 +123,39 @@ def triage(traces: Traces, *, most: int = 10) -> Triage:
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = ToolCalls(traces)
-    repeated, failures = calls.loops(), calls.failures()
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    kept = np.ones(len(trace), bool) if only is None else np.asarray(only)[trace]
+    repeated = [loop for loop in calls.loops() if kept[loop.rows[0]]]
+    failures = [run for run in calls.failures() if kept[run.rows[0]]]
     loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in repeated]
     return Triage(
-        agents=_workloads(traces, calls, [row for row, _ in loops]),
-        tools=_tools(traces, calls, failures, repeated),
-        suspects=_suspects(traces, failures, loops, most),
+        agents=_workloads(traces, calls, [row for row, _ in loops], kept),
+        tools=_tools(traces, calls, failures, repeated, kept),
+        suspects=_suspects(traces, failures, loops, most, kept),
     )
 
 
-def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], loops: list[Loop]) -> tuple[ToolUse, ...]:
+def _tools(
+    traces: Traces, calls: ToolCalls, failures: list[Failures], loops: list[Loop], kept: np.ndarray
+) -> tuple[ToolUse, ...]:
     named: list[str] = [name or "" for name in traces.events["tool"].to_pylist()]
     trace = np.asarray(traces.graph.trace_ids)
-    used = collections.Counter(named[row] for row in calls.rows.tolist())
-    again = collections.Counter(named[row] for row in calls.rows[calls.retry].tolist())
+    called = calls.rows[kept[calls.rows]]
+    used = collections.Counter(named[row] for row in called.tolist())
+    again = collections.Counter(named[row] for row in calls.rows[calls.retry & kept[calls.rows]].tolist())
     looped = collections.Counter(loop.tool for loop in loops)
     failed: collections.Counter[str] = collections.Counter()
     for run in failures:
         if run.tool is not None:
             failed[run.tool] += len(run.rows)
     where: dict[str, set[int]] = {}
-    for row in calls.rows.tolist():
+    for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
     rows = [ToolUse(tool, len(where[tool]), n, failed[tool], again[tool], looped[tool]) for tool, n in used.items()]
     return tuple(sorted(rows, key=lambda row: (-row.errors, -row.retries, -row.loops, -row.calls)))
 
 
-def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Workload, ...]:
+def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndarray) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
     name_of = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: n.events]]
     instance = np.asarray(graph.agent_ids)[: n.events]
@@ -165,32 +172,32 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
         return workloads
 
     tokens = traces.evidence.get("tokens")
-    stated = counted_tokens(traces) & action
+    stated = counted_tokens(traces) & action & kept
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
-    pairs = distinct(name_of.astype(np.int64) * many + trace)
+    pairs = distinct((name_of.astype(np.int64) * many + trace)[kept])
     of_names = (
         names,
         np.bincount(pairs // many, minlength=width).tolist(),
-        count(np.ones(n.events, bool)),
-        count(action),
-        count(calls.rows),
-        count(calls.errors),
-        count(calls.rows[calls.retry]),
+        count(kept),
+        count(action & kept),
+        count(calls.rows[kept[calls.rows]]),
+        count(calls.errors & kept),
+        count(calls.rows[calls.retry & kept[calls.rows]]),
         count(np.asarray(loops, np.int64)),
         spent.astype(np.int64).tolist(),
         count(stated),
-        _seconds(traces, instance, name_of, width).tolist(),
+        _seconds(traces, instance, width, kept).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=lambda row: (-row.errors, -row.retries, -row.loops, -row.tokens)))
 
 
-def _seconds(traces: Traces, instance: np.ndarray, name_of: np.ndarray, width: int) -> np.ndarray:
+def _seconds(traces: Traces, instance: np.ndarray, width: int, kept: np.ndarray) -> np.ndarray:
     """Time from the first to the last event of each instance, summed by name; NaN where no event has a time."""
     time = np.asarray(traces.graph.time)[: len(instance)].astype(np.float64)
-    known = np.isfinite(time)
+    known = np.isfinite(time) & kept
     total = np.full(width, np.nan)
     if known.any():
         count = int(instance.max()) + 1
@@ -204,7 +211,9 @@ def _seconds(traces: Traces, instance: np.ndarray, name_of: np.ndarray, width: i
     return total
 
 
-def _suspects(traces: Traces, failures: list[Failures], loops: list[tuple[int, str]], most: int) -> tuple[Suspect, ...]:
+def _suspects(
+    traces: Traces, failures: list[Failures], loops: list[tuple[int, str]], most: int, kept: np.ndarray
+) -> tuple[Suspect, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
@@ -224,7 +233,7 @@ def _suspects(traces: Traces, failures: list[Failures], loops: list[tuple[int, s
         reasons.setdefault(row, why)
     tokens = traces.evidence.get("tokens")
     if tokens is not None and tokens.mask[: n.events].any():
-        amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
+        amount = np.where(tokens.mask[: n.events] & kept, tokens.array[: n.events], -1)
         for row in np.argsort(-amount, kind="stable")[:most].tolist():
             if amount[row] <= 0:  # the log states no count, or none was generated
                 break

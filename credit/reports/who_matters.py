@@ -1,9 +1,8 @@
-"""Mean advantage by agent, role, turn, tool or type, with intervals over tasks: who matters."""
+"""Who matters: each agent, role, turn, tool or type against the other actions of its own traces, over tasks."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Literal
 
@@ -11,20 +10,19 @@ import numpy as np
 
 from credit.tables.advantages import turn_in_trace
 from estimators.base import Credit
+from estimators.task_means import ROUNDING, TaskMean, holm, task_mean
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
+from graphs.structure.host_ids import rows_of_each
 from graphs.traces.batch import Traces
 
-__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "labels_of", "who_matters"]
+__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "who_matters"]
 
 Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
 
-LEAST_TASKS = 3
-"""With a signal, for an interval. Student's t of two tasks stretches it to thirteen times their difference and more."""
-
-ROUNDING = 4 * float(np.finfo(np.float32).eps)
-"""Of a difference in single precision, as part of its terms. A sum of differences that is smaller counts as 0."""
+LEVEL = 0.05
+"""Of the p-value below which a unit stands out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,38 +34,40 @@ class Unit:
       actions: its actions that have an advantage.
       traces: traces with such an action.
       tasks: groups with such an action.
-      signal: tasks with a signal for the unit, those in which one of these advantages is not 0.
-      advantage: mean advantage of those actions.
-      low, high: 95 % interval of that mean, by Student's t with the tasks as clusters; NaN with fewer
-        than `LEAST_TASKS` tasks with a signal, or where the advantages of every task sum to 0, as by a baseline of the
-        other traces those of a unit with as many actions in each trace must.
-      excludes_zero: whether the interval leaves out 0.
+      advantage: mean over tasks, of means over their traces, of the mean advantage of those actions in a trace.
+      difference: the same mean of a trace's difference: the unit's mean advantage minus that of the other actions of
+        the trace. NaN where no trace has others.
+      signal: tasks in which that difference is not 0.
+      low, high: 95 % interval of `difference` by `estimators.task_means.task_mean`; NaN where there is none.
+      p: of the test that the difference is 0, by Holm's method for all units; NaN where there is no interval.
     """
 
     name: str
     actions: int
     traces: int
     tasks: int
-    signal: int
     advantage: float
+    difference: float
+    signal: int
     low: float
     high: float
+    p: float
 
     @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval leaves out 0."""
-        return bool(self.low > 0 or self.high < 0)
+    def stands_out(self) -> bool:
+        """Whether p is below 0.05."""
+        return self.p < LEVEL
 
 
 def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit]:
-    """Mean advantages of units with intervals over tasks.
+    """Units against the other actions of their own traces, with intervals over tasks.
 
-    Units whose interval leaves out 0 come first, those of too few tasks for one last, and the larger mean before the
-    smaller. Turns stand in their order.
+    A trace gives one number whatever its length: the mean over the unit's actions minus the mean over its other
+    actions. A task gives the mean over its traces. What all actions of a trace share cancels, so a method that
+    broadcasts the outcome has no difference. The interval is Student's over tasks, which count as independent.
 
-    The mean is Σ A / n over the valid actions of a unit. With S_g and n_g the sum and count of task g, its variance is
-    G/(G−1) Σ (S_g − mean n_g)² / n², that of a ratio over clusters. Tasks count as independent; within a task nothing
-    is assumed.
+    Units that stand out come first, those without an interval last, and the larger difference before the smaller. Turns
+    stand in their order.
 
     Args:
       traces: what was read.
@@ -95,18 +95,30 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
     events, label, names = labels_of(traces, by)
     valid = np.asarray(credit.valid)[events]
     events, label = events[valid], label[valid]
-    value = np.asarray(credit.advantage, np.float64)[events]
-    terms = np.abs(np.asarray(credit.credit, np.float64)) + np.abs(np.asarray(credit.baseline, np.float64))
-    rounding = ROUNDING * terms[events] / np.asarray(credit.scale, np.float64)[events]
-    trace = np.asarray(traces.graph.trace_ids)[events]
-    group = np.asarray(traces.graph.group_ids)[trace]
-    units = []
-    rows_of = np.argsort(label, kind="stable")  # a search for each unit would take their square
-    for rows in np.split(rows_of, np.flatnonzero(np.diff(label[rows_of])) + 1) if len(label) else ():
-        units.append(_unit(names[int(label[rows[0]])], value[rows], rounding[rows], trace[rows], group[rows]))
+    numbers = _Numbers.of(traces, credit)
+    units = [_unit(names[i], events[rows], numbers) for i, rows in enumerate(rows_of_each(label)) if len(rows)]
+    corrected = holm([unit.p for unit in units])
+    units = [dataclasses.replace(unit, p=p) for unit, p in zip(units, corrected, strict=True)]
     if by == "turn":
         return units  # in the order of a trace
-    return sorted(units, key=lambda unit: (not unit.excludes_zero, unit.signal < LEAST_TASKS, -abs(unit.advantage)))
+
+    def order(unit: Unit) -> tuple[bool, bool, float, float]:
+        size = 0.0 if math.isnan(unit.difference) else abs(unit.difference)
+        return not unit.stands_out, math.isnan(unit.low), -size, -abs(unit.advantage)
+
+    return sorted(units, key=order)
+
+
+def alike_note(units: list[Unit], method: str, by: Kind) -> str:
+    """The line that says why no unit differs from the rest of its traces; "" where one does."""
+    if any(unit.signal for unit in units) or not units:
+        return ""
+    if all(math.isnan(unit.difference) for unit in units):
+        return f"No trace has actions of a second {by}, so there is nothing to compare one with."
+    return (
+        f"By {method} no {by} differs from the rest of its traces. A method that gives all actions of a trace one "
+        "number cannot tell them apart; `credit choose` names others."
+    )
 
 
 def labels_of(traces: Traces, by: Kind) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -151,30 +163,62 @@ def _tools(traces: Traces, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return np.array(events, np.int64), np.array(texts, object)
 
 
-def _unit(name: str, value: np.ndarray, rounding: np.ndarray, trace: np.ndarray, group: np.ndarray) -> Unit:
-    tasks, task = np.unique(group, return_inverse=True)
-    count, total = np.bincount(task), np.bincount(task, value)
-    signal = int(np.count_nonzero(np.bincount(task, np.abs(value) > rounding)))
-    rounding = np.bincount(task, rounding)
-    total = np.where(np.abs(total) <= rounding, 0.0, total)  # a sum that is 0 in exact arithmetic is 0 here
-    mean = 0.0 if abs(total.sum()) <= rounding.sum() else float(total.sum() / len(value))
-    half = math.nan
-    if signal >= LEAST_TASKS and total.any():
-        spread = float(np.sum((total - mean * count) ** 2)) * len(tasks) / (len(tasks) - 1)
-        half = _student(len(tasks) - 1) * math.sqrt(spread) / len(value)
-    return Unit(name, len(value), len(np.unique(trace)), len(tasks), signal, mean, mean - half, mean + half)
+@dataclasses.dataclass(frozen=True)
+class _Numbers:
+    """Advantages of valid actions, and their sums over traces.
+
+    Attributes:
+      advantage, rounding: of each event, and how far single precision may put it off: float64 [E].
+      first: advantage of the first valid action of each trace. Sums are of differences to it, so that equal advantages
+        have a difference of exactly 0: [T].
+      total, off, count: sums of these differences and of `rounding` over each trace, and its valid actions: [T].
+      trace: of each event: int [E].
+      group: of each trace: int [T].
+    """
+
+    advantage: np.ndarray
+    rounding: np.ndarray
+    first: np.ndarray
+    total: np.ndarray
+    off: np.ndarray
+    count: np.ndarray
+    trace: np.ndarray
+    group: np.ndarray
+
+    @classmethod
+    def of(cls, traces: Traces, credit: Credit) -> _Numbers:
+        graph, many = traces.graph, traces.graph.num_traces
+        trace = np.asarray(graph.trace_ids)
+        rows = np.flatnonzero(np.asarray(credit.valid) & np.asarray(graph.action_mask))
+        advantage = np.asarray(credit.advantage, np.float64)
+        terms = np.abs(np.asarray(credit.credit, np.float64)) + np.abs(np.asarray(credit.baseline, np.float64))
+        rounding = ROUNDING * terms / np.asarray(credit.scale, np.float64)
+        first, where = np.zeros(many), trace[rows]
+        present, earliest = np.unique(where, return_index=True)
+        first[present] = advantage[rows[earliest]]
+        total = np.bincount(where, advantage[rows] - first[where], many)
+        off, count = np.bincount(where, rounding[rows], many), np.bincount(where, minlength=many)
+        return cls(advantage, rounding, first, total, off, count, trace, np.asarray(graph.group_ids))
 
 
-@functools.lru_cache(maxsize=256)
-def _student(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t, by bisection on its distribution function."""
-    from jax.scipy.special import betainc
+def _unit(name: str, rows: np.ndarray, numbers: _Numbers) -> Unit:
+    trace, where = np.unique(numbers.trace[rows], return_inverse=True)
+    group, first = numbers.group[trace], numbers.first[trace]
+    count = np.bincount(where)
+    above = np.bincount(where, numbers.advantage[rows] - first[where])
+    off = np.bincount(where, numbers.rounding[rows])
+    advantage = _by_task(first + above / count, off / count, group)
+    compared = numbers.count[trace] > count
+    own, others = above / count, np.maximum(numbers.count[trace] - count, 1)
+    rest, rest_off = (numbers.total[trace] - above) / others, (numbers.off[trace] - off) / others
+    difference = _by_task((own - rest)[compared], (off / count + rest_off)[compared], group[compared])
+    found = task_mean(difference) if len(difference) else TaskMean(math.nan, math.nan, math.nan, math.nan)
+    signal = int(np.count_nonzero(difference))
+    return Unit(name, len(rows), len(trace), len(advantage), float(advantage.mean()), found.mean, signal, *found[1:])
 
-    def below(t: float) -> float:
-        return 1 - 0.5 * float(betainc(degrees / 2, 0.5, degrees / (degrees + t * t)))
 
-    low, high = 1.9, 13.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < 0.975 else (low, middle)
-    return high
+def _by_task(values: np.ndarray, off: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Means over the traces of each task: float64 [tasks]; those that are 0 in exact arithmetic are 0."""
+    _, task = np.unique(group, return_inverse=True)
+    total = np.bincount(task, values)
+    return np.where(np.abs(total) <= np.bincount(task, off), 0.0, total) / np.bincount(task)

@@ -14,6 +14,7 @@ import numpy as np
 
 from estimators.critic.data import CriticData, Split
 from estimators.critic.features import feature_names
+from estimators.task_means import task_mean
 from graphs.errors import CreditError
 
 __all__ = [
@@ -41,7 +42,7 @@ class Judged:
       loss: mean loss over traces, by "critic", "constant", "turns" (a regression on the number of actions so far) and
         "counts" (one on the numbers of events of each kind so far), all fitted on the traces that the critic had.
       gain: for each but the constant, how far its mean loss per task is below the constant's, and the half-width of a
-        95 % interval over tasks.
+        95 % interval over tasks (`estimators.task_means.task_mean`); infinite where there is none.
       calibration: the calibration error over ten bins; None for head "value".
       curve: the bins: predicted, observed, weight; empty for head "value".
     """
@@ -206,10 +207,9 @@ def predict_counts(weights: np.ndarray, columns: np.ndarray, head: str) -> np.nd
 
 
 def _mean_and_width(values: np.ndarray) -> tuple[float, float]:
-    """Mean over tasks and the half-width of its 95 % interval; infinite for one task."""
-    if len(values) < 2:
-        return float(values.mean()), float("inf")
-    return float(values.mean()), float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
+    """Mean over tasks and the half-width of its 95 % interval; infinite where `task_mean` states none."""
+    found = task_mean(values)
+    return found.mean, float("inf") if np.isnan(found.low) else found.mean - found.low
 
 
 def _loss(predicted: np.ndarray, outcome: np.ndarray, head: str) -> np.ndarray:

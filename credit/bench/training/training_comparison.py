@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from estimators.task_means import holm
 from graphs.errors import CreditError
 
-__all__ = ["Cell", "cells", "holm", "mean_ranks"]
+__all__ = ["Cell", "cells", "mean_ranks"]
 
 
 class Cell(NamedTuple):
@@ -83,26 +84,6 @@ def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Ce
     return [
         _cell(pair, list(by_seed[pair].values()), *tests[pair][:2], *corrected.get(pair, (1.0, 1.0))) for pair in pairs
     ]
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """p values after Holm's correction for testing all of them.
-
-    Examples:
-      >>> holm([0.01, 0.04, 0.03])
-      [0.03, 0.06, 0.06]
-
-    Args:
-      p: uncorrected.
-
-    Reference: Holm 1979.
-    """
-    order = np.argsort(p, kind="stable")
-    out, largest = [1.0] * len(p), 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, (len(p) - rank) * float(p[index])))
-        out[index] = largest
-    return out
 
 
 def mean_ranks(table: Iterable[Cell]) -> dict[str, float]:

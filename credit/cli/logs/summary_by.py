@@ -1,4 +1,4 @@
-"""`credit summary`: who matters, by agent, role, turn, tool or type; without outcomes, what to look at first."""
+"""`credit summary`: who matters, what failed traces have more of, and what to look at where there is no credit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from credit.cli.shared.answers import json_option, plain_table, print_json, stde
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
+from graphs.text import counted
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import Console
     from rich.table import Table
 
+    from credit.reports.outcome_differences import OutcomeDifferences
     from credit.reports.triage import Triage
     from credit.reports.who_matters import Kind, Unit
 
@@ -26,11 +29,19 @@ __all__ = ["summary"]
 
 KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
-    "advantage: mean over the actions, by {method}. signal: tasks in which an advantage is not 0. "
-    "95 % interval: over tasks; – with fewer than {least} with a signal, or where each task's advantages sum to 0. "
-    "* the interval leaves out 0. "
-    "Where the method broadcasts the outcome, units differ only by the traces that they act in."
+    "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
+    "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
+    "95 % interval: over tasks; – with fewer than {least} with a signal. "
+    "* p < 0.05 with Holm's correction for all rows."
 )
+DIFFERENCES = (
+    "failed, succeeded: mean over tasks. failed has more: the chance that a failed trace has more than a succeeded "
+    "one, ties half; 50 % says nothing. 95 % interval: over tasks; – with too few that differ. "
+    "* p < 0.05 with Holm's correction for all that were looked at."
+)
+MOST = 8
+"""Numbers that are shown whether or not they stand out."""
+
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error. "
     "retries: calls of a tool after an error of it. "
@@ -41,7 +52,7 @@ TRIAGE = (
 
 @click.command(
     cls=Command,
-    short_help="Show who matters: mean advantages by agent, role, turn, tool or type.",
+    short_help="Show who matters, by agent, role, turn, tool or type.",
     examples="""
     credit summary runs/ --by agent
     credit summary runs/ --by tool --method turn_baseline
@@ -68,47 +79,58 @@ def summary(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show who matters: mean advantages by agent, role, turn, tool or type, with intervals over tasks.
+    """Show who matters: each agent, role, turn, tool or type against the rest of its own traces.
 
-    Logs without outcomes get a triage instead: errors, retries, loops, tokens and time by agent, and the events to
-    look at first.
+    Beside it stands what failed traces have more of than succeeded ones. Traces without credit get a triage: errors,
+    retries, loops, tokens and time by agent, and the events to look at first.
     """
+    import numpy as np
+
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
+    from credit.reports.triage import triage
 
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
+    plain: dict[str, Any] = {}
+    paid = np.zeros(traces.sizes.traces, bool)
     if has_outcomes(traces):
         from credit.reports.corpus import divided_tasks
+        from credit.reports.outcome_differences import outcome_differences
         from credit.reports.signal_notes import divided_note, empty_notes, ended_note, reason_counts
         from credit.reports.who_matters import who_matters
 
         with working(stderr(), f"computing {method}"):
             credit = run(traces, method, evidence=also, **options)
         units, divided = who_matters(traces, credit, by), divided_tasks(traces)
+        paid[np.asarray(traces.graph.trace_ids)[np.asarray(credit.valid)]] = True
+        differences = outcome_differences(traces)
         if as_json:
-            rows = [dataclasses.asdict(unit) | {"excludes_zero": unit.excludes_zero} for unit in units]
-            without = {"without": reason_counts(traces, credit), "divided_tasks": divided, "note": ended_note(credit)}
-            print_json({"by": by, "method": method, "units": [_finite(row) for row in rows], **without})
-        elif units:
-            _print(stdout(), units, by, method)
-            if ended_note(credit):
-                stdout().print(ended_note(credit), soft_wrap=True)
-            if divided:
-                stdout().print(divided_note(divided), soft_wrap=True)
+            rows = [dataclasses.asdict(unit) | {"stands_out": unit.stands_out} for unit in units]
+            plain = {"by": by, "method": method, "units": [_finite(row) for row in rows],
+                     "without": reason_counts(traces, credit), "divided_tasks": divided, "note": ended_note(credit),
+                     "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
-            for line in empty_notes(traces, credit, method):
+            if units:
+                _print(stdout(), units, by, method)
+            notes = [ended_note(credit), divided_note(divided) if divided else ""]
+            for line in filter(None, notes if units else empty_notes(traces, credit, method)):
                 stdout().print(words(line), soft_wrap=True)
-    else:
-        from credit.reports.triage import triage
-
-        result = triage(traces)
-        if as_json:
-            rows = [_finite(dataclasses.asdict(row)) for row in result.agents]
-            tools, suspects = ([dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects))
-            print_json({"agents": rows, "tools": tools, "suspects": suspects})
-        else:
-            _print_triage(stdout(), result, given_inputs(ctx), by)
+            _print_differences(stdout(), differences)
+    result = None if paid.all() else triage(traces, only=~paid)
+    if as_json:
+        left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
+        if result is not None:
+            left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
+            left["tools"], left["suspects"] = (
+                [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects)
+            )
+        print_json(plain | left)
+    elif result is not None:
+        unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
+        stdout().print()
+        stdout().print(_without_credit(paid, unscored), soft_wrap=True)
+        _print_triage(stdout(), result, given_inputs(ctx), by, unscored > 0)
     leave(ctx, traces, allow_bad)
 
 
@@ -116,16 +138,25 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: str, method: str) -> None:
-    from credit.reports.who_matters import LEAST_TASKS
+def _print(console: Console, units: list[Unit], by: Kind, method: str) -> None:
+    from credit.reports.who_matters import alike_note
+    from estimators.task_means import LEAST_TASKS
 
-    table = plain_table(by, "#actions", "#traces", "#tasks", "#signal", "#advantage", "95 % interval", "")
+    table = plain_table(
+        by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
+    )
     for unit in units:
         interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "–"
-        counts = (str(unit.actions), str(unit.traces), str(unit.tasks), str(unit.signal))
-        table.add_row(words(unit.name), *counts, f"{unit.advantage:+z.3f}", interval, "*" if unit.excludes_zero else "")
+        counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
+        difference = f"{unit.difference:+z.3f}" if math.isfinite(unit.difference) else "–"
+        star = "*" if unit.stands_out else ""
+        table.add_row(
+            words(unit.name), *counts, f"{unit.advantage:+z.3f}", difference, interval, star, str(unit.signal)
+        )
     console.print(table)
     console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
+    if note := alike_note(units, method, by):
+        console.print(words(note), soft_wrap=True)
 
 
 def _agent_table(result: Triage) -> Table:
@@ -140,6 +171,38 @@ def _agent_table(result: Triage) -> Table:
     return table
 
 
+def _print_differences(console: Console, found: OutcomeDifferences) -> None:
+    lines = found.lines()
+    if not lines:
+        return
+    console.print()
+    console.print(words("Failed against succeeded", "bold"))
+    for line in lines:
+        console.print(words(line), soft_wrap=True)
+    shown = [row for i, row in enumerate(found.rows) if row.stands_out or i < MOST]
+    if not shown:
+        return
+    table = plain_table("number of a trace", "#failed", "#succeeded", "#failed has more", "95 % interval", "")
+    for row in shown:
+        chance = f"{100 * row.chance:.0f} %" if math.isfinite(row.chance) else "–"
+        interval = f"{100 * row.low:.0f} to {100 * row.high:.0f} %" if math.isfinite(row.low) else "–"
+        means = (f"{value:.3g}" if math.isfinite(value) else "–" for value in (row.failed, row.succeeded))
+        table.add_row(words(row.what), *means, chance, interval, "*" if row.stands_out else "")
+    console.print(table)
+    if len(shown) < len(found.rows):
+        console.print(f"{len(found.rows) - len(shown)} more differ less; --json lists them.", soft_wrap=True)
+    console.print(DIFFERENCES, soft_wrap=True)
+
+
+def _without_credit(paid: np.ndarray, unscored: int) -> str:
+    """Why the triage stands there: how many traces have no credit, and how many of these no outcome."""
+    if unscored == len(paid):
+        return "No trace has an outcome, so no action has credit. What the logs say without one:"
+    why = f", {unscored} of them because they have no outcome" if unscored else ""
+    left = len(paid) - int(paid.sum())
+    return f"{left} of {counted(len(paid), 'trace')} have no credit{why}. What the logs say of these:"
+
+
 def _tool_table(result: Triage) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
     table = plain_table("tool", *(f"#{name}" for name in names))
@@ -148,10 +211,9 @@ def _tool_table(result: Triage) -> Table:
     return table
 
 
-def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) -> None:
-    console.print("No trace has an outcome, so no action has credit. What the logs say without one:", soft_wrap=True)
+def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: bool) -> None:
     if by not in ("agent", "tool"):
-        console.print(f"--by {by} needs outcomes; without them there are tables by agent and by tool.", soft_wrap=True)
+        console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
     console.print()
     console.print(_tool_table(result) if by == "tool" else _agent_table(result))
     if result.suspects:
@@ -185,8 +247,9 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str) 
         console.print(
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
-    console.print(
-        "To get credit, pass outcomes: --rewards FILE, a table with columns `trace` and `reward`. "
-        "`credit label` writes such a table.",
-        soft_wrap=True,
-    )
+    if unscored:
+        console.print(
+            "To get credit, pass outcomes: --rewards FILE, a table with columns `trace` and `reward`. "
+            "`credit label` writes such a table.",
+            soft_wrap=True,
+        )

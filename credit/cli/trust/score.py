@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["score"]
 
 LEGEND = (
-    "named first: part of the runs whose lowest credit is at the blamed agent or step, ± half of a 95 % interval. "
+    "named first: part of the runs whose lowest credit is at the blamed agent or step, as a mean over tasks, ± half of "
+    "a 95 % interval. No interval: fewer than 8 tasks with a number, or k was chosen on these runs. "
     "mean rank: from 0, named first, to 1, named last."
 )
 
@@ -85,10 +87,13 @@ def _table(scores: list[Score]) -> Table:
 
     table = Table("target", "by", "runs", "named first", "mean rank", box=None, pad_edge=False)
     for row in sorted(scores, key=lambda row: row.target, reverse=True):
-        hits = f"{row.hits:.3f} ± {row.hits_interval:.3f}"
-        rank = f"{row.rank:.3f} ± {row.rank_interval:.3f}"
+        hits, rank = _with_half(row.hits, row.hits_interval), _with_half(row.rank, row.rank_interval)
         table.add_row(*map(words, (row.target, row.name, str(row.cases), hits, rank)))
     return table
+
+
+def _with_half(mean: float, half: float) -> str:
+    return f"{mean:.3f}" if math.isnan(half) else f"{mean:.3f} ± {half:.3f}"
 
 
 def _silence(traces: Traces, method: str, credit: Credit) -> list[str]:

@@ -44,7 +44,7 @@ HALVES: tuple[Halves, ...] = ("groups", "traces")
     "--by", type=click.Choice(KINDS), default="tool", show_default=True, help="Kind of action to average over."
 )
 @click.option("--splits", type=click.IntRange(1), default=20, show_default=True, help="Number of random splits.")
-@click.option("--seed", default=0, show_default=True, help="Seed of splits and intervals.")
+@click.option("--seed", default=0, show_default=True, help="Seed of splits.")
 @allow_bad
 @json_option
 @click.pass_context
@@ -91,16 +91,12 @@ def reliability(
     else:
         from rich.table import Table
 
-        table = Table(
-            "halves of", "agreement", "95 % interval", "of the whole", "numbers", "tasks", box=None, pad_edge=False
-        )
+        table = Table("halves of", "agreement", "of the whole", "numbers", "tasks", box=None, pad_edge=False)
         for halves, r in result.items():
             if isinstance(r, str):
                 table.add_row(halves, words(r))
                 continue
-            interval = f"{_number(r.low)} to {_number(r.high)}" if math.isfinite(r.low) else "–"
-            numbers = (_number(r.agreement), interval, _number(r.stepped_up), f"{r.units:.0f}", str(r.groups))
-            table.add_row(halves, *numbers)
+            table.add_row(halves, _number(r.agreement), _number(r.stepped_up), f"{r.units:.0f}", str(r.groups))
         stdout().print(table)
         stdout().print(words(f"{method}, mean advantages by {by}. {LEGEND}"), soft_wrap=True)
         if any(not isinstance(r, str) and math.isnan(r.stepped_up) for r in result.values()):

@@ -106,31 +106,61 @@
         ["actions", (r) => number(r.actions), "n"], ["agents", (r) => number(r.agents), "n"], ["tokens", (r) => number(r.tokens), "n"], ["errors", (r) => number(r.errors), "n"]],
       traces, "All traces")));
 
+  const { differences } = overview;
+  if (differences.lines.length) {
+    const percent = (share) => `${Math.round(100 * share)} %`;
+    const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}${row.stands_out ? " *" : ""}`);
+    const drawn = differences.rows.filter((row) => row.low != null);
+    const tint = (row) => color(row.stands_out ? (row.chance > 0.5 ? "minus" : "plus") : "none");
+    const picture = drawn.length ? chart("Chance that a failed trace has more than a succeeded one, with its 95 % interval", () => ({
+      height: tall(drawn.length), option: {
+        grid: { left: margin(210), right: 40, top: 10, bottom: 44 },
+        xAxis: { type: "value", ...axis({ more: { name: "failed has more, %" } }) }, yAxis: vertical(drawn, (row) => row.what, 210),
+        dataZoom: window_(drawn.length),
+        tooltip: tooltip((at) => { const row = drawn[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
+          return `${cut(row.what, 60)}\nfailed ${number(row.failed)}, succeeded ${number(row.succeeded)}\n${percent(row.chance)}, 95 % ${range(row)}`; }),
+        series: [
+          { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
+            data: drawn.map((row, i) => ({ coords: [[100 * row.low, i], [100 * row.high, i]], lineStyle: { color: tint(row) } })) },
+          { type: "scatter", symbolSize: 0, silent: true, data: drawn.flatMap((row, i) => [[100 * row.low, i], [100 * row.high, i]]) }, // lines do not widen an axis
+          { type: "scatter", symbolSize: 11, clip: true, data: drawn.map((row, i) => ({ value: [100 * row.chance, i], itemStyle: { color: tint(row) } })),
+            markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
+        ],
+      } })) : null;
+    section("differences", "Failed against succeeded",
+      ...differences.lines.map((line) => make("p", {}, line)),
+      picture?.box,
+      differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
+        ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
+      make("p", { class: "note" }, "Failed, succeeded: mean over tasks. Failed has more: the chance that a failed trace has more than a succeeded one, ties half; 50 % says nothing. Intervals are over tasks; –: too few that differ. Colour and *: p < 0.05 with Holm's correction for all that were looked at."));
+  }
+
   if (methods.length) {
     const { summary } = overview;
     const kinds = ["agent", "role", "tool", "turn", "type"].filter((kind) => methods.some((name) => who[name][kind].length > 1));
     let method = summary.method, by = kinds[0] ?? "agent"; // a unit alone has nothing to be compared with
     const units = () => who[method][by];
     const noted = make("div");
-    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or each task's advantages sum to 0`;
+    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal`;
     const holder = make("div");
-    const picture = chart("Mean advantage with its 95 % interval", () => {
-      const rows = units();
+    const tint = (row) => color(row.stands_out ? (row.difference > 0 ? "plus" : "minus") : "none");
+    const picture = chart("Advantage against the rest of the trace, with its 95 % interval", () => {
+      const rows = units().filter((row) => row.signal);
       if (!rows.length) return null;
       return { height: tall(rows.length), option: {
         grid: { left: margin(170), right: 40, top: 10, bottom: 44 },
-        xAxis: { type: "value", ...axis({ more: { name: `mean advantage by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
+        xAxis: { type: "value", ...axis({ more: { name: `against the rest, by ${method}` } }) }, yAxis: vertical(rows, (row) => row.name),
         dataZoom: window_(rows.length),
         tooltip: tooltip((at) => { const row = rows[at.data.value ? at.data.value[1] : at.data.coords[0][1]];
-          return `${cut(row.name, 60)}\n${number(row.advantage, true)}` + (row.low == null ? `\n${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
+          return `${cut(row.name, 60)}\n${number(row.difference, true)}` + (row.low == null ? `\n${none}` : `, 95 % ${number(row.low, true)} to ${number(row.high, true)}`) +
             `\n${row.actions} actions, ${row.traces} traces, ${row.tasks} tasks, ${row.signal} with a signal`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
             data: rows.map((row, i) => [row, i]).filter(([row]) => row.low != null)
-              .map(([row, i]) => ({ coords: [[row.low, i], [row.high, i]], lineStyle: { color: color(row.low > 0 ? "plus" : row.high < 0 ? "minus" : "none") } })) },
+              .map(([row, i]) => ({ coords: [[row.low, i], [row.high, i]], lineStyle: { color: tint(row) } })) },
           { type: "scatter", symbolSize: 0, silent: true, data: rows.flatMap((row, i) => (row.low == null ? [] : [[row.low, i], [row.high, i]])) }, // lines do not widen an axis
-          { type: "scatter", symbolSize: 11, clip: true, data: rows.map((row, i) => ({ value: [row.advantage, i],
-            itemStyle: { color: color(row.low > 0 ? "plus" : row.high < 0 ? "minus" : "none") } })),
+          { type: "scatter", symbolSize: 11, clip: true, data: rows.map((row, i) => ({ value: [row.difference, i],
+            itemStyle: { color: tint(row) } })),
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 0 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } };
@@ -138,14 +168,14 @@
     const fill = () => {
       picture.draw();
       const { note, empty } = overview.methods[method];
-      noted.replaceChildren(...[note, ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
+      noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ["tasks with a signal", (r) => number(r.signal), "n"], ["advantage", (r) => number(r.advantage, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`), "n"]],
+        ["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}${r.stands_out ? " *" : ""}`), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]],
       units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
       make("p", {}, prose(`${summary.doubt ? `${summary.doubt[0].toUpperCase()}${summary.doubt.slice(1)}. ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
-      make("p", { class: "note" }, `Mean advantage over the actions of a unit, with a 95 % interval over tasks. A task has a signal where an advantage of the unit is not 0. –: ${none}. Colour marks intervals that leave out 0. A method that gives all actions of a trace one number tells units apart only by the traces that they act in.`),
+      make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0. –: ${none}. Colour and *: p < 0.05 with Holm's correction for all rows.`),
       make("div", { class: "controls" },
         choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
         choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),

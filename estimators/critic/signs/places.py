@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEAST_TASKS", "LEVEL", "HeldOutMean", "PlaceTest", "held_out_mean", "holm", "mean_of_signs", "place_tests"]
+from estimators.task_means import holm
+
+__all__ = ["LEAST_TASKS", "LEVEL", "HeldOutMean", "PlaceTest", "held_out_mean", "mean_of_signs", "place_tests"]
 
 LEAST_TASKS = 4
 """Held-out tasks with decided events for a test."""
@@ -152,17 +154,3 @@ def place_tests(
     p = [result.p_value for _, result in found]
     p = p if fold is None else holm(p)
     return tuple(PlaceTest(key, result, each < LEVEL) for (key, result), each in zip(found, p, strict=True))
-
-
-def holm(p_values: list[float]) -> list[float]:
-    """P-values corrected by Holm's method: one below a level is so with a chance of the level if no effect is there.
-
-    Examples:
-      >>> holm([0.01, 0.5, 0.02])
-      [0.03, 0.5, 0.04]
-    """
-    corrected, worst = [1.0] * len(p_values), 0.0
-    for rank, i in enumerate(np.argsort(p_values, kind="stable").tolist()):
-        worst = max(worst, min(1.0, p_values[i] * (len(p_values) - rank)))
-        corrected[i] = worst
-    return corrected

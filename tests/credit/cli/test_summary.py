@@ -30,32 +30,48 @@ def tool_log(name: str, task: str, reward: float | None, tools: list[tuple[str, 
     return trace(name, task, reward, events=events, edges=edges)
 
 
-def test_means_and_intervals_are_those_of_a_slow_reading(tmp_path: Path) -> None:
+def scored_calls(log: Path, tasks: int) -> dict[str, Any]:
+    """Traces of a task whose steps earn 0 to 2 at random: search one to three times, book or not. Units by tool."""
     rng = np.random.default_rng(0)
     lines = []
-    for task in range(5):
+    for task in range(tasks):
         for k in range(4):
             tools = [("search", None)] * int(rng.integers(1, 4)) + [("book", None)] * int(rng.integers(0, 2))
-            lines.append(tool_log(f"t{task}{k}", f"q{task}", float(rng.integers(0, 3)), tools))
-    log = write(tmp_path / "x.jsonl", lines)
-    rows = {row["name"]: row for row in json.loads(run("summary", log, "--by", "tool", "--json").stdout)["units"]}
+            line = tool_log(f"t{task}{k}", f"q{task}", float(rng.integers(0, 3)), tools)
+            for event in line["events"]:
+                if event["type"] == "message":
+                    event["event_reward"] = float(rng.integers(0, 3))
+            lines.append(line)
+    write(log, lines)
+    told = json.loads(run("summary", log, "--by", "tool", "-m", "discounted_return", "--json").stdout)
+    return {row["name"]: row for row in told["units"]}
+
+
+def test_means_and_intervals_are_those_of_a_slow_reading(tmp_path: Path) -> None:
+    log = tmp_path / "x.jsonl"
+    rows = scored_calls(log, 12)
     traces = credit.read(log)
-    table = credit.table(traces, credit.rloo(traces.graph, traces.reward)).to_pylist()
-    by_tool: dict[str, dict[str, list[float]]] = {}
+    table = credit.table(traces, credit.run(traces, "discounted_return")).to_pylist()
+    trace_of: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for i, row in enumerate(table):
         if row["type"] == "tool_call":
-            tool = traces.events["tool"][i].as_py()
-            by_tool.setdefault(tool, {}).setdefault(row["group"], []).append(table[i - 1]["advantage"])
-    assert set(rows) == set(by_tool) == {"search", "book"}
-    for tool, tasks in by_tool.items():
-        every = [a for values in tasks.values() for a in values]
-        mean = sum(every) / len(every)
-        assert rows[tool]["actions"] == len(every) and rows[tool]["tasks"] == len(tasks)
-        assert rows[tool]["advantage"] == pytest.approx(mean, abs=1e-6)
-        squares = sum((sum(v) - mean * len(v)) ** 2 for v in tasks.values())
-        error = math.sqrt(squares * len(tasks) / (len(tasks) - 1)) / len(every)
-        quantile = {2: 4.3027, 3: 3.1824, 4: 2.7764}[len(tasks) - 1]  # a table of Student's t
-        assert rows[tool]["high"] - mean == pytest.approx(quantile * error, rel=1e-3)
+            earned = (traces.events["tool"][i].as_py(), table[i - 1]["advantage"])
+            trace_of.setdefault(row["group"], {}).setdefault(row["trace"], []).append(earned)
+    assert set(rows) == {"search", "book"}
+    for tool, row in rows.items():
+        means, differences = [], []
+        for of_task in trace_of.values():
+            split = [([a for t, a in calls if t == tool], [a for t, a in calls if t != tool])
+                     for calls in of_task.values()]  # fmt: skip
+            own = [np.mean(mine) for mine, _ in split if mine]
+            apart = [np.mean(mine) - np.mean(rest) for mine, rest in split if mine and rest]
+            means += [np.mean(own)] if own else []
+            differences += [np.mean(apart)] if apart else []
+        assert row["tasks"] == len(means) and row["advantage"] == pytest.approx(np.mean(means), abs=1e-6)
+        assert row["difference"] == pytest.approx(np.mean(differences), abs=1e-6)
+        quantile = {11: 2.2010, 10: 2.2281, 9: 2.2622}[len(differences) - 1]  # a table of Student's t
+        half = quantile * np.std(differences, ddof=1) / math.sqrt(len(differences))
+        assert row["high"] - row["difference"] == pytest.approx(half, rel=1e-3)
 
 
 @pytest.mark.parametrize(("by", "names"), [("agent", {"boss", "solver"}), ("turn", {"turn 0", "turn 1"}),
@@ -72,41 +88,36 @@ def test_units_are_named(good: Path, by: Any, names: set[str]) -> None:
 
 def test_what_is_known_comes_first_and_turns_stand_in_order(tmp_path: Path) -> None:
     lines = []
-    for task in range(6):
-        for k in range(2):
-            tools = [("plain", None)] * 2 + [("good" if k else "bad", None)] + [("once", None)] * (task == k == 0)
-            lines.append(tool_log(f"t{task}{k}", f"q{task}", float(k), tools))
+    for task in range(9):
+        tools = [("plain", None), ("good", None), ("plain", None)] + [("once", None)] * (task == 0)
+        line = tool_log(f"t{task}", f"q{task}", 0.0, tools)
+        for i, event in enumerate(e for e in line["events"] if e["type"] == "message"):
+            event["event_reward"] = 1.0 + task / 10 if i == 1 else 0.1 * (i == 3)
+        lines.append(line)
     log = write(tmp_path / "x.jsonl", lines)
-    units = json.loads(run("summary", log, "--by", "tool", "--json").stdout)["units"]
-    assert [unit["name"] for unit in units] == ["bad", "good", "plain", "once"]
-    assert [unit["excludes_zero"] for unit in units] == [True, True, False, False]
-    assert abs(units[-1]["advantage"]) > abs(units[-2]["advantage"]) and units[-1]["low"] is None
-    turns = json.loads(run("summary", log, "--by", "turn", "--json").stdout)["units"]
+    options = ("-m", "discounted_return", "--json")
+    units = json.loads(run("summary", log, "--by", "tool", *options).stdout)["units"]
+    assert sorted(unit["name"] for unit in units[:2]) == ["good", "plain"] and units[2]["name"] == "once"
+    assert [unit["stands_out"] for unit in units] == [True, True, False]
+    assert {unit["name"] for unit in units if unit["low"] and unit["low"] > 0} == {"good"} and units[-1]["low"] is None
+    turns = json.loads(run("summary", log, "--by", "turn", *options).stdout)["units"]
     assert [unit["name"] for unit in turns] == [f"turn {i}" for i in range(len(turns))]
 
 
-def test_the_interval_of_one_task_is_unknown(tmp_path: Path) -> None:
-    log = write(tmp_path / "x.jsonl", GOOD[:2])
-    (row, _) = json.loads(run("summary", log, "--json").stdout)["units"]
-    assert row["tasks"] == 1 and row["low"] is None and row["excludes_zero"] is False
+def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
+    assert all(row["low"] is None and row["stands_out"] is False for row in scored_calls(tmp_path / "x", 7).values())
+    assert all(row["low"] is not None for row in scored_calls(tmp_path / "y", 12).values())
 
 
-def test_an_interval_needs_three_tasks_with_a_signal(tmp_path: Path) -> None:
-    lines = []
-    for task in range(4):  # the last one teaches nothing
-        for k in range(3):
-            tools = [("search", None)] * 2 + [("good", None)] * (k == 2 and task < 2) + [("plain", None)] * (k + 1)
-            lines.append(tool_log(f"t{task}{k}", f"q{task}", float(k == 2 and task < 3), tools))
+def test_noise_has_no_star_and_a_broadcast_no_interval(tmp_path: Path) -> None:
+    """Six sessions, each its own task, three good and three bad: `main` had +0.296 to +0.749 *."""
+    lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None)] * (3 + 40 * (i == 1))) for i in range(6)]
     log = write(tmp_path / "x.jsonl", lines)
-    units = {u["name"]: u for u in json.loads(run("summary", log, "--by", "tool", "--json").stdout)["units"]}
-    assert {name: (unit["tasks"], unit["signal"]) for name, unit in units.items()} == {
-        "search": (4, 3), "good": (2, 2), "plain": (4, 3),
-    }  # fmt: skip
-    assert units["good"]["advantage"] == 1 and units["good"]["low"] is None  # of two tasks it would be thirteen wide
-    assert units["search"]["low"] is None and units["search"]["advantage"] == 0  # 0 by construction in every task
-    assert units["plain"]["low"] is not None and not units["plain"]["excludes_zero"]
-    printed = run("summary", log, "--by", "tool").stdout
-    assert "+0.000 to +0.000" not in printed and "fewer than 3 with a signal" in printed
+    told = json.loads(run("summary", log, "-m", "discounted_return", "--json").stdout)
+    assert all(unit["low"] is None and unit["difference"] is None for unit in told["units"])
+    assert "No trace has actions of a second agent" in run("summary", log, "-m", "discounted_return").stdout
+    good = write(tmp_path / "y.jsonl", GOOD)
+    assert "By rloo no agent differs from the rest of its traces" in run("summary", good).stdout
 
 
 def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
@@ -131,6 +142,52 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
 
 
+def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) -> None:
+    """Of 14 traces with 4 outcomes the other 10 vanished, and so did all where each trace is its own task."""
+    failing = [("edit", "error: full"), ("edit", None)]
+    lines = [tool_log(f"t{i:02d}", f"q{i % 2 if i < 4 else i}", float(i < 2) if i < 4 else None, failing)
+             for i in range(14)]  # fmt: skip
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("summary", log, "--json").stdout)
+    assert len(told["units"]) == 1 and told["traces_without_credit"] == 10
+    assert (told["agents"][0]["traces"], told["agents"][0]["events"]) == (10, 60)
+    assert told["tools"][0] == {"tool": "edit", "traces": 10, "calls": 20, "errors": 10, "retries": 10, "loops": 0}
+    assert {suspect["trace"] for suspect in told["suspects"]} == {f"t{i:02d}" for i in range(4, 14)}
+    printed = run("summary", log).stdout
+    assert "10 of 14 traces have no credit, 10 of them because they have no outcome" in printed
+    alone = [line | {"task_id": line["trace_id"], "rewards": {"team": float(i % 2)}} for i, line in enumerate(lines)]
+    printed = run("summary", write(tmp_path / "y.jsonl", alone)).stdout
+    assert "14 of 14 traces have no credit. What" in printed and "Look at these first" in printed
+    assert "pass outcomes" not in printed
+    full = json.loads(run("summary", write(tmp_path / "z.jsonl", lines[:4]), "--json").stdout)
+    assert full["traces_without_credit"] == 0 and "suspects" not in full
+
+
+def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
+    """Sessions that share no task: the failed half has two errors each, the others at most one."""
+    lines = []
+    for i in range(24):
+        bad = 2 if i % 2 == 0 else int(i % 3 == 0)
+        tools = [("edit", "error: full")] * bad + [("edit", None)] * (2 + i // 2 % 3)
+        lines.append(tool_log(f"t{i}", f"q{i}", float(i % 2), tools))
+    log = write(tmp_path / "x.jsonl", lines)
+    found = json.loads(run("summary", log, "--json").stdout)["failed_against_succeeded"]
+    assert (found["failed"], found["succeeded"], found["within"], found["tasks"]) == (12, 12, False, 24)
+    by = {row["what"]: row for row in found["rows"]}
+    assert (by["errors"]["failed"], by["errors"]["succeeded"]) == (2, pytest.approx(1 / 3))
+    assert by["errors"]["chance"] == 1 and by["errors"]["stands_out"]
+    assert found["rows"][0]["stands_out"] and "agents" not in by  # one each: it says nothing
+    assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
+    printed = run("summary", log).stdout
+    assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
+    row = next(line for line in printed.splitlines() if line.startswith("errors  "))
+    assert row.split()[1:5] == ["2", "0.333", "100", "%"] and row.rstrip().endswith("*")
+    few = run("summary", write(tmp_path / "y.jsonl", lines[:6])).stdout
+    assert "Too few for a test" in few and "*  " not in few
+    same = [line | {"rewards": {"team": 1.0}} for line in lines]
+    assert "All outcomes are equal" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+
+
 def test_triage_counts_by_tool(tmp_path: Path) -> None:
     tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])
@@ -139,7 +196,7 @@ def test_triage_counts_by_tool(tmp_path: Path) -> None:
     assert book == {"tool": "book", "traces": 2, "calls": 2, "errors": 0, "retries": 0, "loops": 0}
     printed = run("summary", log, "--by", "tool").stdout
     assert printed.index("search") < printed.index("book") < printed.index("Look at these first")
-    assert "--by turn needs outcomes" in run("summary", log, "--by", "turn").stdout
+    assert "--by turn needs credit" in run("summary", log, "--by", "turn").stdout
 
 
 def test_choose_leads_to_the_triage_where_no_outcome_is_known(tmp_path: Path, good: Path) -> None:
@@ -245,7 +302,7 @@ def test_a_mean_that_is_zero_but_for_rounding_does_not_exclude_zero() -> None:
         group=["q"] * 3 + ["r"] * 3, trace=list("abcdef"), agent=["lead"] * 6, reward=reward
     )
     (unit,) = who_matters(rows.traces, credit.rloo(graph, outcome))
-    assert unit.advantage == 0 and not unit.excludes_zero
+    assert unit.advantage == 0 and not unit.stands_out
 
 
 def test_show_prints_and_draws_one_trace(good: Path, tmp_path: Path) -> None:

@@ -394,12 +394,14 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
         assert opened.complaints == []
 
 
-def test_no_interval_leaves_its_chart(window: Any, pages: dict[str, str]) -> None:
-    with window(pages["credit"]) as opened:
+def test_no_interval_leaves_its_chart(window: Any, tmp_path: Path) -> None:
+    traces = read(tmp_path, [trace(3 * g + i, group, "") for g, group in enumerate("abcdefghi") for i in range(3)])
+    write_page(Findings.of(traces, {name: credit.run(traces, name) for name in METHODS}), tmp_path / "who.html")
+    with window((tmp_path / "who.html").as_uri()) as opened:
         shown(opened.page)
-        opened.page.locator("#who").get_by_label("Method").select_option("gae")  # by rloo an agent has 0 in every task
+        opened.page.locator("#who").get_by_label("Method").select_option("gae")  # rloo gives a trace one number
         places, width = opened.page.evaluate("""() => {
-          const who = echarts.getInstanceByDom(document.querySelector(".chart[aria-label^='Mean advantage']"));
+          const who = echarts.getInstanceByDom(document.querySelector(".chart[aria-label^='Advantage against']"));
           const ends = who.getOption().series[0].data.flatMap((row) => row.coords);
           return [ends.map(([x]) => who.convertToPixel({ xAxisIndex: 0 }, x)), who.getWidth()];
         }""")

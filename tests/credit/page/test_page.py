@@ -136,7 +136,7 @@ def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: F
     assert overview["traces"] == plain(trace_rows(findings.traces))
     assert overview["comparison"] == plain(compare(findings.traces, findings.claims).as_json())
     for name, claim in findings.claims.items():
-        units = [vars(unit) for unit in who_matters(findings.traces, claim, "role")]
+        units = [vars(unit) | {"stands_out": unit.stands_out} for unit in who_matters(findings.traces, claim, "role")]
         assert overview["who"][name]["role"] == plain(units)
 
 
@@ -152,13 +152,14 @@ def test_groups_are_sorted_as_validate_sorts_them(tmp_path: Path) -> None:
     assert (counts.teaching, set(counts.equal), counts.singletons) == (1, {"equal", "fine"}, ("one",))
 
 
-def test_the_page_opens_on_the_method_of_summary(findings: Findings) -> None:
+def test_the_page_opens_on_the_method_of_summary_unless_only_others_tell_units_apart(findings: Findings) -> None:
     (of_summary,) = [option.default for option in summary.params if option.name == "method"]
     swapped = {name: findings.claims[name] for name in reversed(METHODS)}
-    shown = overview(dataclasses.replace(findings, claims=swapped))
-    assert shown["summary"]["method"] == of_summary == "rloo"
-    without = overview(dataclasses.replace(findings, claims={"gae": findings.claims["gae"]}, ledger=None))
-    assert without["summary"]["method"] == "gae"
+    assert overview(dataclasses.replace(findings, claims=swapped))["summary"]["method"] == "gae"
+    broadcast = {"dr_grpo": credit.run(findings.traces, "dr_grpo"), "rloo": findings.claims["rloo"]}
+    alike = overview(dataclasses.replace(findings, claims=broadcast, ledger=None))
+    assert alike["summary"]["method"] == of_summary == "rloo"
+    assert "By rloo no role differs" in alike["alike"]["rloo"]["role"]
 
 
 def test_a_baseline_that_counts_ended_traces_as_0_is_pointed_out(parts: Any, tmp_path: Path) -> None:

@@ -76,14 +76,19 @@ def test_priors_by_hand() -> None:
 
 
 def test_intervals_count_groups_not_traces() -> None:
-    """Ten copies of a run in one group say no more than one."""
-    runs = [("g", "ab", 0, "a"), ("h", "ab", 1, "b"), ("i", "ab", 0, "a"), ("j", "ab", 1, "b")]
+    """Ten copies of a run in one group say no more than one; a k that was chosen on these runs has no interval."""
+    runs = [(chr(97 + i), "aab" if i < 18 else "aabbb", i % 3, "aab"[i % 3]) for i in range(28)]
     once = prior_scores(blame_cases(batch(*runs)))
     often = prior_scores(blame_cases(batch(*(run for run in runs for _ in range(10)))))
     for a, b in zip(once, often, strict=True):
-        assert (a.hits, a.hits_interval) == pytest.approx((b.hits, b.hits_interval))
-    step = next(score for score in once if score.name == "always action 0")
-    assert step.hits_interval == pytest.approx(1.959964 * math.sqrt(4 * 0.25 * (4 / 3) / 16))
+        assert (a.hits, a.hits_interval) == pytest.approx((b.hits, b.hits_interval), nan_ok=True)
+    by = {score.name: score for score in once if score.target == "agent"}
+    hits = np.array([float(runs[i][3] == ("a" if i < 18 else "b")) for i in range(28)])
+    half = 2.05183 * hits.std(ddof=1) / math.sqrt(28)  # of Student's t with 27 degrees of freedom
+    assert by["most active agent"].hits_interval == pytest.approx(half, rel=1e-5)
+    assert all(
+        math.isnan(score.hits_interval) == ("action" in score.name) for score in by.values() if score.name != "chance"
+    )
     lone = prior_scores(blame_cases(batch(runs[0])))
     assert all(math.isnan(score.hits_interval) for score in lone)
 

@@ -1,0 +1,267 @@
+"""Failed against succeeded traces: what differs, with intervals over tasks, corrected for how many were looked at."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from credit.reports.ranks import mean_ranks
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import counted_tokens
+from estimators.task_means import LEAST_TASKS, TaskMean, chance_above, holm, task_mean
+from graphs.errors import expect
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+__all__ = ["Difference", "OutcomeDifferences", "outcome_differences"]
+
+MOST = 10
+"""Agents, tools, and pairs of tools that are looked at, those of most traces."""
+
+LEVEL = 0.05
+"""Of the p-value below which a difference stands out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """One number of a trace, in failed and in succeeded ones.
+
+    Attributes:
+      what: the number, in words.
+      failed, succeeded: mean over the tasks compared, of the means over their traces of each kind; over all tasks where
+        none can be compared. NaN where no trace of a kind has it.
+      chance: that a failed trace has more than a succeeded one, ties half: 0.5 where they do not differ.
+      low, high: 95 % interval of `chance` by `estimators.task_means`; NaN where there is none.
+      p: of the test that failed and succeeded traces are alike, by Holm's method for all that were looked at; NaN where
+        too few tasks can be compared.
+    """
+
+    what: str
+    failed: float
+    succeeded: float
+    chance: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether p is below 0.05."""
+        return self.p < LEVEL
+
+
+@dataclasses.dataclass(frozen=True)
+class OutcomeDifferences:
+    """What differs between failed and succeeded traces.
+
+    Attributes:
+      failed, succeeded: how many traces.
+      cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal.
+      within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces, since too
+        few have both kinds.
+      tasks: that are compared: those with both kinds, or those with one kind only.
+      rows: the differences, those that stand out first, then the larger ones.
+    """
+
+    failed: int
+    succeeded: int
+    cut: float
+    within: bool
+    tasks: int
+    rows: tuple[Difference, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
+        return dataclasses.asdict(self) | {"lines": self.lines(), "rows": rows}
+
+    def lines(self) -> list[str]:
+        """What was compared and what came of it, in sentences."""
+        if not self.rows:
+            return ["All outcomes are equal, so no trace failed beside one that succeeded."] if self.failed else []
+        kinds = f"{counted(self.failed, 'trace')} failed (outcome below {self.cut:g}), {self.succeeded} succeeded."
+        alike = (
+            f"Compared within {counted(self.tasks, 'task')} that have both."
+            if self.within
+            else f"Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
+        )
+        found = sum(row.stands_out for row in self.rows)
+        looked = counted(len(self.rows), "number")
+        if found:
+            said = f"{found} of {looked} that were looked at differ beyond chance. A difference need not be a cause."
+        elif any(math.isfinite(row.p) for row in self.rows):
+            said = f"None of the {looked} that were looked at differs beyond chance."
+        else:
+            said = (
+                f"Too few for a test, which takes {LEAST_TASKS} tasks with both kinds, or {LEAST_TASKS} of each kind."
+            )
+        return [f"{kinds} {alike}", said]
+
+
+def outcome_differences(traces: Traces) -> OutcomeDifferences:
+    """Compare failed with succeeded traces in length, errors, retries, loops, tokens, times, agents, tools and order.
+
+    A trace failed if its outcome is below the median of all, or equal to it where the median is the least outcome. With
+    U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
+    task gives v_g = U_g / (n_g m_g), and the chance is the mean of v. The test is that of stratified ranks: its
+    variance is that of v if outcomes were dealt at random among the traces of a task. Where fewer than `LEAST_TASKS`
+    tasks have both kinds, tasks of one kind are compared instead, each with the mean of its traces.
+
+    Args:
+      traces: what was read.
+
+    Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"] * 3, trace=["a", "b", "b"], reward=[1.0, 0.0, 0.0])
+      >>> found = outcome_differences(rows.traces)
+      >>> found.failed, found.rows[0].what, found.rows[0].failed, found.rows[0].succeeded
+      (1, 'events', 2.0, 1.0)
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+    scored = np.flatnonzero(np.isfinite(outcome))
+    if not len(scored) or np.ptp(outcome[scored]) == 0:
+        return OutcomeDifferences(len(scored), 0, float("nan"), False, 0, ())
+    known = outcome[scored]
+    cut = float(np.median(known))
+    cut = float(known[known > known.min()].min()) if cut <= known.min() else float(known[known >= cut].min())
+    failed = known < cut
+    _, task = np.unique(np.asarray(traces.graph.group_ids)[scored], return_inverse=True)
+    both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
+    within = int(both.sum()) >= LEAST_TASKS
+    kept = both[task] if within else ~both[task]
+    found, p_values = [], []
+    for what, every in _numbers(traces):
+        value = every[scored]
+        used = np.isfinite(value)
+        if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
+            continue
+        shown = used & kept if (used & kept).any() else used
+        bad, good = (_mean(value[shown & kind], task[shown & kind]) for kind in (failed, ~failed))
+        mean, p = _compared(value[used & kept], failed[used & kept], task[used & kept], within)
+        low, high = np.clip((mean.low, mean.high), 0.0, 1.0).tolist()
+        found.append(Difference(what, bad, good, mean.mean, low, high, p))
+        p_values.append(p)
+    rows = [dataclasses.replace(row, p=p) for row, p in zip(found, holm(p_values), strict=True)]
+    rows.sort(key=lambda row: (not row.stands_out, math.isnan(row.chance), -abs(row.chance - 0.5)))
+    tasks = int(both.sum()) if within else int((~both).sum())
+    return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, within, tasks, tuple(rows))
+
+
+def _mean(value: np.ndarray, task: np.ndarray) -> float:
+    """The mean over tasks of the means over their traces."""
+    if not len(value):
+        return float("nan")
+    _, task = np.unique(task, return_inverse=True)
+    return float((np.bincount(task, value) / np.bincount(task)).mean())
+
+
+def _compared(value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool) -> tuple[TaskMean, float]:
+    """The chance that a failed one has more, and the p-value of the test; NaN where too few can be compared."""
+    if not len(value):
+        return TaskMean(*(float("nan"),) * 4), float("nan")
+    if not within:  # a task becomes one number, and all tasks one stratum
+        _, task = np.unique(task, return_inverse=True)
+        size = np.bincount(task)
+        value, failed = np.bincount(task, value) / np.maximum(size, 1), np.bincount(task, failed) > 0
+        mean = chance_above(value[failed], value[~failed])
+        enough = min(int(failed.sum()), int((~failed).sum())) >= LEAST_TASKS
+        task = np.zeros(len(value), np.int64)
+    _, task = np.unique(task, return_inverse=True)
+    n, m = np.bincount(task, failed), np.bincount(task, ~failed)
+    usable = (n > 0) & (m > 0)  # a task may lack the number in all traces of a kind
+    pairs = np.where(usable, n * m, 1)
+    rank = mean_ranks(value, task)
+    above = (np.bincount(task, rank * failed) - n * (n - 1) / 2) / pairs
+    size = np.bincount(task)
+    squares = np.bincount(task, (rank - (size[task] - 1) / 2) ** 2)
+    variance = squares / np.where(usable, size * (size - 1) * pairs, 1)
+    above, variance, pairs = above[usable], variance[usable], pairs[usable]
+    if within:
+        mean = task_mean(above, 0.5)
+        enough = len(above) >= LEAST_TASKS
+    if not enough:
+        return mean._replace(low=float("nan"), high=float("nan")), float("nan")
+    spread = float(np.sqrt(variance.sum()))
+    if spread == 0:  # no task has two different numbers
+        return mean, 1.0
+    # Sums of ranks move in steps of 1, which the normal distribution does not: half a step less is Yates's correction.
+    excess = max(abs(float((above - 0.5).sum())) - 0.5 / float(pairs.min()), 0.0)
+    return mean, _two_sided(excess / spread)
+
+
+def _two_sided(z: float) -> float:
+    from scipy.special import ndtr  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
+    return 2 * float(ndtr(-z))
+
+
+def _numbers(traces: Traces) -> Iterator[tuple[str, np.ndarray]]:
+    """What is compared, in words, with a number of each trace: float [traces], NaN where the log does not have it."""
+    graph, n = traces.graph, traces.sizes
+    trace = np.asarray(graph.trace_ids)[: n.events]
+    action = np.asarray(graph.action_mask)[: n.events]
+    calls = ToolCalls(traces)
+
+    def count(rows: np.ndarray) -> np.ndarray:
+        return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
+
+    yield "events", count(np.arange(n.events))
+    yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
+    yield "errors", count(np.flatnonzero(calls.errors))
+    if len(calls.rows):
+        yield "tool calls", count(calls.rows)
+        yield "retries", count(calls.rows[calls.retry])
+        yield "loops", count(np.array([loop.rows[0] for loop in calls.loops()], np.int64))
+    counts = counted_tokens(traces) & action
+    complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
+    tokens = traces.evidence.get("tokens")
+    if tokens is not None:
+        amount = np.bincount(trace[counts], tokens.array[: n.events][counts], n.traces)
+        yield "tokens generated", np.where(complete, amount, np.nan)
+    yield from _times(np.asarray(graph.time, np.float64)[: n.events], trace, n.traces)
+    names: list[str] = traces.agents["name"].to_pylist()
+    acting = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[: n.events][action].tolist()], object)
+    acted = np.flatnonzero(action)
+    agents = _frequent(acting, trace[acted])
+    if len(agents) > 1:
+        for name in agents:
+            yield f"actions of {name}", count(acted[acting == name])
+    tool: list[str | None] = traces.events["tool"].to_pylist()
+    called = np.array([tool[row] or "unnamed tool" for row in calls.rows.tolist()], object)
+    for name in _frequent(called, trace[calls.rows]):
+        yield f"calls of {name}", count(calls.rows[called == name])
+    follows = trace[calls.rows[1:]] == trace[calls.rows[:-1]]
+    rows = calls.rows[1:][follows]
+    order = np.array([f"{a}, then {b}" for a, b in zip(called[:-1][follows], called[1:][follows], strict=True)], object)
+    for name in _frequent(order, trace[rows]):
+        yield name, count(rows[order == name])
+
+
+def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
+    """The names of most traces, whatever their outcomes, of those in at least `LEAST_TASKS` traces."""
+    counts = collections.Counter(name for name, _ in set(zip(names.tolist(), trace.tolist(), strict=True)))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [name for name, traces in ranked if traces >= LEAST_TASKS][:MOST]
+
+
+def _times(time: np.ndarray, trace: np.ndarray, traces: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Seconds from the first to the last event of a trace, and the longest between two in a row."""
+    known = np.flatnonzero(np.isfinite(time))
+    if not len(known):
+        return
+    ordered = known[np.lexsort((time[known], trace[known]))]  # logs may state times out of order
+    first, last = np.full(traces, np.nan), np.full(traces, np.nan)
+    first[trace[ordered[::-1]]], last[trace[ordered]] = time[ordered[::-1]], time[ordered]
+    yield "seconds", last - first
+    wait, same = np.diff(time[ordered]), trace[ordered[1:]] == trace[ordered[:-1]]
+    longest = np.where(np.isfinite(first), 0.0, np.nan)
+    np.maximum.at(longest, trace[ordered[1:]][same], wait[same])
+    yield "longest wait in seconds", longest

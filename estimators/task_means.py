@@ -1,0 +1,123 @@
+"""Means over clusters, such as tasks, with 95 % intervals: every printed interval of such a mean is made here.
+
+A cluster gives one number, whatever the number of its traces and their lengths: the longest session would otherwise
+define a mean over actions. Clusters are independent of each other; within a cluster nothing is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["LEAST_TASKS", "ROUNDING", "TaskMean", "chance_above", "holm", "task_mean"]
+
+LEAST_TASKS = 8
+"""Clusters that say something, for an interval. Three coin flips agree in a quarter of cases, and the interval of three
+equal numbers leaves out every other number."""
+
+ROUNDING = 4 * float(np.finfo(np.float32).eps)
+"""Part of the largest number below which numbers of single precision count as equal."""
+
+
+class TaskMean(NamedTuple):
+    """A mean over clusters.
+
+    Attributes:
+      mean: of the numbers of clusters; NaN without any.
+      low, high: its 95 % interval; NaN where none is stated.
+      p: of the two-sided test against the number that says nothing; NaN where there is no interval.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+def task_mean(values: np.ndarray, nothing: float = 0.0) -> TaskMean:
+    """The mean of one number a cluster: m ± t_{0.975, G−1} s / √G, s their standard deviation over G clusters.
+
+    There is no interval with fewer than `LEAST_TASKS` clusters that differ from `nothing`, or where all are equal.
+
+    Args:
+      values: float [G], finite.
+      nothing: the number of a cluster that says nothing, such as one in which no trace differs.
+
+    Reference: Student 1908.
+
+    Examples:
+      >>> task_mean(np.arange(9.0) - 3)
+      TaskMean(mean=1.0, low=-1.1050..., high=3.1050..., p=0.3052...)
+      >>> task_mean(np.array([1.0, 2.0, 3.0]))
+      TaskMean(mean=2.0, low=nan, high=nan, p=nan)
+    """
+    count = len(values)
+    mean = float(np.mean(values)) if count else float("nan")
+    speaking = np.count_nonzero(np.abs(values - nothing) > 0)
+    if speaking < LEAST_TASKS or np.ptp(values) <= ROUNDING * np.abs(values).max():
+        return TaskMean(mean, float("nan"), float("nan"), float("nan"))
+    return _around(mean, float(values.std(ddof=1)) / count**0.5, count - 1, nothing)
+
+
+def chance_above(first: np.ndarray, other: np.ndarray) -> TaskMean:
+    """The chance that the number of a cluster of one kind is above that of the other kind, ties half.
+
+    With `U_i` the share of the other kind's numbers below `first_i` and `V_j` the share of `first` above `other_j`, the
+    chance is the mean of U, and of V, and its variance s²_U / n + s²_V / m, with Welch's degrees of freedom. There is
+    no interval with fewer than `LEAST_TASKS` clusters of a kind, or where one kind's numbers are all above the other's.
+
+    Args:
+      first, other: float [n] and [m], one number a cluster.
+
+    Reference: Brunner and Munzel 2000.
+
+    Examples:
+      >>> chance_above(np.arange(8.0) + 1, np.arange(8.0)).mean
+      0.6171875
+    """
+    count, others = len(first), len(other)
+    if not (count and others):
+        return TaskMean(*(float("nan"),) * 4)
+    below, above = _placements(first, other), 1 - _placements(other, first)
+    mean = float(below.mean())
+    if min(count, others) < LEAST_TASKS or not (below.std() > 0 or above.std() > 0):
+        return TaskMean(mean, float("nan"), float("nan"), float("nan"))
+    one, two = float(below.var(ddof=1)) / count, float(above.var(ddof=1)) / others
+    degrees = (one + two) ** 2 / (one**2 / (count - 1) + two**2 / (others - 1))
+    return _around(mean, (one + two) ** 0.5, degrees, 0.5)
+
+
+def _placements(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """The share of `among` below each number, ties half."""
+    ordered = np.sort(among)
+    twice = np.searchsorted(ordered, numbers, "left") + np.searchsorted(ordered, numbers, "right")
+    return np.asarray(twice / (2 * len(among)))
+
+
+def _around(mean: float, stderr: float, degrees: float, nothing: float) -> TaskMean:
+    from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
+    half = float(stdtrit(degrees, 0.975)) * stderr
+    return TaskMean(mean, mean - half, mean + half, 2 * float(stdtr(degrees, -abs(mean - nothing) / stderr)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected by Holm's method: one below a level is so with a chance of the level if no effect is there.
+
+    Args:
+      p_values: uncorrected; NaN is no test, and stays.
+
+    Reference: Holm 1979.
+
+    Examples:
+      >>> holm([0.01, float("nan"), 0.5, 0.02])
+      [0.03, nan, 0.5, 0.04]
+    """
+    tested = [i for i, p in enumerate(p_values) if p == p]
+    corrected, worst = list(map(float, p_values)), 0.0
+    for rank, i in enumerate(sorted(tested, key=lambda i: p_values[i])):
+        worst = max(worst, min(1.0, p_values[i] * (len(tested) - rank)))
+        corrected[i] = worst
+    return corrected
