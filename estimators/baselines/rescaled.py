@@ -19,7 +19,7 @@ from estimators.members import Members, members, relative_scores, statistics
 from estimators.options import checked_options
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import By
+from graphs.levels import Name
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 __all__ = ["gpg", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp"]
@@ -295,7 +295,7 @@ def rllm_reinforce_pp(
     *,
     event_reward: Array | None = None,
     baseline: Literal["group", "batch"] = "group",
-    by: By = "role_name",
+    by: Name | None = "role_name",
     eps: float | Array = 1e-6,
 ) -> Credit:
     """rLLM's REINFORCE++ with a baseline, and its PRPO: trajectories of a role over that role's spread in the batch.

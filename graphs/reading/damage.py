@@ -10,8 +10,8 @@ format holds (`graphs.formats.Format.holds`):
   other files that share a trace with this file, and every trace whose id the record states.
 - "session": a last line without its newline is a log that is still being written. It is named, and the trace stays.
 
-Readers do nothing about damage. The functions of this folder note what they cannot read in `Source.lost`. A problem with
-a line and without a trace, which a reader yields, counts as a record that is lost.
+Readers do nothing about damage. The functions of this folder note what they cannot read in `Source.lost`. A problem
+with a line and without a trace, which a reader yields, counts as a record that is lost.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def refuse_repeated(field: str | None, *, file: str, line: int, at: str = "", tr
 
 
 def _within(problem: Problem, at: str, trace: str, placed: bool) -> Problem:
-    """The problem of the value at `at`, as one of its record; `placed` if the problem's field is a path in that value."""
+    """The problem of the value at `at`, as one of its record; `placed` if its field is a path within that value."""
     if at:
         inner = problem.field if placed else ""
         joint = "" if not inner or inner.startswith("[") else "."

@@ -68,8 +68,8 @@ def _keys(heading: Heading) -> list[str]:
 def _stated(heading: Heading) -> list[object]:
     """What a heading states of a run, without what may differ in a copy: the id, the place, and what is made of them.
 
-    Where a file's name makes the id, it makes the group of a trace without a task and the system, too. `run` is compared
-    in their place: two runs may have equal events.
+    Where a file's name makes the id, it makes the group of a trace without a task and the system, too. `run` is
+    compared in their place: two runs may have equal events.
     """
     numbers = (heading.rewards, heading.costs, heading.metrics, heading.evidence)
     texts = [heading.format, heading.topology, heading.model]

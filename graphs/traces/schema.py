@@ -210,7 +210,7 @@ TRACE_EVIDENCE: dict[str, EvidenceKey] = {
 }
 
 OWN_KEYS = "keys."
-"""What the name of a key that the log defines itself begins with among evidence: "keys.shift" of "keys": {"shift": 3}."""
+"""How the name of a key that the log defines itself begins among evidence: "keys.shift" for "keys": {"shift": 3}."""
 
 _OWN_KEY = EvidenceKey(
     "id",

@@ -71,7 +71,11 @@ def test_arrays_replace_the_evidence_of_the_log(tmp_path: Path) -> None:
         ("gaee", {}, "no method is called 'gaee'; did you mean gae"),
         ("gae", {"lambda_": 7}, "gae: lambda_ is 7; expected a number from 0 to 1"),
         ("grpo", {"ddof": -3}, "grpo: ddof is -3; expected 0 or 1"),
-        ("grpo", {"lamda": 0.5}, "method 'grpo' has no option 'lamda'; its options are: by, population, eps, ddof, singleton, filters"),
+        (
+            "grpo",
+            {"lamda": 0.5},
+            "has no option 'lamda'; its options are: by, population, eps, ddof, singleton, filters",
+        ),
         ("rloo", {"evidence": ["value"]}, "method 'rloo' takes no evidence 'value'"),
         ("maac", {"kind": "q"}, "method 'maac': kind is 'q'; expected q_value"),
         (3, {}, "method is 3; expected a name"),
