@@ -52,6 +52,7 @@ def three(choice: np.ndarray, reward: np.ndarray, **options: Any) -> PolicyValue
     return policy_value(lone_messages(context), reward.astype(np.float32), logged, **options)
 
 
+@pytest.mark.slow
 def test_intervals_cover_a_great_outcome_that_no_draw_had() -> None:
     """The first alternative pays 20: intervals that knew only outcomes of draws covered 61, 53 and 26 %."""
     contexts, rng, rows = 16, np.random.default_rng(0), []
@@ -69,6 +70,7 @@ def test_intervals_cover_a_great_outcome_that_no_draw_had() -> None:
     assert (np.asarray(result.stderr)[:contexts][undrawn] > 0.45).all()  # half the range, times the 5 % without a draw
 
 
+@pytest.mark.slow
 def test_answers_do_not_select_by_outcome() -> None:
     """A lottery pays 1,000 at .002: without a win all outcomes are equal, which had no answer."""
     contexts, rng, values, covered = 16, np.random.default_rng(0), [], []
