@@ -50,9 +50,14 @@ def _modules() -> list[str]:
 # ledger and of arrays run by default.
 COMPILING = (
     "estimators.",
+    "credit.bench.against_truth",
     "credit.ledger",
     "credit.bench.training.",
     "credit.devices",
+    "credit.integrations.watch",
+    "credit.methods.running",
+    "credit.reports.signal_notes",
+    "graphs.frozen_agents",
     "graphs.levels",
     "graphs.segment",
 )

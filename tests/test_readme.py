@@ -43,24 +43,21 @@ def test_python_blocks_run_and_print_what_they_say(folder: Path, monkeypatch: py
         assert out.getvalue().rstrip().splitlines() == expected
 
 
-LONG = ("credit bench", "credit audit", "credit compare", "credit compose")
-
-
 def commands() -> list[str]:
     lines = [line[2:] for body in blocks("console") for line in body.splitlines() if line.startswith("$ credit ")]
     stated = [line.split("#")[0].strip() for line in lines]
     return [command for command in stated if command != "credit demo"]  # `folder` has run it
 
 
-@pytest.mark.parametrize(
-    "command", [pytest.param(c, marks=[pytest.mark.slow] * c.startswith(LONG)) for c in commands()]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", commands())
 def test_commands_run(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(cli, command.split()[1:])
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.slow
 def test_what_validate_is_said_to_print(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     printed = CliRunner().invoke(cli, ["validate", "demo/traces.jsonl"]).stdout

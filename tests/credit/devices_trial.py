@@ -1,4 +1,4 @@
-"""Every method on eight devices against one: run in a process of its own, since XLA counts its devices once.
+"""The methods that are named on eight devices against one, in a process of its own: XLA counts its devices once.
 
 Prints a line of JSON for each method: its scope, and where the results differ.
 """
@@ -24,7 +24,7 @@ REORDERED = ("gae", "puppeteer", "maporl", "magrpo")
 
 def main() -> None:
     assert len(jax.devices()) == 8, jax.devices()
-    for name in sys.argv[1:] or credit.METHODS:
+    for name in sys.argv[1:]:
         method = credit.METHODS[name]
         needs = {key: "event" if key in EVENT_EVIDENCE else "trace" for key in method.needs}
         batch = padded(ragged(0, needs), SIZES)  # type: ignore[arg-type]

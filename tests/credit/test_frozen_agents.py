@@ -48,7 +48,9 @@ def test_a_frozen_agent_is_part_of_the_environment(name: str, batch: tuple) -> N
     reason = rows.gather(np.asarray(found.reason)).reshape(7, 4)
     assert set(reason[:, 1].tolist()) == {Reason.FROZEN}
     assert Reason.FROZEN not in reason[:, [0, 2, 3]]
-    everyone = credit.METHODS[name](dataclasses.replace(graph, trainable_mask=None), reward)
+    everyone = credit.METHODS[name](
+        dataclasses.replace(graph, trainable_mask=None), reward, event_reward=rows.event_reward
+    )  # compiled already
     assert Reason.FROZEN not in np.asarray(everyone.reason)
 
 

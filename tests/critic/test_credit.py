@@ -163,6 +163,7 @@ def test_maac_is_one_step_and_normalised_by_agent_name_and_turn(episodes: Qualit
         maac(graph, reward, value=before, kind="q")
 
 
+@pytest.mark.slow
 def test_a_contrast_answers_with_overlap_and_refuses_without(episodes: QualityEpisodes) -> None:
     rng = np.random.default_rng(0)
     n = 400

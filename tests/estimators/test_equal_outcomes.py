@@ -111,7 +111,7 @@ def test_the_value_of_equal_leaves_is_theirs() -> None:
     assert (rows.gather(subtree_values(graph, reward, **tree)) == np.float32(10000.1)).all()
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [0.0, 0.3])
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_maac_brings_equal_advantages_to_0(outcome: float, value: float) -> None:
@@ -136,6 +136,7 @@ def test_normalising_options_obey_the_laws_of_spreads(method: Any, needs: tuple[
     credit.check(method, needs=needs, scope=scope, skip=[law for law in LAWS if law not in kept])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_turns_of_replays_that_all_go_on_are_equal(outcome: float) -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 13, trace=range(13), reward=[outcome] * 13)
@@ -169,6 +170,7 @@ def test_released_normalisations_of_equal_numbers_are_0(outcome: float) -> None:
     assert not np.asarray(of_tokens).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_fidelity_of_equal_values_is_0(outcome: float) -> None:
     weights = np.arange(1.0, 12.0, dtype=np.float32)

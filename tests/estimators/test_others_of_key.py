@@ -72,6 +72,7 @@ def test_families_are_the_connected_groups(seed: int) -> None:
     np.testing.assert_array_equal(np.asarray(independent_groups(graph))[:100], expected)
 
 
+@pytest.mark.slow
 def test_a_chain_of_groups_is_no_round_for_each() -> None:
     """Each holds a replay of the next one, and the least is behind the greatest: labels moved on by one a round."""
     families = jax.jit(independent_groups)

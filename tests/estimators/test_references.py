@@ -109,10 +109,10 @@ def slow_grpo(batch: Batch, by_agent: bool, rows_count: bool, std: bool) -> np.n
     return np.array(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, True), (True, False), (False, False)])
 @pytest.mark.parametrize("std", [True, False])
-@pytest.mark.sampled
 def test_dr_mas(seed: int, by_agent: bool, rows_count: bool, std: bool) -> None:
     batch = draw(seed)
     method = functools.partial(
@@ -142,7 +142,7 @@ def slow_rloo(batch: Batch, by_agent: bool, rows_count: bool) -> np.ndarray:
     return np.array(out)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, False), (False, True)])
 def test_dr_mas_rloo(seed: int, by_agent: bool, rows_count: bool) -> None:
@@ -161,6 +161,7 @@ def slow_whiten(values: list[list[float]]) -> list[list[float]]:
     return [[(v - mean) / (variance + 1e-8) ** 0.5 for v in row] for row in values]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("by_agent", [True, False])
 def test_reinforce_pp_baseline(seed: int, by_agent: bool) -> None:
@@ -179,7 +180,7 @@ def test_reinforce_pp_baseline(seed: int, by_agent: bool) -> None:
     close(advantage, expected, atol=1e-5)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_reinforce_pp_is_its_token_form_at_discount_one(seed: int) -> None:
     batch = draw(seed)

@@ -61,9 +61,9 @@ def expected_score(rows: list[dict], i: int, horizon: str, share: str) -> float:
     return total / sum(weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("horizon", ["discounted_sum", "last", "current"])
 @pytest.mark.parametrize("share", ["all", "individual"])
-@pytest.mark.sampled
 def test_maporl_against_a_loop(share: str, horizon: str) -> None:
     for seed in range(3):
         rows = debate(seed)

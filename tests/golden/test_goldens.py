@@ -65,6 +65,7 @@ def test_all_outputs_of_drmas_grpo_are_tried() -> None:
     assert set(ORACLES["drmas_grpo"]["outputs"]) == {f"{key}|std={flag}" for key in KEYS for flag in (True, False)}
 
 
+@pytest.mark.slow
 def test_drmas_grpo_full_tensor(build: Callable[..., tuple]) -> None:
     case = ORACLES["drmas_grpo_full_tensor"]
     graph, reward, event_reward, row = drmas(build, case["inputs"])

@@ -75,6 +75,7 @@ def test_spiral_rae_discounts_earlier_turns(batch: Batch, oracle: Oracle) -> Non
     close(found, case["outputs"]["gamma0.9_first_game_3turns"])
 
 
+@pytest.mark.slow
 def test_spiral_rae_updates_a_player_who_had_no_turn(batch: Batch) -> None:
     """Games (1, -1), the second player without a turn, then (1, -1): the original gives it -0.95, not -1."""
     graph, reward, event_reward, row = play(batch, [{"rewards": {"0": 1, "1": -1}, "n_turns": [1, 1]}] * 2)
@@ -141,7 +142,7 @@ def test_marshal_score_normalize(batch: Batch, oracle: Oracle, output: str, scal
     assert not np.asarray(constant).any()
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize(("output", "scale"), [("asym_clip", "std"), ("identity", "none"), ("mean_std_const", "std")])
 def test_marshal_score_normalize_in_its_other_settings(batch: Batch, oracle: Oracle, output: str, scale: str) -> None:
     """The clip of the oracle does not bind, "identity" subtracts nothing, and equal scores give exactly 0."""

@@ -80,7 +80,7 @@ def test_marft_token_gae_as_tokens_of_one_row(oracle: Oracle) -> None:
     close(returns[0], np.ravel(case["outputs"]["ret"]))
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_marft_token_gae_as_events(batch: Batch, oracle: Oracle) -> None:
     case = oracle("marft_token_gae")
     rewards, values, mask = marft_tokens(case["inputs"])
@@ -133,6 +133,7 @@ def test_coma(oracle: Oracle) -> None:
     close(baseline, case["outputs"]["baseline"])
 
 
+@pytest.mark.slow
 def test_qmix(oracle: Oracle) -> None:
     case = oracle("pymarl_qmix")
     given = case["inputs"]

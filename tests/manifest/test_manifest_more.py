@@ -58,6 +58,7 @@ def test_half_a_run_is_named(shared_data: Path) -> None:
     assert traces.graph.action_mask.sum() == 3  # steps of source agent, counted by hand
 
 
+@pytest.mark.slow
 def test_all_real_logs_read_in_one_call(shared_data: Path) -> None:
     traces = read(shared_data)
     expected = {"tau-bench", "claude-code", "openai-agents", "inspect-ai", "atif", "who-and-when"}

@@ -131,6 +131,7 @@ def test_measured_points_are_where_the_closed_forms_are() -> None:
         assert line.theory is not None and abs(line.slope - line.theory) < 0.1
 
 
+@pytest.mark.slow
 def test_bands_cover_and_slopes_have_intervals() -> None:
     scheme, w = SCHEMES["shared, leave one out"], Setting()
     points = [measure(scheme, 30, w, TINY, seed) for seed in range(40)]
@@ -175,6 +176,7 @@ def test_every_method_has_a_scheme_or_a_reason() -> None:
     assert all(length % 10 == 0 for length in (*LENGTHS, *QUICK_LENGTHS)) and FULL.traces > QUICK.traces
 
 
+@pytest.mark.slow
 def test_ones_own_method_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(
         "import jax.numpy as jnp\n"

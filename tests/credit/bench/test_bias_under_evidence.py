@@ -192,6 +192,7 @@ def combinations(seed: int) -> Iterator[frozenset[str]]:
             yield frozenset((*keys, *(name for name in OTHERS if rng.random() < 0.5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [("alternative", "context", "propensity", "target_propensity"), ("trainable",)])
 def test_no_key_makes_leave_one_out_biased(keys: tuple[str, ...]) -> None:
     """Traces that chose alike are no replays, and outcomes of a frozen agent alone are samples, too."""

@@ -112,6 +112,7 @@ def test_entries_within_two_standard_errors_are_noise(world: tuple[credit.Traces
     assert all(row["noise"] is None for row in table if row["entry"] != "increment")
 
 
+@pytest.mark.slow
 def test_noise_is_hatched_and_in_brackets(world: tuple[credit.Traces, np.ndarray]) -> None:
     traces, truth = world
     figure = draw_ledger(traces, composed(traces, truth, stderr=10.0), 0)

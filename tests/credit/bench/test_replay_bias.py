@@ -142,8 +142,8 @@ def test_what_promises_no_bias_has_none_with_replays(name: str, world: str, fans
     assert row.answered > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["moving_average", "spiral_rae"])
-@pytest.mark.sampled
 def test_moving_averages_pass_over_replays_of_a_trace(name: str) -> None:
     row = replay_bias(name, "relay-and", fans=2, at=1, siblings=2)
     assert row.clustered < 1e-12 < row.unclustered
@@ -300,6 +300,7 @@ def _varied() -> tuple[EventGraph, np.ndarray]:
     return graph, reward
 
 
+@pytest.mark.slow
 @pytest.mark.every_method
 @pytest.mark.parametrize("name", METHODS)
 def test_traces_that_are_clusters_of_their_own_change_nothing(name: str) -> None:

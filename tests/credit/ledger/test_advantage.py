@@ -215,6 +215,7 @@ def test_an_even_residual_beside_an_exact_claim_halves_the_other_gradient() -> N
     assert not alone[: world.n][~first].any()  # without a scale: 0
 
 
+@pytest.mark.slow
 def test_three_removal_claims_under_the_whole_total_turn_a_gradient_round() -> None:
     """Credit (−.961, .980, .980) R and gradient (−.060, .061, .061) where the truth is .0625 each."""
     world = decisions(3)

@@ -193,6 +193,7 @@ def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     assert "lacks the evidence" in chatter.lines[0].why and chatter.lines[0].wanted is None
 
 
+@pytest.mark.slow
 def test_other_rules_say_who_brought_what(team: Made) -> None:
     """Exact claims and the exact total leave nothing to move; an even split comes from nobody's claim."""
     traces, claims = team
@@ -291,6 +292,7 @@ def test_what_compose_says_names_who_is_refused_and_claims_nothing_for_a_split(t
     assert "explained: not measured" in split.stderr and "1.000" not in split.stderr
 
 
+@pytest.mark.slow
 def test_explain_prints_the_receipt(tmp_path: Path) -> None:
     path = log(tmp_path / "x.jsonl")
     result = run("explain", path, "t111", "c1", *GAE)

@@ -179,6 +179,7 @@ def test_a_weighted_sum_adds_up_exactly(traces: credit.Traces, ledgers: dict[str
     np.testing.assert_allclose(np.asarray(ledger.stderr)[some], 0.5, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_claims_are_scaled_and_serve_as_control_variates(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
     ledger = credit.ledger.weighted_sum(ledgers, WEIGHTS)
     assert [c.source for c in ledger.claims] == ["team/critic", "format/critic", "finish_rate/critic"]
@@ -189,6 +190,7 @@ def test_claims_are_scaled_and_serve_as_control_variates(traces: credit.Traces, 
     np.testing.assert_allclose(np.asarray(entry.credit), np.asarray(ledger.increments) * np.asarray(entry.valid))
 
 
+@pytest.mark.slow
 def test_a_channel_that_was_annealed_away_leaves_nothing(ledgers: dict[str, Ledger]) -> None:
     ledger = credit.ledger.weighted_sum(ledgers, WEIGHTS | {"format": 0.0})
     alone = credit.ledger.weighted_sum(

@@ -77,6 +77,7 @@ def test_honest_claims_take_part(seed: int) -> None:
         assert batch.signal(values).used == ("critic",)
 
 
+@pytest.mark.slow
 def test_replays_are_those_that_the_log_states() -> None:
     columns = {"node": list("xxyz")}
     graph, reward, _ = credit.from_columns(

@@ -69,6 +69,7 @@ def test_entries_add_up_to_the_reward_exactly(world) -> None:
     assert ledger.refused == {}
 
 
+@pytest.mark.slow
 def test_true_increments_leave_only_luck_unexplained(world) -> None:
     traces, truth, v0 = world
     expected = np.zeros(traces.graph.num_traces, np.float32)

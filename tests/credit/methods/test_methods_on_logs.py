@@ -114,10 +114,8 @@ TRUTH: dict[str, tuple[tuple[str, ...], Callable[[credit.Traces, credit.Credit],
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "magrpo" else n for n in sorted(TRUTH)]
-)
-@pytest.mark.sampled
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(TRUTH))
 def test_numbers_are_the_worlds(traces: credit.Traces, name: str) -> None:
     options, number, truth = TRUTH[name]
     result = credit.run(traces, name, **parse_options(name, options))

@@ -58,8 +58,11 @@ def errors(result: Credit) -> dict[str, np.ndarray]:
     return {} if values is None else {"stderr": np.asarray(values.stderr), "scale": np.asarray(values.spread)}
 
 
-def alone_and_within(name: str, option: str, value: str, of: Callable[[Credit], dict[str, np.ndarray]] = states) -> str:
-    """How the numbers of group 0 of a ragged batch differ from those of the group alone; "" where they agree."""
+def alone_and_within(name: str, option: str, value: str) -> tuple[str, str]:
+    """How the numbers of group 0 of a ragged batch, and its errors, differ from those of the group alone.
+
+    "" where they agree.
+    """
     method = credit.METHODS[name]
     options = parse_options(name, [f"{option}={value}"] if option else [])
     needs = {key: "event" if key in EVENT_EVIDENCE else "trace" for key in (*method.needs, *ALSO.get(option, ()))}
@@ -70,25 +73,28 @@ def alone_and_within(name: str, option: str, value: str, of: Callable[[Credit], 
     group = np.flatnonzero(batch.graph.group_ids == 0)
     part, was = rearranged(batch, group, np.random.default_rng(0))
 
-    def run(which: typing.Any) -> dict[str, np.ndarray]:
+    def run(which: typing.Any) -> Credit:
         ready = padded(which, SIZES)
         given = dict(ready.evidence)
         if "event_reward" in keywords_of(method.fn):
             given["event_reward"] = ready.event_reward
-        return of(method.fn(ready.graph, ready.reward, **given, **options))
+        return method.fn(ready.graph, ready.reward, **given, **options)
 
-    whole = {key: values[was] for key, values in run(batch).items()}
-    own = {key: values[: len(was)] for key, values in run(part).items()}
-    return differ(own, whole, np.ones(len(was), bool))
+    whole, own = run(batch), run(part)
+
+    def differing(of: Callable[[Credit], dict[str, np.ndarray]]) -> str:
+        within = {key: values[was] for key, values in of(whole).items()}
+        return differ({key: values[: len(was)] for key, values in of(own).items()}, within, np.ones(len(was), bool))
+
+    return differing(states), differing(errors)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "option", "value"), EVERY)
 def test_a_group_alone_has_the_numbers_that_it_has_in_a_batch(name: str, option: str, value: str) -> None:
     scope, _ = credit.METHODS[name].scope_of(parse_options(name, [f"{option}={value}"] if option else []))
-    detail = alone_and_within(name, option, value)
-    pooled = bool(alone_and_within(name, option, value, errors))
-    assert pooled == credit.METHODS[name].pools_errors
+    detail, pooled = alone_and_within(name, option, value)
+    assert bool(pooled) == credit.METHODS[name].pools_errors
     if scope in DIVISIBLE:
         assert detail == ""
     elif scope == "batch":
@@ -101,7 +107,7 @@ def test_an_option_that_states_a_scope_has_it(name: str, option: str, value: str
     method = credit.METHODS[name]
     scope, why = method.scope_of(parse_options(name, [f"{option}={value}"]))
     assert scope != method.scope and why == f"{option}={value}"
-    assert (alone_and_within(name, option, value) == "") == (scope in DIVISIBLE)
+    assert (alone_and_within(name, option, value)[0] == "") == (scope in DIVISIBLE)
 
 
 @pytest.mark.parametrize(("name", "option", "value"), BY_OPTION)

@@ -79,7 +79,7 @@ def test_no_function_is_left_out(calls: dict[str, Any]) -> None:
     assert sorted(calls) == sorted([*NAMES, "advantage"])
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["advantage", *NAMES])
 def test_a_wrong_kind_is_refused_by_name_or_taken(name: str, calls: dict[str, Any], tmp_path: Path) -> None:
     call, given, options = calls[name]

@@ -111,6 +111,7 @@ def test_advantages_are_those_of_assign(findings: Findings, parts: Any) -> None:
         assert sum(value is not None and value != 0 for _, _, value in shown) > 4
 
 
+@pytest.mark.slow
 def test_receipts_and_entries_are_those_of_explain_and_compose(findings: Findings, parts: Any) -> None:
     table = findings.ledger.table(findings.traces, "event").to_pylist()  # type: ignore[union-attr]
     entries = {(row["trace"], row["event"]): row["amount"] for row in table if row["entry"] == "increment"}

@@ -365,6 +365,7 @@ def test_killed_at_random_moments_no_outcome_is_lost_or_counted_twice(tmp_path: 
 # --- The command line -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_from_a_log_to_advantages_by_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 

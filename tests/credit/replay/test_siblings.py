@@ -217,6 +217,7 @@ def test_claims_of_shared_prefixes_have_the_true_increments_as_their_means(tmp_p
     assert len(z) > 5 and np.abs(z).max() < 3.5
 
 
+@pytest.mark.slow
 def test_siblings_by_chance_stay_independent_samples_of_their_group(tmp_path: Path) -> None:
     """Leaving out traces that chose alike would bias every baseline; those of a replay tree are left out still."""
     log, _ = sampled("spawn-and", 20, 5, seed=2)

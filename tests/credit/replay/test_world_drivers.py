@@ -26,10 +26,8 @@ def scripted(kind: str) -> ScriptedReplayer:
     return ScriptedReplayer(world, world.sample(jax.random.key(0), 3))
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind in ("padding", "bernoulli") else pytest.mark.slow) for kind in KINDS]
-)
-@pytest.mark.sampled
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_runs_of_a_scripted_team_have_the_mean_of_its_truth(kind: str) -> None:
     """Values of the dynamic programme, replaced choices and forbidden agents."""
     driver = scripted(kind)

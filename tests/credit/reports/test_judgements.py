@@ -113,6 +113,7 @@ def test_tables_of_other_formats(traces: credit.Traces, tmp_path: Path) -> None:
         assert scores(read_judgements(traces, tmp_path / name).claims["judgement"])[0] == 0.5
 
 
+@pytest.mark.slow
 def test_judges_take_part_in_comparisons_and_audits(path: Path, tmp_path: Path) -> None:
     file = tmp_path / "verdicts.jsonl"
     rows = [{"trace": f"t{t}", "event": f"e{e}", "score": e, "judge": "[b]critic"} for t in (0, 1) for e in (0, 1, 3)]

@@ -109,6 +109,7 @@ def test_what_cannot_be_split_is_refused(traces: Traces) -> None:
     assert np.isfinite(two_kinds.agreement)
 
 
+@pytest.mark.slow
 def test_the_command_line_says_both(shared_data: Path) -> None:
     command = ["score", "reliability", str(shared_data / "tau_bench_airline"), "-m", "rloo", "--json", "--splits", "2"]
     done = CliRunner().invoke(cli, command)

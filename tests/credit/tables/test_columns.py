@@ -52,6 +52,7 @@ def test_results_come_back_in_the_order_of_the_rows() -> None:
         rows.gather(np.arange(8))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(

@@ -23,6 +23,7 @@ TEAM: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_the_ledger_by_role_is_what_the_roles_changed(tmp_path: Path) -> None:
     """Values 0.5 → 0.8 → 1 and 0.5 → 0.1 → 0: the planners changed 0.3 and −0.4, the workers 0.2 and −0.1."""
     watched = RowAdvantages("critic", watch=Watch(tmp_path))

@@ -63,10 +63,10 @@ def loop(rows: dict, by_agent: bool, scale: bool, discount: float, weight: float
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("scale", ["none", "std"])
 @pytest.mark.parametrize("by_agent", [False, True])
-@pytest.mark.sampled
 def test_against_a_loop(by_agent: bool, scale: str, seed: int) -> None:
     rows = random_rows(seed)
     graph, reward, at = credit.from_columns(**rows, events=128, traces=32, agents=64)

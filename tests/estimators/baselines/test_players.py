@@ -40,10 +40,10 @@ def columns(rows: list[dict]) -> tuple:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", ["batch", "group"])
 @pytest.mark.parametrize("scale", ["none", "std"])
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.sampled
 def test_marshal_against_a_loop(seed: int, scale: str, over: str) -> None:
     rows = games(seed)
     earned: dict[tuple, float] = defaultdict(float)
@@ -74,8 +74,8 @@ def test_marshal_against_a_loop(seed: int, scale: str, over: str) -> None:
     assert np.asarray(at.gather(result.valid)).tolist() == valid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.sampled
 def test_spiral_rae_against_a_loop(seed: int) -> None:
     rows = games(seed)
     rng = np.random.default_rng(seed)

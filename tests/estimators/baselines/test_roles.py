@@ -77,6 +77,7 @@ def normalised(scores: dict, keys: dict, alone: str, eps: float = 1e-6) -> dict:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_mgrpo_against_a_loop(seed: int) -> None:
     log = Log(seed)
@@ -90,6 +91,7 @@ def test_mgrpo_against_a_loop(seed: int) -> None:
     assert (np.asarray(log.at.gather(result.valid)) != np.array(alone)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_format", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_mrlx_against_a_loop(seed: int, with_format: bool) -> None:
@@ -128,7 +130,7 @@ def test_a_sub_agent_without_a_block_is_refused_and_counts_nowhere() -> None:
     np.testing.assert_allclose(found, [expected[r["trace"], r["agent"]] for r in kept], rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("gate", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_matpo_against_a_loop(seed: int, gate: bool) -> None:
@@ -159,6 +161,7 @@ def test_a_trace_whose_format_is_unknown_gets_no_matpo_reward() -> None:
     assert np.isnan(found[2]) and np.isfinite(np.delete(found[:9], 2)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", ["trace", "row"])
 @pytest.mark.parametrize("seed", range(2))
 def test_wideseek_r1_against_a_loop(seed: int, population: str) -> None:
@@ -188,10 +191,10 @@ def test_wideseek_r1_weights_against_a_loop(with_tokens: bool) -> None:
     assert not np.asarray(weights)[~np.asarray(log.graph.event_mask)].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [None, "agent_name"])
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.sampled
 def test_c3_magrpo_against_a_loop(seed: int, baseline: str, by: str | None) -> None:
     log = Log(seed)
     if by is None:
@@ -236,9 +239,9 @@ def test_foldgrpo_and_its_fork_against_loops(seed: int) -> None:
     log.check(released.foldgrpo_fork(log.graph, outcome, event_reward=event_reward), fork)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "max", "none"])
 @pytest.mark.parametrize("fan_outs", [[3, 2, 2], [2, 4]])
-@pytest.mark.sampled
 def test_magrpo_against_a_recursion(fan_outs: list[int], baseline: str) -> None:
     rng = np.random.default_rng(len(fan_outs))
     depth = len(fan_outs)

@@ -73,8 +73,8 @@ def expected_gradient(method: object, traces: int, keep: object = None) -> np.nd
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traces", [2, 3])
-@pytest.mark.sampled
 def test_the_turn_baseline_is_unbiased_where_the_policy_decides_how_many_turns_there_are(traces: int) -> None:
     np.testing.assert_allclose(expected_gradient(credit.turn_baseline, traces), true_gradient(), rtol=1e-12, atol=1e-14)
 
@@ -84,8 +84,8 @@ def test_leaving_out_turns_that_no_other_trace_has_is_biased() -> None:
     assert np.abs(left_out - true_gradient()).max() > 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("traces", [2, 3])
-@pytest.mark.sampled
 def test_the_bias_of_the_published_form_is_its_closed_form(traces: int) -> None:
     found = expected_gradient(
         lambda g, r, event_reward: credit.mt_grpo(g, r, event_reward=event_reward, scale="none"), traces
@@ -162,9 +162,9 @@ def loop(rows: dict[str, list], method: str) -> list[float]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", ["turn_baseline", "none", "std"])
-@pytest.mark.sampled
 def test_against_a_loop(method: str, seed: int) -> None:
     rows = random_rows(seed)
     graph, reward, at = credit.from_columns(**rows, events=128, traces=32, agents=64)

@@ -150,6 +150,7 @@ def test_padding_changes_no_bit_of_a_coefficient(seed: int) -> None:
         np.testing.assert_array_equal(more, found[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_the_order_of_traces_and_the_names_of_groups_do_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -80,9 +80,9 @@ def float64():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("beta", [1.0, -0.4])
-@pytest.mark.sampled
 def test_wrong_but_centred_claims_leave_the_gradient_exact(seed: int, beta: float) -> None:
     choices, probability = every_trace()
     graph, reward, rows = batch(choices)

@@ -79,6 +79,7 @@ def test_formula_of_each_decision_and_of_the_mean() -> None:
         assert float(result.ess[s]) == pytest.approx(min(ess), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("low", "answered"), [(0.06, True), (0.02, False)])
 def test_answers_do_not_select_by_how_decisions_fell(low: float, answered: bool) -> None:
     """The effect is 0.6 where the policy rarely spawns, else 0.2. At 0.02 the answers were off by −0.18."""

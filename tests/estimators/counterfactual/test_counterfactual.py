@@ -70,11 +70,11 @@ def test_a_context_below_several_nodes_has_a_first_event_below_each(several: boo
     assert _first_below(*map(jnp.asarray, (above, context, row))).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("baseline", ["loo", "full_mean"])
-@pytest.mark.parametrize("normalise", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("variant", ["reward_only", "value_only", "value_assisted"])
 @pytest.mark.parametrize("mix", [1.0, 0.5])
-@pytest.mark.sampled
 def test_c3_provider(baseline: str, normalise: bool, variant: str, mix: float) -> None:
     golden = provider()
     name = f"{variant}|{baseline}|alpha={mix}"

@@ -65,6 +65,7 @@ def test_parts_of_draws_against_an_optimiser() -> None:
     assert float(low[0]) == pytest.approx(result.fun, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_parts_of_very_different_size_have_a_limit() -> None:
     """Squares of their weights overflowed, which gave NaN."""
     part = np.array([1.0, 1e-12, 1e-20, 0.5, 1e-30, 0.0], np.float32)

@@ -120,7 +120,7 @@ def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_t
     assert np.asarray(one.valid)[:DRAWS][rest[:DRAWS]].all()
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_favourite_that_is_hardly_ever_drawn_has_no_answer(seed: int) -> None:
     """π_b draws the target's favourite with probability 0.0005, and 300 draws of each context hardly ever hold it."""
@@ -144,6 +144,7 @@ def test_a_rare_alternative_without_a_draw_has_no_answer_although_the_mean_weigh
     assert not np.asarray(policy_value(graph, reward, Alternatives(**given)).valid).any()
 
 
+@pytest.mark.slow
 def test_texts_that_are_never_drawn_twice_show_a_hidden_favourite_by_their_mean_weight() -> None:
     n, rng = CONTEXTS * DRAWS, np.random.default_rng(0)
     graph = small_log()[0]

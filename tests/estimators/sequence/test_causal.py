@@ -88,6 +88,7 @@ def test_against_a_recursion_over_successors(seed: int) -> None:
         assert float(result.advantage[e]) == pytest.approx(a, abs=2e-6)
 
 
+@pytest.mark.slow
 def test_where_each_event_leads_to_the_next_it_is_the_trace() -> None:
     at = padded(ragged(0, {"value": "event"}), SIZES)
     options = {"event_reward": at.event_reward, "discount": GAMMA, "lambda_": LAMBDA}

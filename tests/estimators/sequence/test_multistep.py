@@ -81,9 +81,9 @@ def by_loop(graph, reward, value, event_reward, discount, lambda_, along):
     return advantages, returns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("along", ["trace", "agent"])
 @pytest.mark.parametrize("dropped", [0.0, 0.3, 0.7])
-@pytest.mark.sampled
 def test_against_a_loop_with_events_that_are_no_actions(along: str, dropped: float) -> None:
     rng = np.random.default_rng(1)
     trace, agent = rng.integers(0, 5, 60), rng.integers(0, 3, 60)

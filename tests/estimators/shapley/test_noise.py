@@ -78,6 +78,7 @@ def test_noise_of_an_enumeration_is_that_of_the_endpoints_that_were_evaluated(gi
         np.testing.assert_allclose(got.total_stderr, apart, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_noise_enters_the_shares_and_the_total_of_a_planned_game() -> None:
     game = shapley_plan(["a", "b"], budget=4)
     got = game.solve([0.0, 0.5, 0.25, 1.0], noise=0.5)

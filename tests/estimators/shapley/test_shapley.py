@@ -63,9 +63,8 @@ def test_a_single_order_does_not_solve_a_game_of_pairs() -> None:
     assert rel(solve(plan, game.value(plan.coalitions)).share, game) > 1e-4
 
 
-@pytest.mark.parametrize(
-    "family", [pytest.param(f, marks=[pytest.mark.slow] * (i % 3 > 0)) for i, f in enumerate(FAMILIES)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
 def test_what_the_rule_chooses_lies_within_its_errors(family: str) -> None:
     """Shares within 4.5 standard errors for 30 units; they sum to v(N) − v(∅)."""
     n, game = 30, game_of(family, 30, 3)

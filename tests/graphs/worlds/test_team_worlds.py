@@ -148,8 +148,8 @@ def test_increments_are_those_of_all_completions_in_thirty_worlds(kind: str) -> 
         verify(small_world(kind, seed), seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sampled
 def test_increments_are_those_of_running_again(kind: str) -> None:
     world, runs_each = small_world(kind, 2), 4000
     runs = world.sample(jax.random.key(1), 6)

@@ -191,6 +191,7 @@ def test_a_trace_does_not_depend_on_the_others() -> None:
     assert not np.array_equal(many.tick, other.tick)
 
 
+@pytest.mark.slow
 def test_draws_do_not_depend_on_the_default_precision() -> None:
     world = small_world("additive", 1)
     single = world.sample(jax.random.key(5), 12)

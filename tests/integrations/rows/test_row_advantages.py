@@ -276,7 +276,7 @@ CHAIN = {
 """`u` replays the second action of `a`, `b` the third of `u`, and each names that action alone; `i` is of its own."""
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rloo", "turn_baseline"])
 @pytest.mark.parametrize("rows", ["in order", "mixed"])
 def test_a_trace_without_a_reward_still_says_which_traces_are_replays(name: str, rows: str) -> None:
