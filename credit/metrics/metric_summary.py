@@ -9,16 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from credit.metrics.task_bootstrap import resampled_mean
 from credit.metrics.trace_metrics import TraceMetric
+from estimators.task_means import TaskMean, task_mean
 from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.traces.batch import Traces
 
-__all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "metric_means"]
+__all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "mean_of_tasks", "metric_means"]
 
 MetricUnit = Literal["all", "trace", "group", "model", "topology", "length"]
+LEAST, LEAST_EACH_SIDE = 40, 10
+"""Tasks for an interval, and tasks above, and below, the mean. Metrics may be as skewed as an exponential, whose
+intervals of 20 tasks covered 91 %; from there on they covered 93 to 97 %, and 98 % of numbers that are 1 in a tenth of tasks."""
+
 UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "topology", "length")
 
 
@@ -47,9 +51,7 @@ class MetricMean:
     refused: dict[str, int]
 
 
-def metric_means(
-    traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit = "all", *, seed: int = 0
-) -> list[MetricMean]:
+def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit = "all") -> list[MetricMean]:
     """Means of metrics by unit: each task gives the mean over its traces, and the mean is over tasks.
 
     A task is what the log calls one, whatever model acted. Tasks count as independent; within a task nothing is
@@ -59,7 +61,6 @@ def metric_means(
       traces: what was read.
       metrics: of `trace_metrics` on these traces.
       by: what units are. "length" is by the number of actions: up to 10, 11 to 100, 101 to 1,000, and so on.
-      seed: of the bootstrap.
 
     Raises:
       CreditError: `by` is something else.
@@ -82,12 +83,25 @@ def metric_means(
             known = np.isfinite(value)
             of_task = np.unique(task[rows][known], return_inverse=True)[1]
             numbers = np.bincount(of_task, value[known]) / np.bincount(of_task) if known.any() else np.zeros(0)
-            found_mean = resampled_mean(numbers, seed)
+            interval, without = mean_of_tasks(numbers)
             refused = collections.Counter(found.reasons[row] for row in rows.tolist() if found.reasons[row])
-            mean, low, high = (None if math.isnan(number) else number for number in found_mean[:3])
+            mean, low, high = (None if math.isnan(number) else number for number in interval[:3])
             counts = int(known.sum()), len(numbers)
-            means.append(MetricMean(name, metric, mean, low, high, *counts, found_mean.without, dict(refused)))
+            means.append(MetricMean(name, metric, mean, low, high, *counts, without, dict(refused)))
     return means
+
+
+def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
+    """The mean of one number a task with its interval, and why there is none: "" where there is one."""
+    found = task_mean(numbers)
+    margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
+    sides = np.sum(numbers > found.mean + margin), np.sum(numbers < found.mean - margin)
+    if len(numbers) < LEAST:
+        return TaskMean(found.mean, *(math.nan,) * 3), f"fewer than {LEAST} tasks"
+    if min(sides) < LEAST_EACH_SIDE:
+        words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
+        return TaskMean(found.mean, *(math.nan,) * 3), words
+    return found, ""
 
 
 def bands(traces: Traces) -> np.ndarray:

@@ -49,7 +49,6 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
               help="Compare messages by embeddings: .npy, a row for each event, NaN where it has none.")  # fmt: skip
 @click.option("--alike", type=float, metavar="COSINE", default=0.95, show_default=True,
               help="Cosine from which two embedded messages say the same.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the resampled tasks.")
 @output_option("Also write a table with the numbers of each trace: .parquet, .csv, .jsonl or .arrow.")
 @allow_bad
 @json_option
@@ -65,7 +64,6 @@ def metrics(
     also: tuple[str, ...],
     embeddings: str | None,
     alike: float,
-    seed: int,
     output: Path | None,
     allow_bad: bool,
     as_json: bool,
@@ -89,7 +87,7 @@ def metrics(
     with working(stderr(), "measuring traces"):
         credit = _credit(traces, method, also, options)
         found = trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike))
-        means = metric_means(traces, found, by, seed=seed)
+        means = metric_means(traces, found, by)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
