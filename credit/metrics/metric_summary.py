@@ -21,7 +21,8 @@ __all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "mean_of_tasks", "metri
 MetricUnit = Literal["all", "trace", "group", "model", "topology", "length"]
 LEAST, LEAST_EACH_SIDE = 40, 10
 """Tasks for an interval, and tasks above, and below, the mean. Metrics may be as skewed as an exponential, whose
-intervals of 20 tasks covered 91 %; from there on they covered 93 to 97 %, and 98 % of numbers that are 1 in a tenth of tasks."""
+intervals of 20 tasks covered 91 %; from there on they covered 93 to 97 %, and 98 % of numbers that are 1 in a tenth of
+tasks."""
 
 UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "topology", "length")
 

@@ -220,7 +220,5 @@ def test_printed_intervals_cover(kind: str) -> None:
         found, without = mean_of_tasks(values)
         if not without:
             hits.append(found.low <= truth <= found.high)
-    most = (
-        0.99 if kind == "tenth" else 0.975
-    )  # at ten rare ones or more, of which there are too many rather than too few
+    most = 0.99 if kind == "tenth" else 0.975  # printed at ten rare ones or more
     assert len(hits) > 500 and 0.925 <= np.mean(hits) <= most, (len(hits), np.mean(hits))
