@@ -30,8 +30,10 @@ from credit.cli.composition.audit import audit
 from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
 from credit.cli.logs.convert import convert
+from credit.cli.logs.costs import costs
 from credit.cli.logs.label import label
 from credit.cli.logs.list_traces import traces
+from credit.cli.logs.metrics import metrics
 from credit.cli.logs.report import report
 from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
@@ -193,7 +195,7 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start here": ("demo", "validate", "choose"),
-    "Look at logs": ("report", "view", "traces", "show", "summary", "watch", "label"),
+    "Look at logs": ("report", "view", "traces", "show", "summary", "metrics", "costs", "watch", "label"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
     "Check results": ("score", "bench"),
@@ -216,7 +218,7 @@ def cli(ctx: click.Context, /) -> None:
 
 
 for _command in (
-    validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, methods, choose,
-    watch, score, convert, schema, demo, completion, fit, bench, plan, replay, shapley, siblings,
+    validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, metrics, costs,
+    methods, choose, watch, score, convert, schema, demo, completion, fit, bench, plan, replay, shapley, siblings,
 ):  # fmt: skip
     cli.add_command(_command)

@@ -19,6 +19,7 @@ from typing import Literal
 
 import numpy as np
 
+from credit.metrics.event_costs import COSTS_OF_EVENTS, event_costs, stated_costs
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS, EventType
 from graphs.structure.critical_path import critical_steps
@@ -128,7 +129,11 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
 
     Names: a reward of the traces ("team", or any other key of the log's `rewards`); "event_reward", all rewards at
     events; "event_reward.KIND", those at events of one of `graphs.event_graph.KINDS` ("tool" takes the results of tool
-    calls with the calls); and `DERIVED`, which follow from structure or evidence.
+    calls with the calls); "costs.NAME", a cost that the log states of traces; "tokens", "input_tokens", "tool_calls"
+    and "seconds", costs at events; and `DERIVED`, which follow from structure or evidence.
+
+    Costs are amounts, not rewards: their weight is −λ, with λ in units of reward for a token, a call or a second. A
+    trace that lacks the cost of an event has no such channel.
 
     Args:
       family: of the survey; by default "shared" for rewards of traces, "process" for rewards at events ("tool" for
@@ -165,10 +170,27 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
             mask = mask & np.isin(np.asarray(traces.graph.event_type), _types(kind_name))
         at_events = np.where(mask, steps.array, 0).astype(np.float32)
         return _channel(traces, name, family or ("tool" if kind_name == "tool" else "process"), None, at_events, weight)
+    if base == "costs" and name in traces.evidence:
+        return _channel(traces, name, family or "shared", stated_costs(traces, kind_name), None, weight)
+    if name in COSTS_OF_EVENTS:
+        outcome, at_events = _cost(traces, name)
+        return _channel(traces, name, family or "process", outcome, at_events, weight)
     known = traces.reward_channels
     if "event_reward" in traces.evidence:
         known += ["event_reward", *(f"event_reward.{kind}" for kind in KINDS)]
-    raise CreditError(f"channel is {name!r}, which the log does not have; it has: {', '.join([*known, *DERIVED])}")
+    known += [cost for cost in traces.evidence if cost.startswith("costs.")]
+    listed = ", ".join([*known, *COSTS_OF_EVENTS, *DERIVED])
+    raise CreditError(f"channel is {name!r}, which the log does not have; it has: {listed}")
+
+
+def _cost(traces: Traces, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A cost at events [E], and 0 for each trace, NaN where an event's is not known [T]."""
+    graph, n = traces.graph, traces.sizes.events
+    at_events = np.zeros(graph.num_events)
+    at_events[:n] = getattr(event_costs(traces), name)
+    known = np.isfinite(at_events)
+    lacking = np.bincount(np.asarray(graph.trace_ids)[~known], minlength=graph.num_traces) > 0
+    return np.where(lacking, np.nan, 0.0), np.where(known, at_events, 0)
 
 
 def _types(kind: str) -> list[int]:

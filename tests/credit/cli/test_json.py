@@ -53,6 +53,8 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "traces": ("{logs}", {"traces"}),
     "show": ("{logs}", {"trace", "agents", "events"}),
     "summary": ("{logs}", {"by", "method", "units", "without", "divided_tasks"}),
+    "costs": ("{logs} --by role", {"by", "costs", "groups"}),
+    "metrics": ("{logs}", {"by", "method", "metrics"}),
     "assign": ("{logs} -m rloo -o {out}.csv", {"method", "with_advantage", "without", "rows", "output"}),
     "methods": ("{logs}", {"rloo", "gae"}),
     "choose": ("{logs}", set()),

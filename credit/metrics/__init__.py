@@ -1,0 +1,1 @@
+"""Numbers of traces beside credit: metrics, durations, costs, and what depends on an event."""

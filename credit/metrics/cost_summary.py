@@ -1,0 +1,145 @@
+"""Costs by agent, role, decision, model or trace, and what groups of several traces cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import numpy as np
+
+from credit.metrics.event_costs import EventCosts, Prices, event_costs
+from credit.reports.corpus import survey
+from graphs.errors import CreditError
+from graphs.event_graph import EventType
+from graphs.traces.batch import Traces
+
+__all__ = ["UNITS_OF_COST", "CostRow", "CostUnit", "GroupCosts", "cost_rows", "group_costs"]
+
+CostUnit = Literal["agent", "role", "decision", "model", "trace"]
+UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "model", "trace")
+
+
+@dataclasses.dataclass(frozen=True)
+class Amount:
+    """A sum over events.
+
+    Attributes:
+      total: over the events that have a number; None where none has.
+      missing: events without one; above 0, `total` is a lower bound.
+    """
+
+    total: float | None
+    missing: int
+
+
+@dataclasses.dataclass(frozen=True)
+class CostRow:
+    """What one unit cost: its events, its tool calls, and its sums."""
+
+    unit: str
+    events: int
+    tool_calls: int
+    tokens: Amount
+    input_tokens: Amount
+    seconds: Amount
+    money: Amount
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupCosts:
+    """What it costs to compare K traces of a task instead of running one.
+
+    Attributes:
+      groups, traces: how many there are.
+      multiplier: K, traces over groups.
+      of_trace: mean tokens of a trace, read and generated; None where an action has no count.
+      of_group: K times that.
+      untaught: the part of these tokens in groups whose outcomes teach nothing; None likewise.
+    """
+
+    groups: int
+    traces: int
+    multiplier: float
+    of_trace: float | None
+    of_group: float | None
+    untaught: float | None
+
+
+def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = None) -> list[CostRow]:
+    """Costs by unit, the most expensive first.
+
+    Args:
+      traces: what was read.
+      by: names of agents, of roles, types of events, models, or traces.
+      prices: of models and tools; without them money is None.
+
+    Raises:
+      CreditError: `by` is something else, or prices lack a model.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], agent=["x"], reward=[1.0])
+      >>> cost_rows(rows.traces)[0].tokens
+      Amount(total=None, missing=1)
+    """
+    if by not in UNITS_OF_COST:
+        raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS_OF_COST)}")
+    costs = event_costs(traces, prices)
+    graph, n = traces.graph, traces.sizes.events
+    trace = np.asarray(graph.trace_ids)[:n]
+    if by in ("agent", "role"):
+        column = traces.agents["name" if by == "agent" else "role"].to_pylist()
+        texts = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
+    elif by == "decision":
+        texts = [EventType(int(kind)).name.lower() for kind in np.asarray(graph.event_type)[:n]]
+    else:
+        column = traces.traces[by].to_pylist()
+        texts = [column[t] or "unknown" for t in trace.tolist()]
+    number: dict[str, int] = {}
+    unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+    rows = list(_rows(list(number), unit, costs))
+    return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
+
+
+def _rows(names: list[str], unit: np.ndarray, costs: EventCosts) -> list[CostRow]:
+    count = len(names)
+    events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
+    sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens, costs.seconds, costs.money)]
+    return [
+        CostRow(name, int(events[i]), int(calls[i]), *(amounts[i] for amounts in sums)) for i, name in enumerate(names)
+    ]
+
+
+def _amounts(cost: np.ndarray, unit: np.ndarray, count: int) -> list[Amount]:
+    known = np.isfinite(cost)
+    total = np.bincount(unit[known], cost[known], count)
+    missing = np.bincount(unit[~known], minlength=count)
+    some = np.bincount(unit[known], minlength=count) > 0
+    return [Amount(float(t) if s else None, int(m)) for t, s, m in zip(total, some, missing, strict=True)]
+
+
+def group_costs(traces: Traces) -> GroupCosts:
+    """Tokens of a trace and of a group of K, and the part that is spent where a group teaches nothing.
+
+        C(group) = K · C(trace)        K = traces / groups
+
+    A group-relative method runs K traces of a task for one comparison. Groups teach nothing where their outcomes are
+    equal, or fewer than two traces have one (`credit validate` lists them).
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q", "r"], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> group_costs(rows.traces).multiplier
+      1.5
+    """
+    costs, n, m = event_costs(traces), traces.sizes.events, traces.sizes.traces
+    found = survey(traces)
+    k = found.traces / found.groups
+    tokens = np.bincount(np.asarray(traces.graph.trace_ids)[:n], costs.tokens + costs.input_tokens, m)
+    if not np.isfinite(tokens).all():
+        return GroupCosts(found.groups, found.traces, k, None, None, None)
+    names = np.asarray([str(name) for name in traces.traces["group"].to_pylist()], object)
+    idle = np.isin(names, [*found.equal, *found.singletons, *found.unscored_groups])
+    total, mean = float(tokens.sum()), float(tokens.mean())
+    untaught = float(tokens[idle].sum()) / total if total > 0 else None
+    return GroupCosts(found.groups, found.traces, k, mean, k * mean, untaught)

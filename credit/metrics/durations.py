@@ -1,0 +1,121 @@
+"""How long each event took, from time stamps alone: the time since the latest of its causes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from graphs.structure.forest import longest_paths, real_edges
+from graphs.traces.batch import Traces
+
+__all__ = ["UNSTATED", "Durations", "durations"]
+
+UNSTATED = "_unstated"
+"""Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
+
+IN_SECONDS = (0.5, 1.01)
+"""Of the stated wall clock, the least and the greatest part that times in seconds may span. A run may take time before
+its first event and after its last one; it cannot take less than its events span, but for rounding."""
+
+
+class Durations(NamedTuple):
+    """Seconds by real event and real trace; NaN where a trace has a reason.
+
+    Attributes:
+      event: float64 [events], seconds that each event took.
+      work: float64 [traces], their sum.
+      path: float64 [traces], the greatest sum along a chain of causes: the least time on unlimited machines.
+      wall: float64 [traces], the wall clock: stated by the log, else from the first event to the last.
+      reasons: why a trace has none; "" where it has.
+    """
+
+    event: np.ndarray
+    work: np.ndarray
+    path: np.ndarray
+    wall: np.ndarray
+    reasons: list[str]
+
+
+def durations(traces: Traces) -> Durations:
+    """Seconds that each event took.
+
+        d(e) = max(0, t(e) − max over causes c of t(c))
+
+    An interval belongs to the event that ends it. Causes are the logged edges into e; without one, the cause is the
+    previous event of the same agent instance, and without that d(e) = 0. Waiting counts for nobody: it lies before the
+    latest cause. Clocks that run backwards give 0.
+
+    A trace has no durations where an event lacks a time, where all times are equal, where the log says that its times
+    are positions (`metrics.wall_clock_s_unstated`, in the survey's form), and where `costs.wall_clock_s` shows that the
+    times are in another unit: they span more than it, or less than half of it.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()}, rewards={"team": 1.0})
+      >>> _ = [record.event(name, 3, "a", action=True, time=time) for name, time in (("x", 0.0), ("y", 2.5))]
+      >>> seconds = durations(assemble([record]))
+      >>> seconds.event[:2].tolist(), seconds.wall[:1].tolist()
+      ([0.0, 2.5], [2.5])
+    """
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    trace = np.asarray(graph.trace_ids)[:n]
+    time = traces.events["time"].to_numpy().astype(np.float64)
+    senders, receivers = _causes(traces)
+
+    low, high = np.full(m, np.inf), np.full(m, -np.inf)
+    np.fmin.at(low, trace, time)
+    np.fmax.at(high, trace, time)
+    span = high - low  # minus infinity without a time
+    stated = _of_traces(traces, "costs.wall_clock_s")
+    positions = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
+    known = np.isfinite(stated) & (stated > 0)
+    untimed = np.bincount(trace, np.isnan(time), m) > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(known, span / stated, 1.0)
+    reasons = np.select(
+        [untimed, positions, span <= 0, (part < IN_SECONDS[0]) | (part > IN_SECONDS[1])],
+        [
+            "an event has no time",
+            "the log says that its times are positions",
+            "all times are equal",
+            "the times and costs.wall_clock_s do not agree: the times are not in seconds",
+        ],
+        "",
+    )
+    usable = reasons == ""
+
+    latest = np.full(n, -np.inf)
+    np.fmax.at(latest, receivers, time[senders])
+    event = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)
+    event[~usable[trace]] = 0
+    total, _ = longest_paths(senders, receivers, event)
+    path = np.zeros(m)
+    np.maximum.at(path, trace, total)
+    work = np.bincount(trace, event, m)
+    wall = np.where(known, stated, span)
+    event[~usable[trace]] = np.nan
+    work, path, wall = (np.where(usable, number, np.nan) for number in (work, path, wall))
+    return Durations(event, work, path, wall, reasons.tolist())
+
+
+def _causes(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+    """The logged edges, and for events without one an edge from the previous event of their instance."""
+    n = traces.sizes.events
+    senders, receivers = real_edges(traces.graph)
+    agent = np.asarray(traces.graph.agent_ids)[:n]
+    order = np.argsort(agent, kind="stable")
+    same = agent[order[1:]] == agent[order[:-1]]
+    before, after = order[:-1][same], order[1:][same]
+    alone = np.ones(n, bool)
+    alone[receivers] = False
+    added = alone[after]
+    return np.concatenate([senders, before[added]]), np.concatenate([receivers, after[added]])
+
+
+def _of_traces(traces: Traces, name: str) -> np.ndarray:
+    """A number of each real trace, NaN where the log has none."""
+    stated = traces.evidence.get(name)
+    m = traces.sizes.traces
+    return np.full(m, np.nan) if stated is None else np.asarray(stated.array, np.float64)[:m]

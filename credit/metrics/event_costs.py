@@ -1,0 +1,161 @@
+"""What events cost: tokens, tool calls, seconds, and money by a table of prices."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credit.metrics.durations import UNSTATED, durations
+from graphs.errors import CreditError
+from graphs.event_graph import EventType
+from graphs.traces.batch import Traces
+
+__all__ = ["COSTS_OF_EVENTS", "EventCosts", "Price", "Prices", "event_costs", "read_prices", "stated_costs"]
+
+MILLION = 1_000_000
+COLUMNS = ("model", "tool", "input", "output", "call")
+
+
+@dataclasses.dataclass(frozen=True)
+class Price:
+    """Of a model: money for a million tokens that it reads, and that it generates."""
+
+    input: float
+    output: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Prices:
+    """Prices by the names of models, and of a call by the names of tools; a tool that is not listed costs nothing."""
+
+    models: dict[str, Price]
+    tools: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class EventCosts:
+    """Costs of the real events; NaN where the log does not tell.
+
+    Attributes:
+      tokens: float64 [events], generated; 0 at events that are no action and have no count.
+      input_tokens: float64 [events], read, likewise.
+      tool_calls: float64 [events], 1 at a tool call.
+      seconds: float64 [events], as `durations` has them.
+      money: float64 [events]; NaN everywhere without prices.
+    """
+
+    tokens: np.ndarray
+    input_tokens: np.ndarray
+    tool_calls: np.ndarray
+    seconds: np.ndarray
+    money: np.ndarray
+
+
+COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
+"""Costs that need no prices, which are channels of reward, too."""
+
+
+def event_costs(traces: Traces, prices: Prices | None = None) -> EventCosts:
+    """The costs of each event.
+
+        money(e) = (input(model) · input_tokens(e) + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
+
+    An action needs both counts, one where the price of the other is 0.
+
+    Args:
+      traces: what was read; the model is that of the trace.
+      prices: of models and tools.
+
+    Raises:
+      CreditError: prices lack the model of a trace.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()}, rewards={"team": 1.0}, model="m")
+      >>> _ = record.event("x", 3, "a", action=True, tokens=500, input_tokens=1000)
+      >>> event_costs(assemble([record]), Prices({"m": Price(input=1.0, output=4.0)})).money.tolist()
+      [0.003]
+    """
+    graph, n = traces.graph, traces.sizes.events
+    called = np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
+    tokens, read = _counts(traces, "tokens"), _counts(traces, "input_tokens")
+    money = np.full(n, np.nan)
+    if prices is not None:
+        names = traces.traces["model"].to_pylist()
+        lacking = sorted({name or "" for name in names} - prices.models.keys())
+        if lacking:
+            known = ", ".join(sorted(prices.models)) or "none"
+            raise CreditError(f"prices have no model {lacking[0]!r}, which acts in a trace; they have: {known}")
+        trace = np.asarray(graph.trace_ids)[:n]
+        of_trace = np.array([[prices.models[name or ""].input, prices.models[name or ""].output] for name in names])
+        of_input, of_output = of_trace[trace].T / MILLION
+        money = np.where(of_input > 0, of_input * read, 0) + np.where(of_output > 0, of_output * tokens, 0)
+        tools = traces.events["tool"].to_pylist()
+        money += [prices.tools.get(tool or "", 0.0) if call else 0.0 for tool, call in zip(tools, called, strict=True)]
+    return EventCosts(tokens, read, called.astype(np.float64), durations(traces).event, money)
+
+
+def stated_costs(traces: Traces, name: str) -> np.ndarray:
+    """A cost that the log states of each trace, NaN where it states none: float64 [T].
+
+    The survey's form needs two costs; one that its log did not have is 0 there, with a mark, and counts as not stated.
+    """
+    stated = traces.evidence[f"costs.{name}"].array.astype(np.float64)
+    mark = traces.evidence.get(f"metrics.{name}{UNSTATED}")
+    return stated if mark is None else np.where(mark.array == 1, np.nan, stated)
+
+
+def read_prices(path: str | Path) -> Prices:
+    """Prices from a table: CSV, JSON lines or Parquet.
+
+    A row has `model`, `input` and `output`, money for a million tokens, or `tool` and `call`, money for a call.
+
+    Raises:
+      CreditError: a column that is none of these, a name that is missing or stands twice, a price that is missing, no
+        number, negative or not finite.
+    """
+    from graphs.reading.source import Lost
+    from graphs.reading.tables.rows import number, read_rows
+
+    models: dict[str, Price] = {}
+    tools: dict[str, float] = {}
+
+    def price(row: dict[str, Any], line: int, field: str) -> float:
+        cell = row.get(field)
+        amount = cell if isinstance(cell, int | float) else number(cell) if isinstance(cell, str) else None
+        if amount is None or not (math.isfinite(amount) and amount >= 0):
+            raise CreditError(f"{path}:{line}: {field} is {cell!r}; expected a price, 0 or more")
+        return float(amount)
+
+    for line, row in read_rows(path):
+        if isinstance(row, Lost):
+            raise CreditError(str(row.problem))
+        foreign = [name for name, cell in row.items() if name not in COLUMNS and cell is not None]
+        if foreign:
+            raise CreditError(f"{path}:{line}: column {foreign[0]!r}; expected some of {', '.join(COLUMNS)}")
+        model, tool = row.get("model"), row.get("tool")
+        if (model is None) == (tool is None):
+            raise CreditError(f"{path}:{line}: model is {model!r} and tool is {tool!r}; expected one of the two")
+        if str(tool if model is None else model) in (tools if model is None else models):
+            raise CreditError(f"{path}:{line}: {tool if model is None else model!r} stands twice; expected one price")
+        if model is None:
+            tools[str(tool)] = price(row, line, "call")
+        else:
+            models[str(model)] = Price(price(row, line, "input"), price(row, line, "output"))
+    return Prices(models, tools)
+
+
+def _counts(traces: Traces, name: str) -> np.ndarray:
+    """A count of each real event; 0 where an event without one is no action, NaN where it is one: float64 [events]."""
+    n = traces.sizes.events
+    stated = traces.evidence.get(name)
+    absent = np.where(np.asarray(traces.graph.action_mask)[:n], np.nan, 0.0)
+    if stated is None:
+        return absent
+    counts: np.ndarray = np.where(stated.mask[:n], stated.array[:n], absent)
+    return counts

@@ -1,0 +1,132 @@
+"""Metrics by trace, group, model, topology or length: means over tasks, with intervals."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from typing import Literal
+
+import numpy as np
+
+from credit.metrics.trace_metrics import TraceMetric
+from estimators.task_means import TaskMean, task_mean
+from graphs.errors import CreditError
+from graphs.structure.host_ids import rows_of_each
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.traces.batch import Traces
+
+__all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "mean_of_tasks", "metric_means"]
+
+MetricUnit = Literal["all", "trace", "group", "model", "topology", "length"]
+LEAST, LEAST_EACH_SIDE = 40, 10
+"""Tasks for an interval, and tasks above, and below, the mean. Metrics may be as skewed as an exponential, whose
+intervals of 20 tasks covered 91 %; from there on they covered 93 to 97 %, and 98 % of numbers that are 1 in a tenth of
+tasks."""
+
+UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "topology", "length")
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricMean:
+    """One metric of one unit.
+
+    Attributes:
+      unit: its name.
+      metric: a name of `METRICS`.
+      mean: over tasks, of means over their traces; None where no trace has a number.
+      low, high: 95 % interval over tasks; None where `without` says why there is none.
+      traces, tasks: how many have a number.
+      without: why there is no interval; "" where there is one.
+      refused: for each reason why traces have no number, how many.
+    """
+
+    unit: str
+    metric: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    traces: int
+    tasks: int
+    without: str
+    refused: dict[str, int]
+
+
+def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit = "all") -> list[MetricMean]:
+    """Means of metrics by unit: each task gives the mean over its traces, and the mean is over tasks.
+
+    A task is what the log calls one, whatever model acted. Tasks count as independent; within a task nothing is
+    assumed.
+
+    Args:
+      traces: what was read.
+      metrics: of `trace_metrics` on these traces.
+      by: what units are. "length" is by the number of actions: up to 10, 11 to 100, 101 to 1,000, and so on.
+
+    Raises:
+      CreditError: `by` is something else.
+
+    Examples:
+      >>> import credit
+      >>> from credit.metrics.trace_metrics import trace_metrics
+      >>> _, _, rows = credit.from_columns(group=["q", "q", "r"], trace=["a", "b", "c"], reward=[1.0, 0.0, 0.0])
+      >>> metric_means(rows.traces, trace_metrics(rows.traces))[0].mean
+      0.25
+    """
+    if by not in UNITS:
+        raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS)}")
+    task = np.unique(np.asarray(traces.traces["task"].to_pylist(), object).astype(str), return_inverse=True)[1]
+    names, unit = _units(traces, by)
+    means = []
+    for name, rows in zip(names, rows_of_each(unit), strict=True):
+        for metric, found in metrics.items():
+            value = found.value[rows]
+            known = np.isfinite(value)
+            of_task = np.unique(task[rows][known], return_inverse=True)[1]
+            numbers = np.bincount(of_task, value[known]) / np.bincount(of_task) if known.any() else np.zeros(0)
+            interval, without = mean_of_tasks(numbers)
+            refused = collections.Counter(found.reasons[row] for row in rows.tolist() if found.reasons[row])
+            mean, low, high = (None if math.isnan(number) else number for number in interval[:3])
+            counts = int(known.sum()), len(numbers)
+            means.append(MetricMean(name, metric, mean, low, high, *counts, without, dict(refused)))
+    return means
+
+
+def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
+    """The mean of one number a task with its interval, and why there is none: "" where there is one."""
+    found = task_mean(numbers)
+    margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
+    sides = np.sum(numbers > found.mean + margin), np.sum(numbers < found.mean - margin)
+    if len(numbers) < LEAST:
+        return TaskMean(found.mean, *(math.nan,) * 3), f"fewer than {LEAST} tasks"
+    if min(sides) < LEAST_EACH_SIDE:
+        words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
+        return TaskMean(found.mean, *(math.nan,) * 3), words
+    return found, ""
+
+
+def bands(traces: Traces) -> np.ndarray:
+    """The band of each trace by its number of actions: 0 up to 10, 1 up to 100, 2 up to 1,000, ...: int [traces]."""
+    n, m = traces.sizes.events, traces.sizes.traces
+    trace = np.asarray(traces.graph.trace_ids)[:n]
+    actions = np.bincount(trace[np.asarray(traces.graph.action_mask)[:n]], minlength=m)
+    return np.searchsorted(10 ** np.arange(1, 10), actions).astype(np.int64)
+
+
+def _units(traces: Traces, by: MetricUnit) -> tuple[list[str], np.ndarray]:
+    """Names of units, and the unit of each trace."""
+    m = traces.sizes.traces
+    if by == "all":
+        return ["all"], np.zeros(m, np.int64)
+    if by == "trace":
+        return traces.traces["trace"].to_pylist(), np.arange(m)
+    if by == "length":
+        found, unit = np.unique(bands(traces), return_inverse=True)
+        return [f"{10**band + 1 if band else 0:,} to {10 ** (band + 1):,} actions" for band in found.tolist()], unit
+    if by == "topology":
+        codes, unit = np.unique(topology(traces.graph, traces.agents["role"].to_pylist())[:m], return_inverse=True)
+        return [TOPOLOGIES[code] for code in codes.tolist()], unit
+    texts = [text or "unknown" for text in traces.traces[by].to_pylist()]
+    number: dict[str, int] = {}
+    unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+    return list(number), unit

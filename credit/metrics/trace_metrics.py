@@ -1,0 +1,335 @@
+"""Metrics of traces: a number for each trace, or the reason why it has none."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.metrics.durations import durations
+from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
+from credit.reports.trace_list import counted_tokens, error_mask
+from estimators.base import Credit
+from graphs.errors import CreditError, expect
+from graphs.event_graph import KINDS
+from graphs.structure.critical_path import critical_steps, parallelism
+from graphs.structure.forest import longest_paths, real_edges
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.traces.batch import Traces
+
+__all__ = ["METRICS", "MetricOptions", "TraceMetric", "reaches", "team_sizes", "trace_metrics"]
+
+
+class TraceMetric(NamedTuple):
+    """A number for each real trace. `value` float64 [traces], NaN where `reasons` says why; "" elsewhere."""
+
+    value: np.ndarray
+    reasons: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricOptions:
+    """What metrics take beside the log.
+
+    Attributes:
+      success_at: the outcome from which a trace succeeded; None where outcomes are 0 or 1.
+      credit: a method's result, for the agents that earned something; None to leave them out.
+      embeddings: float [events, D], a row for each event, NaN where it has none: messages then say the same by these.
+      alike: cosine from which two embedded messages say the same.
+    """
+
+    success_at: float | None = None
+    credit: Credit | None = None
+    embeddings: np.ndarray | None = None
+    alike: float = ALIKE
+
+
+def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[str, TraceMetric]:
+    """Every metric of `METRICS` for each trace.
+
+    Args:
+      traces: what was read.
+      options: a threshold, credit, embeddings.
+
+    Raises:
+      CreditError: `options` do not fit the batch.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
+      >>> found = trace_metrics(rows.traces)
+      >>> found["success"].value.tolist(), found["parallelism"].reasons
+      ([1.0, 0.0], ['', ''])
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    options = options or MetricOptions()
+    _check(traces, options)
+    found: dict[str, TraceMetric] = {}
+    for compute in COMPUTED:
+        found |= compute(traces, options)
+    return found
+
+
+def reaches(traces: Traces, targets: np.ndarray, *, forward: bool = False) -> np.ndarray:
+    """Events with a path to one of the targets, the targets included: bool [events].
+
+    Args:
+      traces: what was read.
+      targets: bool [events].
+      forward: the events that a target has a path to instead.
+    """
+    senders, receivers = real_edges(traces.graph)
+    ends = (senders, receivers) if forward else (receivers, senders)
+    on_the_way, _ = longest_paths(*ends, targets[: traces.sizes.events].astype(np.int64))
+    return on_the_way > 0
+
+
+def team_sizes(traces: Traces) -> np.ndarray:
+    """The number of agent instances in the team at each event: int64 [events].
+
+    An instance is in the team from its first event to its last one. Every form of a log has these; who spawned whom,
+    and agents without an event, only some have.
+    """
+    graph, n = traces.graph, traces.sizes.events
+    agent = np.asarray(graph.agent_ids)[:n]
+    first, last = np.full(graph.num_agents, n), np.full(graph.num_agents, -1)
+    rows = np.arange(n)
+    np.minimum.at(first, agent, rows)
+    np.maximum.at(last, agent, rows)
+    there = last >= 0
+    change = np.bincount(first[there], minlength=n + 1) - np.bincount(last[there] + 1, minlength=n + 1)
+    return np.cumsum(change)[:n]  # 0 between traces, whose events are contiguous
+
+
+def _check(traces: Traces, options: MetricOptions) -> None:
+    if options.credit is not None and options.credit.credit.shape != (traces.graph.num_events,):
+        raise CreditError(f"credit has shape {options.credit.credit.shape}; expected ({traces.graph.num_events},)")
+    if options.embeddings is not None:
+        shape = options.embeddings.shape
+        if len(shape) != 2 or shape[0] != traces.sizes.events:
+            raise CreditError(f"embeddings have shape {shape}; expected a row for each of {traces.sizes.events} events")
+    if not -1 <= options.alike <= 1:
+        raise CreditError(f"alike is {options.alike}; expected a cosine, -1 to 1")
+
+
+def _metric(value: np.ndarray, *refused: tuple[np.ndarray, str]) -> TraceMetric:
+    """A metric whose traces are refused by the first of the masks that holds, with its words."""
+    reasons = np.full(len(value), "", object)
+    for mask, words in reversed(refused):
+        reasons[mask] = words
+    return TraceMetric(np.where(reasons == "", value, np.nan), reasons.tolist())
+
+
+def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    return above / np.where(below > 0, below, 1)
+
+
+def _success(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    reward = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+    unknown = (np.isnan(reward), "the trace has no outcome")
+    if options.success_at is not None:
+        return {"success": _metric(np.where(reward >= options.success_at, 1.0, 0.0), unknown)}
+    graded = np.isfinite(reward) & (reward != 0) & (reward != 1)
+    some = np.full(len(reward), bool(graded.any()))
+    return {"success": _metric(reward, unknown, (some, "outcomes are not all 0 or 1: state from which one succeeds"))}
+
+
+def _of_team(traces: Traces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Actions of each instance [A], members of each trace, and actions of each trace."""
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    action = np.asarray(graph.action_mask)[:n]
+    acts = np.bincount(np.asarray(graph.agent_ids)[:n][action], minlength=graph.num_agents)
+    members = np.bincount(np.asarray(graph.agent_trace)[acts > 0], minlength=m)
+    return acts, members, np.bincount(np.asarray(graph.trace_ids)[:n][action], minlength=m)
+
+
+def _linked(traces: Traces) -> np.ndarray:
+    """Traces with an edge between events of two instances: bool [traces]."""
+    senders, receivers = real_edges(traces.graph)
+    agent = np.asarray(traces.graph.agent_ids)
+    across = senders[agent[senders] != agent[receivers]]
+    return np.bincount(np.asarray(traces.graph.trace_ids)[across], minlength=traces.sizes.traces) > 0
+
+
+NO_ACTION = "the trace has no action"
+UNLINKED = "the log states no edge between its agents"
+
+
+def _parallel(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    m = traces.sizes.traces
+    _, members, actions = _of_team(traces)
+    idle, apart = (actions == 0, NO_ACTION), ((members > 1) & ~_linked(traces), UNLINKED)
+    senders, _ = real_edges(traces.graph)
+    edges = np.bincount(np.asarray(traces.graph.trace_ids)[senders], minlength=m)
+    loose = ((actions > 1) & (edges == 0), "the log states no edges")
+    wide = parallelism(traces.graph)
+    stage = traces.evidence.get("stage")
+    steps = critical_steps(traces.graph) if stage is None else critical_steps(traces.graph, stage.array)
+    seconds = durations(traces)
+    why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
+    instant = (~(seconds.path > 0), "no event took time")
+    return {
+        "parallelism": _metric(wide.average[:m], idle, loose, apart),
+        "parallelism_seconds": _metric(_divided(seconds.work, seconds.path), *why, loose, apart, instant),
+        "speed_up": _metric(_divided(seconds.work, seconds.wall), *why, loose, apart, instant),
+        "critical_steps": _metric(
+            steps.steps[:m].astype(np.float64),
+            idle,
+            (~steps.defined[:m], "no single main agent, or an action without a stage"),
+        ),
+    }
+
+
+def _useful(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    acts, members, actions = _of_team(traces)
+    trace, agent = np.asarray(graph.trace_ids)[:n], np.asarray(graph.agent_ids)[:n]
+    chosen = np.flatnonzero(np.asarray(graph.action_mask)[:n])
+    answer = np.zeros(m, np.int64)
+    answer[trace[chosen]] = chosen  # the last assignment is the last action
+    target = np.zeros(n, bool)
+    target[answer[actions > 0]] = True
+    useful = np.zeros(graph.num_agents, bool)
+    useful[agent[reaches(traces, target)]] = True
+    owner = np.asarray(graph.agent_trace)
+    idle = (actions == 0, NO_ACTION)
+    reached = np.bincount(owner[useful & (acts > 0)], minlength=m)
+    apart = ((members > 1) & ~_linked(traces), UNLINKED)
+    found = {"useful_agents": _metric(_divided(reached, members), idle, apart)}
+    if options.credit is None:
+        return found
+    valid = np.asarray(options.credit.valid)[:n]
+    amount = (np.asarray(options.credit.credit, np.float64) - np.asarray(options.credit.baseline, np.float64))[:n]
+    error = np.asarray(options.credit.stderr, np.float64)[:n]
+    known = valid & np.isfinite(error)
+    earned = np.bincount(agent[known], amount[known], graph.num_agents)
+    doubt = np.bincount(agent[known], error[known], graph.num_agents)  # errors of one trace add up at worst
+    stated = np.bincount(agent[known], minlength=graph.num_agents) == acts
+    lacks = np.bincount(owner[(acts > 0) & ~stated], minlength=m) > 0
+    beyond = np.bincount(owner[(acts > 0) & (np.abs(earned) > 2 * doubt)], minlength=m)
+    unknown = (lacks, "the method gives an action of the trace no number, or no error")
+    squares, noise = (np.bincount(trace[known], x[known] ** 2, m) for x in (amount, error))
+    exact = (~(noise > 0), "the method states no error above 0")
+    return found | {
+        "credited_agents": _metric(_divided(beyond, members), idle, unknown),
+        "signal_to_noise": _metric(np.sqrt(_divided(squares, noise)), idle, unknown, exact),
+    }
+
+
+def _communication(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    rows = team_messages(traces)
+    trace = np.asarray(graph.trace_ids)[rows]
+    if options.embeddings is None:
+        ids = content_ids(traces, rows)
+        absent = "the log has no content of its messages that can be compared"
+    else:
+        ids = embedded_ids(options.embeddings[rows], trace, options.alike)
+        absent = "a message has no embedding"
+    count = np.bincount(trace, minlength=m)
+    none = (count == 0, "the team wrote no message")
+    unknown = (np.bincount(trace[ids < 0], minlength=m) > 0, absent)
+    messages = {
+        "message_redundancy": _metric(1 - _divided(_kinds(trace, ids, m), count), none, unknown),
+        **_debate(traces, rows, ids, none, unknown),
+    }
+    tokens = traces.evidence.get("tokens")
+    action = np.asarray(graph.action_mask)[:n]
+    of_event, known = np.asarray(graph.trace_ids)[:n], counted_tokens(traces)
+    amount = np.where(known, 0 if tokens is None else tokens.array[:n], 0)
+    managing = np.isin(np.asarray(graph.event_type)[:n], [int(kind) for kind in KINDS["orchestrator"]])
+    total, protocol = (np.bincount(of_event[mask], amount[mask], m) for mask in (action, action & managing))
+    actions = np.bincount(of_event[action], minlength=m)
+    uncounted = (np.bincount(of_event[action & ~known], minlength=m) > 0, "an action has no count of tokens")
+    empty = (total == 0, "the actions generated no token")
+    return messages | {
+        "protocol_overhead": _metric(_divided(protocol, total), (actions == 0, NO_ACTION), uncounted, empty)
+    }
+
+
+def _kinds(trace: np.ndarray, ids: np.ndarray, m: int) -> np.ndarray:
+    """How many different ids each trace has: int [traces]."""
+    pairs = np.unique(np.stack([trace, ids]), axis=1) if len(ids) else np.zeros((2, 0), np.int64)
+    return np.bincount(pairs[0], minlength=m)
+
+
+def _debate(
+    traces: Traces,
+    rows: np.ndarray,
+    ids: np.ndarray,
+    none: tuple[np.ndarray, str],
+    unknown: tuple[np.ndarray, str],
+) -> dict[str, TraceMetric]:
+    graph, m = traces.graph, traces.sizes.traces
+    form = topology(graph, traces.agents["role"].to_pylist())[:m]
+    other = (form != TOPOLOGIES.index("debate"), "the team is no debate")
+    agent, owner = np.asarray(graph.agent_ids)[rows], np.asarray(graph.agent_trace)
+    speakers, first = np.unique(agent, return_index=True)
+    last = len(agent) - 1 - np.unique(agent[::-1], return_index=True)[1]
+    of_trace = owner[speakers]
+    count = np.bincount(of_trace, minlength=m)
+    votes = np.zeros(m)
+    pairs, size = np.unique(np.stack([of_trace, ids[last]]), axis=1, return_counts=True)
+    np.maximum.at(votes, pairs[0], size)
+    opening = _kinds(of_trace, ids[first], m)
+    return {
+        "consensus": _metric(_divided(votes, count), other, none, unknown),
+        "diversity": _metric(_divided(opening, count), other, none, unknown),
+    }
+
+
+def _errors(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    n, m = traces.sizes.events, traces.sizes.traces
+    trace = np.asarray(traces.graph.trace_ids)[:n]
+    wrong = error_mask(traces)
+    stated = np.asarray(traces.events["status"].is_valid())
+    silent = np.bincount(trace, stated, m) == 0
+    _, before = longest_paths(*real_edges(traces.graph), wrong.astype(np.int64))
+    every, roots = (np.bincount(trace[mask], minlength=m) for mask in (wrong, wrong & (before == 0)))
+    return {
+        "error_amplification": _metric(
+            _divided(every, roots),
+            (silent, "the log states no status of an event"),
+            (every == 0, "no event went wrong"),
+        )
+    }
+
+
+def _team(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    n, m = traces.sizes.events, traces.sizes.traces
+    trace, size = np.asarray(traces.graph.trace_ids)[:n], team_sizes(traces)
+    greatest = np.zeros(m)
+    np.maximum.at(greatest, trace, size)
+    mean = np.bincount(trace, size, m) / np.bincount(trace, minlength=m)
+    return {"team_peak": _metric(greatest), "team_mean": _metric(mean)}
+
+
+COMPUTED: tuple[Callable[[Traces, MetricOptions], dict[str, TraceMetric]], ...] = (
+    _success,
+    _parallel,
+    _useful,
+    _communication,
+    _errors,
+    _team,
+)
+
+METRICS: Mapping[str, str] = {
+    "success": "the part of traces that succeeded",
+    "parallelism": "actions over those on the critical path",
+    "parallelism_seconds": "seconds of work over those on the critical path",
+    "speed_up": "seconds of work over the wall clock",
+    "critical_steps": "steps of the main agent and of the longest sub-agent, stage by stage",
+    "useful_agents": "the part of agents with a path to the last action",
+    "credited_agents": "the part of agents whose credit is beyond two standard errors",
+    "signal_to_noise": "credit of actions over its standard error, root mean squares",
+    "message_redundancy": "the part of messages that say what an earlier one of the trace says",
+    "consensus": "in debates, the part of agents whose last message is the most frequent one",
+    "diversity": "in debates, different first messages over agents",
+    "protocol_overhead": "the part of generated tokens in decisions about the team",
+    "error_amplification": "errors over those that no earlier error led to",
+    "team_peak": "the greatest number of agents between their first and last events",
+    "team_mean": "their mean number over events",
+}
+"""The metrics, and what each of them is."""

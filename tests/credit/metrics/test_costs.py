@@ -1,0 +1,125 @@
+"""Costs by hand, prices from tables, costs as channels of reward."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.ledger.channels import channel
+from credit.metrics.cost_summary import cost_rows, group_costs
+from credit.metrics.event_costs import read_prices
+from graphs.traces.batch import Traces
+from graphs.writers import survey
+
+
+def line(name: str, task: str, reward: float, model: str, **more: Any) -> dict[str, Any]:
+    """A lead's call, a tool, and a worker's call, at 0, 2 and 5 seconds."""
+    events = [
+        {"id": "d", "t": 0, "type": "orchestrator_decision", "agent": "lead", "tokens": 10, "input_tokens": 100},
+        {"id": "c", "t": 0, "type": "tool_call", "agent": "lead", "tool": "web", "action": False},
+        {"id": "r", "t": 2, "type": "tool_result", "agent": "lead", "tool": "web"},
+        {"id": "m", "t": 5, "type": "message", "agent": "worker", "tokens": 30, "input_tokens": 200},
+    ]
+    edges = [("d", "c", "tool_dependency"), ("c", "r", "return"), ("r", "m", "message")]
+    about = {"schema_version": "1.0", "trace_id": name, "task_id": task, "model": model, "events": events}
+    stated = [{"src": src, "dst": dst, "type": kind} for src, dst, kind in edges]
+    return about | {"edges": stated, "rewards": {"team": reward}, "costs": {"tokens": 40}} | more
+
+
+def read(folder: Path, *lines: dict[str, Any]) -> Traces:
+    (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return credit.read(folder / "log.jsonl")
+
+
+PRICES = "model,tool,input,output,call\nbig,,2,8,\nsmall,,1,0,\n,web,,,0.01\n"
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Traces:
+    return read(tmp_path, line("a", "q", 1.0, "big"), line("b", "q", 0.0, "big"), line("c", "r", 1.0, "small"))
+
+
+def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text(PRICES)
+    prices = read_prices(tmp_path / "prices.csv")
+    rows = {row.unit: row for row in cost_rows(traces, "agent", prices)}
+    lead, worker = rows["lead"], rows["worker"]
+    assert (lead.events, lead.tool_calls, worker.events, worker.tool_calls) == (9, 3, 3, 0)
+    found = [[amount.total for amount in (r.tokens, r.input_tokens, r.seconds)] for r in (lead, worker)]
+    assert found == [[30, 300, 6], [90, 600, 9]]
+    big, small = (2 * 100 + 8 * 10) / 1e6, 100 / 1e6
+    assert lead.money.total == pytest.approx(2 * big + small + 3 * 0.01)
+    assert [row.unit for row in cost_rows(traces, "model", prices)] == ["big", "small"]
+    calls = {row.unit: row.tool_calls for row in cost_rows(traces, "decision")}
+    assert calls == {"orchestrator_decision": 0, "tool_call": 3, "tool_result": 0, "message": 0}
+    assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
+
+
+def test_a_sum_without_some_counts_is_a_lower_bound(tmp_path: Path) -> None:
+    short = line("a", "q", 1.0, "big")
+    del short["events"][3]["input_tokens"]
+    (tmp_path / "prices.csv").write_text(PRICES)
+    traces = read(tmp_path, short, line("b", "r", 1.0, "small"))
+    worker = next(
+        row for row in cost_rows(traces, "agent", read_prices(tmp_path / "prices.csv")) if row.unit == "worker"
+    )
+    assert (worker.input_tokens.total, worker.input_tokens.missing, worker.money.missing) == (200, 1, 1)
+    assert group_costs(traces).of_group is None
+
+
+def test_a_group_costs_k_traces(traces: Traces) -> None:
+    found = group_costs(traces)
+    assert (found.groups, found.traces, found.multiplier) == (2, 3, 1.5)
+    assert (found.of_trace, found.of_group, found.untaught) == (340, 510, pytest.approx(1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [("model,input,output\nbig,1,\n", ":2: output is None; expected a price"),
+     ("model,input,output\nbig,1,-2\n", ":2: output is '-2'; expected a price"),
+     ("model,input,output\nbig,1,nan\n", ":2: output is 'nan'; expected a price"),
+     ("model,input,output\nbig,1,2\nbig,1,2\n", ":3: 'big' stands twice"),
+     ("model,cost\nbig,1\n", ":2: column 'cost'; expected some of model, tool"),
+     ("model,tool,call\nbig,web,1\n", "expected one of the two")],
+)  # fmt: skip
+def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text(table)
+    with pytest.raises(credit.CreditError, match=words):
+        read_prices(tmp_path / "prices.csv")
+
+
+def test_a_model_without_a_price_is_named(traces: Traces, tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text("model,input,output\nbig,1,2\n")
+    with pytest.raises(credit.CreditError, match="prices have no model 'small', which acts in a trace; they have: big"):
+        cost_rows(traces, "agent", read_prices(tmp_path / "prices.csv"))
+
+
+def test_costs_are_channels(traces: Traces, tmp_path: Path) -> None:
+    assert channel(traces, "costs.tokens").total[:3].tolist() == [40, 40, 40]
+    tokens, seconds = channel(traces, "tokens", weight=-1e-3), channel(traces, "seconds")
+    assert tokens.total[:3].tolist() == [40] * 3 and tokens.at(0) == -1e-3 and seconds.total[:3].tolist() == [5] * 3
+    assert tokens.event_reward is not None and tokens.event_reward[:4].tolist() == [10, 0, 0, 30]
+    assert channel(traces, "tool_calls").total[:3].tolist() == [1] * 3
+    short = line("a", "q", 1.0, "big", costs={})
+    del short["events"][3]["tokens"], short["events"][0]["t"]
+    lacking = read(tmp_path, short, line("b", "q", 1.0, "big"))
+    for name in ("costs.tokens", "tokens", "seconds"):
+        assert math.isnan(channel(lacking, name).total[0]) and channel(lacking, name).total[1] > 0
+    with pytest.raises(credit.CreditError, match=r"it has: team, costs.tokens, tokens, input_tokens"):
+        channel(lacking, "costs.money")
+
+
+def test_a_cost_that_the_surveys_form_had_to_invent_is_none(tmp_path: Path) -> None:
+    untold = line("a", "q", 1.0, "big", costs={})
+    for event in untold["events"]:
+        event.pop("tokens", None)
+    survey.write(read(tmp_path, untold), tmp_path / "survey")
+    traces = credit.read(tmp_path / "survey")
+    assert traces.evidence["costs.tokens"].array[0] == 0
+    assert np.isnan(channel(traces, "costs.tokens").total[0])

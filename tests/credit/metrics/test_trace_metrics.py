@@ -1,0 +1,224 @@
+"""Metrics of three small traces by hand, in three forms of the same runs, and on a sample of each format."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.metrics.durations import durations
+from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
+from credit.metrics.trace_metrics import METRICS, MetricOptions, team_sizes, trace_metrics
+from estimators.base import Credit
+from graphs.traces.batch import Traces
+from graphs.writers import otlp, survey
+from tests.definitions.samples import SAMPLES
+
+WITH_CREDIT = {"credited_agents", "signal_to_noise"}
+
+
+def event(name: str, kind: str, agent: str, time: float, **more: Any) -> dict[str, Any]:
+    return {"id": name, "type": kind, "agent": agent, "t": time} | more
+
+
+def edge(text: str) -> dict[str, str]:
+    src, dst, kind = text.split()
+    return {"src": src, "dst": dst, "type": kind}
+
+
+STAR: dict[str, Any] = {  # two workers at once; the answer does not use the second one
+    "trace_id": "star", "task_id": "q", "rewards": {"team": 1.0}, "costs": {"tokens": 100, "wall_clock_s": 6},
+    "events": [
+        event("d", "orchestrator_decision", "boss", 0, tokens=10),
+        event("s1", "spawn", "boss", 0, to="w1", action=False), event("s2", "spawn", "boss", 0, to="w2", action=False),
+        event("m1", "message", "w1", 2, tokens=20, content_ref="x"),
+        event("m2", "message", "w2", 4, tokens=30, content_ref="x"),
+        event("r1", "return", "w1", 2, to="boss"), event("r2", "return", "w2", 4, to="boss"),
+        event("z", "aggregate", "boss", 5, tokens=40),
+    ],
+    "edges": [edge(text) for text in ("d s1 causal", "d s2 causal", "s1 m1 spawn", "s2 m2 spawn", "m1 r1 causal",
+                                      "m2 r2 causal", "r1 z return")],
+}  # fmt: skip
+DEBATE: dict[str, Any] = {  # two peers; the times are positions, for the run took 420 seconds
+    "trace_id": "debate", "task_id": "q", "rewards": {"team": 0.0}, "costs": {"tokens": 9, "wall_clock_s": 420},
+    "events": [
+        event("a1", "message", "a", 0, content_ref="p", status="error"),
+        event("b1", "message", "b", 1, content_ref="q", status="error"),
+        event("a2", "message", "a", 2, content_ref="q", status="ok"),
+        event("b2", "message", "b", 3, content_ref="q", tokens=9),
+    ],
+    "edges": [edge(text) for text in ("a1 b1 message", "b1 a2 message", "a2 b2 message")],
+}  # fmt: skip
+ALONE: dict[str, Any] = {
+    "trace_id": "alone", "task_id": "r", "rewards": {"team": 1.0}, "costs": {},
+    "events": [event("c", "tool_call", "a", 0, tool="web", tokens=5), event("r", "tool_result", "a", 2, tool="web"),
+               event("f", "stop", "a", 2, tokens=5)],
+    "edges": [edge("c r return"), edge("r f causal")],
+}  # fmt: skip
+BY_HAND: dict[str, dict[str, float | str]] = {
+    "star": {
+        "success": 1, "parallelism": 4 / 3, "parallelism_seconds": 9 / 5, "speed_up": 9 / 6, "critical_steps": 3,
+        "useful_agents": 2 / 3, "message_redundancy": 1 / 2, "consensus": "the team is no debate",
+        "diversity": "the team is no debate", "protocol_overhead": 50 / 100,
+        "error_amplification": "the log states no status of an event", "team_peak": 3, "team_mean": 14 / 8,
+    },
+    "debate": {
+        "success": 0, "parallelism": 1,
+        "parallelism_seconds": "the times and costs.wall_clock_s do not agree: the times are not in seconds",
+        "speed_up": "the times and costs.wall_clock_s do not agree: the times are not in seconds",
+        "critical_steps": "no single main agent, or an action without a stage", "useful_agents": 1,
+        "message_redundancy": 2 / 4, "consensus": 1, "diversity": 1,
+        "protocol_overhead": "an action has no count of tokens", "error_amplification": 2, "team_peak": 2,
+        "team_mean": 6 / 4,
+    },
+    "alone": {
+        "success": 1, "parallelism": 1, "parallelism_seconds": 1, "speed_up": 1, "critical_steps": 2,
+        "useful_agents": 1, "message_redundancy": "the team wrote no message", "consensus": "the team is no debate",
+        "diversity": "the team is no debate", "protocol_overhead": 1 / 2,
+        "error_amplification": "the log states no status of an event", "team_peak": 1, "team_mean": 1,
+    },
+}  # fmt: skip
+
+
+def native(folder: Path, *traces: dict[str, Any]) -> Traces:
+    path = folder / "log.jsonl"
+    path.write_text("".join(json.dumps({"schema_version": "1.0"} | trace) + "\n" for trace in traces))
+    read = credit.read(path)
+    assert read.problems == ()
+    return read
+
+
+def by_trace(traces: Traces) -> dict[str, dict[str, float | str]]:
+    found = trace_metrics(traces)
+    return {
+        name: {metric: reasons[row] or float(value[row]) for metric, (value, reasons) in found.items()}
+        for row, name in enumerate(traces.traces["trace"].to_pylist())
+    }
+
+
+@pytest.mark.parametrize("form", ["native", "otlp", "survey"])
+def test_three_traces_by_hand_in_three_forms(form: str, tmp_path: Path) -> None:
+    traces = native(tmp_path, STAR, DEBATE, ALONE)
+    if form == "otlp":
+        otlp.write(traces, tmp_path / form)
+        traces = credit.read(tmp_path / form)
+    elif form == "survey":
+        survey.write(traces, tmp_path / form)
+        traces = credit.read(tmp_path / form)
+    found = by_trace(traces)
+    assert found.keys() == BY_HAND.keys()
+    for name, expected in BY_HAND.items():
+        assert found[name].keys() == expected.keys() == METRICS.keys() - WITH_CREDIT
+        for metric, value in expected.items():
+            wanted = value if isinstance(value, str) else pytest.approx(value)
+            assert found[name][metric] == wanted, (name, metric)
+
+
+def test_credit_beyond_two_errors(tmp_path: Path) -> None:
+    traces = native(tmp_path, STAR, DEBATE, ALONE)
+    size, n = traces.graph.num_events, traces.sizes.events
+    amount, error = np.zeros(size), np.zeros(size)
+    ids = traces.events["event"].to_pylist()
+    amount[[ids.index("d"), ids.index("z"), ids.index("m1"), ids.index("m2")]] = [2.0, 1.0, -3.0, 1.9]
+    error[:n] = 1.0
+    error[ids.index("b2")] = math.inf
+    reason = np.where(np.asarray(traces.graph.action_mask), 0, 2).astype(np.int8)
+    made = Credit(amount, np.zeros(size), np.ones(size), error, reason, "event", "increment", "test", False, False)
+    found = trace_metrics(traces, MetricOptions(credit=made))
+    useful, signal = found["credited_agents"], found["signal_to_noise"]
+    assert useful.value[0] == pytest.approx(1 / 3)  # boss 3 of 2 × 2, w1 -3 of 2 × 1, w2 1.9 of 2 × 1
+    assert signal.value[0] == pytest.approx(math.sqrt((4 + 1 + 9 + 1.9**2) / 4))
+    assert useful.reasons[1] == signal.reasons[1] == "the method gives an action of the trace no number, or no error"
+    with pytest.raises(credit.CreditError, match=r"credit has shape \(2,\)"):
+        trace_metrics(traces, MetricOptions(credit=Credit(*(np.zeros(2),) * 5, "event", "score", "t", False, False)))
+
+
+def test_embeddings_tell_what_is_alike(tmp_path: Path) -> None:
+    traces = native(tmp_path, DEBATE)
+    vectors = np.array([[1.0, 0.0], [0.0, 2.0], [0.1, 1.0], [0.6, 0.8]])
+    found = trace_metrics(traces, MetricOptions(embeddings=vectors))
+    assert found["message_redundancy"].value.tolist() == [1 / 4]  # a2 is as b1
+    assert found["consensus"].value.tolist() == [1 / 2]
+    loose = trace_metrics(traces, MetricOptions(embeddings=vectors, alike=0.5))
+    assert loose["message_redundancy"].value.tolist() == [2 / 4]
+    vectors[3] = np.nan
+    lacking = trace_metrics(traces, MetricOptions(embeddings=vectors))["diversity"]
+    assert lacking.reasons == ["a message has no embedding"]
+    with pytest.raises(credit.CreditError, match="a row for each of 4 events"):
+        trace_metrics(traces, MetricOptions(embeddings=vectors[:2]))
+
+
+def test_positions_are_not_seconds(tmp_path: Path) -> None:
+    """The survey's form writes positions where an event has no time, and a wall clock of 0."""
+    untimed = ALONE | {"events": [{k: v for k, v in e.items() if k != "t"} for e in ALONE["events"]]}
+    traces = native(tmp_path, untimed)
+    assert durations(traces).reasons == ["an event has no time"]
+    survey.write(traces, tmp_path / "survey")
+    assert durations(credit.read(tmp_path / "survey")).reasons == ["the log says that its times are positions"]
+
+
+def test_graded_outcomes_need_a_threshold(tmp_path: Path) -> None:
+    traces = native(tmp_path, STAR, ALONE | {"rewards": {"team": 0.5}})
+    assert (
+        trace_metrics(traces)["success"].reasons == ["outcomes are not all 0 or 1: state from which one succeeds"] * 2
+    )
+    assert trace_metrics(traces, MetricOptions(success_at=0.6))["success"].value.tolist() == [1, 0]
+
+
+def test_agents_without_an_edge_between_them_are_refused(tmp_path: Path) -> None:
+    traces = native(tmp_path, STAR | {"edges": [edge("d s1 causal"), edge("m1 r1 causal")]})
+    found = trace_metrics(traces)
+    for name in ("parallelism", "parallelism_seconds", "useful_agents"):
+        assert found[name].reasons == ["the log states no edge between its agents"]
+
+
+def test_every_format_has_a_number_or_a_reason(tmp_path: Path) -> None:
+    for name, sample in SAMPLES.items():
+        traces = credit.read(sample.write(tmp_path / name))
+        for metric, (value, reasons) in trace_metrics(traces).items():
+            assert [not reason for reason in reasons] == np.isfinite(value).tolist(), (name, metric)
+            assert len(reasons) == traces.sizes.traces
+
+
+def test_means_are_over_tasks_and_intervals_need_many(tmp_path: Path) -> None:
+    lines = [ALONE | {"trace_id": f"t{i}", "task_id": f"q{i // 2}", "rewards": {"team": float(i % 4 == 0)}}
+             for i in range(120)]  # fmt: skip
+    lines.append(ALONE | {"trace_id": "more", "task_id": "q0", "rewards": {"team": 0.0}})
+    traces = native(tmp_path, *lines)
+    row = metric_means(traces, trace_metrics(traces))[0]
+    task = [1 / 3 if q == 0 else 1 / 2 if q % 2 == 0 else 0.0 for q in range(60)]
+    assert (row.metric, row.traces, row.tasks) == ("success", 121, 60)
+    assert row.mean == pytest.approx(np.mean(task))
+    assert row.low is not None and row.high is not None and 0.15 < row.low < 0.24 < 0.26 < row.high < 0.35
+    assert bands(traces).tolist() == [0] * 121
+    assert [unit.unit for unit in metric_means(traces, trace_metrics(traces), "length")][:1] == ["0 to 10 actions"]
+    few = np.r_[np.zeros(60), np.ones(4)], np.full(60, 0.1)
+    assert {mean_of_tasks(numbers)[1] for numbers in few} == {"fewer than 10 tasks above the mean, or below it"}
+
+
+def test_sizes_of_teams_start_anew_with_each_trace(tmp_path: Path) -> None:
+    assert team_sizes(native(tmp_path, STAR, ALONE)).tolist() == [1, 1, 1, 2, 3, 3, 2, 1, 1, 1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["normal", "exponential", "half", "tenth"])
+def test_printed_intervals_cover(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    truth = {"normal": 0.0, "exponential": 1.0, "half": 0.5, "tenth": 0.1}[kind]
+    hits = []
+    for _ in range(1200):
+        tasks = int(rng.integers(40, 160))
+        values = {
+            "normal": rng.normal(size=tasks), "exponential": rng.exponential(size=tasks),
+            "half": rng.random(tasks) < 0.5, "tenth": rng.random(tasks) < 0.1,
+        }[kind].astype(float)  # fmt: skip
+        found, without = mean_of_tasks(values)
+        if not without:
+            hits.append(found.low <= truth <= found.high)
+    most = 0.99 if kind == "tenth" else 0.975  # printed at ten rare ones or more
+    assert len(hits) > 500 and 0.925 <= np.mean(hits) <= most, (len(hits), np.mean(hits))
