@@ -34,6 +34,7 @@ __all__ = [
     "Key",
     "Keyed",
     "Part",
+    "column_of_key",
     "decided_by",
     "event_keys",
     "evidence_of_key",
@@ -117,6 +118,9 @@ PARTS: Mapping[str, Part] = {
         "Siblings are drawn independently of each other from the prefix that they share.",
         "context",
     ),
+    "key": Part(
+        "event", "a key of the log's own", "by the log", "What decides it, only the log's author knows.", "key"
+    ),
     "tree": Part("trace", "the sampling tree that the trace is a leaf of", "before", "A tree is begun first.", "tree"),
     "length": Part(
         "trace",
@@ -133,9 +137,9 @@ PARTS: Mapping[str, Part] = {
         "policy_version",
     ),
 }
-"""The parts of keys by name. Further names are evidence that is an id or a count, and keys of the log's own."""
+"""The parts of keys by name. Further names are those of evidence that is an id or a count, such as "block"."""
 
-_OF_LOG = Part("event", "another key", "by the log", "Whether the action decides it, only its author knows.")
+_OF_LOG = Part("event", "another key", "by the log", "Its author knows whether the action decides it.")
 _NAMES = {"agent_name": ("task", "agent"), "role_name": ("task", "role")}
 
 
@@ -194,7 +198,7 @@ def key_of(by: By, evidence: Mapping[str, Array] | None = None) -> Key:
     Args:
       by: names by commas, or in a tuple or list, among them int arrays [E] with -1 where an event has no key.
       evidence: arrays of the log by name, ids [E] or [T], from which parts are taken that the graph does not have.
-        "model" is one of them, and "keys.NAME" is a key NAME of the log's own.
+        "model" is one of them.
 
     Raises:
       CreditError: no such name, a name twice, a name whose evidence is not there, or an array of no integers.
@@ -245,6 +249,26 @@ def names_of_key(by: By) -> list[str]:
     return [part for part in _parts(by) if isinstance(part, str)]
 
 
+def column_of_key(by: str) -> tuple[str, str | None]:
+    """A key in which a column of a table is named "key", and that column; None where all names are known.
+
+    Raises:
+      CreditError: several unknown names, or one that is almost a known one.
+
+    Examples:
+      >>> column_of_key("task,shift")
+      ('task,key', 'shift')
+    """
+    names = names_of_key(by)
+    known = {*PARTS, *(name for name, key in (EVENT_EVIDENCE | TRACE_EVIDENCE).items() if key.kind != "float")}
+    unknown = [name for name in names if name not in known]
+    if not unknown:
+        return by, None
+    if len(unknown) > 1 or not unknown[0] or "key" in names or difflib.get_close_matches(unknown[0], PARTS, n=1):
+        key_of(by)
+    return ",".join("key" if name == unknown[0] else name for name in names), unknown[0]
+
+
 def scope_of_key(by: By) -> Literal["trace", "group", "batch"]:
     """Whose rewards can change the numbers of a trace that is compared by a key.
 
@@ -276,16 +300,16 @@ def decided_by(by: By) -> tuple[Decided, str]:
 
 
 def evidence_of_key(by: By) -> list[str]:
-    """The names of the evidence that a key takes: of a name that is none of the graph's, it and the log's own key.
+    """The names of the evidence that a key takes.
 
     Examples:
-      >>> evidence_of_key("task,anchor,mine")
-      ['anchor', 'mine', 'keys.mine']
+      >>> evidence_of_key("task,anchor,prefix,block")
+      ['anchor', 'context', 'node', 'block']
     """
     names: list[str] = []
     for name in names_of_key(by):
         if name not in PARTS:
-            names += [name] if name.startswith("keys.") else [name, f"keys.{name}"]
+            names.append(name)
         elif PARTS[name].evidence:
             names += [PARTS[name].evidence, *(["node"] if name == "prefix" else [])]
     return names
@@ -293,26 +317,21 @@ def evidence_of_key(by: By) -> list[str]:
 
 def _of_name(name: str, evidence: Mapping[str, Array]) -> tuple[Level, Array | None]:
     """The level of a named part, and its ids; None where the graph has them."""
-    own = f"keys.{name.removeprefix('keys.')}"
     part = PARTS.get(name)
-    if name != own and own in evidence and (part is not None or name in evidence):
-        raise CreditError(f"by names {name!r}, and the log has a key of that name, too; write {own!r} for it")
     if part is not None and not part.evidence:
         return part.level, None
-    source = part.evidence if part is not None else name if name in evidence else own
+    source = name if part is None else part.evidence
     if source in evidence:
         at: Level = part.level if part is not None else "trace" if source in TRACE_EVIDENCE else "event"
         return at, _as_ids(evidence[source])
-    keys = EVENT_EVIDENCE | TRACE_EVIDENCE
-    stated = keys.get(source) or keys.get(name)
+    stated = EVENT_EVIDENCE.get(source) or TRACE_EVIDENCE.get(source)
     if stated is not None and stated.kind != "float":
         how = f"the log lacks it: {stated.how_to_log}" if evidence else "a graph does not hold it: call credit.run"
         raise CreditError(f"by names {name!r}, and {how}; or pass an array of integers [E] in its place")
     if part is not None:
         raise CreditError(f"by names {name!r}, and a graph does not hold it: call credit.run, or pass an array [E]")
-    known = [*PARTS, *(key.removeprefix("keys.") for key in evidence if key.startswith("keys."))]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected names among {', '.join(known)}"
+    near = difflib.get_close_matches(name, PARTS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"expected names among {', '.join(PARTS)}"
     raise CreditError(f"by names {excerpt(name)}; {hint}")
 
 

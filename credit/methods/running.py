@@ -17,7 +17,7 @@ from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.invariants import validate_ids
-from graphs.keys import key_of
+from graphs.keys import evidence_of_key, key_of
 from graphs.padding import pad_array
 from graphs.text import excerpt
 from graphs.traces.batch import Traces
@@ -239,7 +239,10 @@ def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any])
     ids: dict[str, np.ndarray] = {}
     for name, one in traces.evidence.items():
         known = EVIDENCE.get(name)
-        if (known is not None and known.kind != "float") or name.startswith("keys."):
+        if known is not None and known.kind != "float":
+            fraction = one.mask & (np.floor(np.where(one.mask, one.array, 0)) < np.where(one.mask, one.array, 0))
+            if fraction.any() and name in evidence_of_key(options["by"]):
+                raise CreditError(f"{name} is {one.array[np.argmax(fraction)]}; expected integers, which by= compares")
             # Evidence of traces is float64, with NaN where there is none.
             ids[name] = np.where(one.mask, one.array, -1).astype(np.int64)
     models = traces.traces["model"].combine_chunks()

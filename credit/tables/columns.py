@@ -41,7 +41,7 @@ from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
-from graphs.traces.schema import EVENT_EVIDENCE, OWN_KEYS, TRACE_EVIDENCE, evidence_key
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["ColumnError", "from_columns"]
 
@@ -245,11 +245,10 @@ def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -> np.ndarray:
     """A column of evidence in the order of events [E], or of traces [T], padded."""
-    key = evidence_key(column)
-    if key is None:
-        known = ", ".join(sorted(EVENT_EVIDENCE | TRACE_EVIDENCE))
-        raise ColumnError(column, [], f"is not evidence of any method; expected one of {known}, or {OWN_KEYS}NAME")
-    kind = key.kind
+    known = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
+    if column not in known:
+        raise ColumnError(column, [], f"is not evidence of any method; expected one of {', '.join(sorted(known))}")
+    kind = known[column].kind
     if kind == "id":
         array = as_ids(column, values, n)
         present = array.is_valid().to_numpy(zero_copy_only=False)

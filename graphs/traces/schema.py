@@ -15,12 +15,11 @@ from typing import Any, Literal
 
 __all__ = [
     "EVENT_EVIDENCE",
-    "OWN_KEYS",
+    "FLAGS",
     "SCHEMA_VERSION",
     "TEXT_COLUMNS",
     "TRACE_EVIDENCE",
     "EvidenceKey",
-    "evidence_key",
     "json_schema",
 ]
 
@@ -113,10 +112,40 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "the observation that the action answered; equal anchors of a task are compared",
         'add "anchor": STRING, a hash of the observation the agent acted on',
     ),
+    "next_anchor": EvidenceKey(
+        "id",
+        "the observation that the action led to; where it is left out, the anchor of the trace's next action",
+        'add "next_anchor": STRING to an action whose observation no action answers, such as the last of a trace',
+    ),
+    "key": EvidenceKey(
+        "id",
+        "a key of the log's own, such as a shift or a curriculum; actions of one key are compared by `by=key`",
+        'add "key": STRING to the event; of a table, any column is the key: --columns key=COLUMN',
+    ),
     "proposal": EvidenceKey(
         "id",
         "the proposal that the action works on, such as a design or a question; equal proposals are compared",
         'add "proposal": STRING to the events that work on a proposal, not to the one that makes it',
+    ),
+    "segment": EvidenceKey(
+        "id",
+        "the part of the trace that one decision of a higher level covers, such as a delegation or a sub-goal",
+        'add "segment": STRING to every action, equal from one switch up to the next',
+    ),
+    "value_high": EvidenceKey(
+        "float",
+        "value of the state before the event for the higher level, which decides at the first action of a segment",
+        'add "value_high": NUMBER to the first action of each segment, beside "value"',
+    ),
+    "hindsight_log_prob": EvidenceKey(
+        "float",
+        "mean log-probability of the action's tokens under the policy that is shown how the trace ended",
+        'add "hindsight_log_prob": NUMBER: score the sampled tokens again with the final state in the prompt',
+    ),
+    "is_valid": EvidenceKey(
+        "float",
+        "1 where the environment could carry out the action, 0 where it was malformed or not allowed",
+        'add "is_valid": true or false to the action',
     ),
     "env_step": EvidenceKey(
         "count",
@@ -177,7 +206,7 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
     "trainable": EvidenceKey(
         "float",
         "1 where the policy that acted is being trained, 0 for a frozen agent, such as a judge or a fixed sub-agent",
-        'add "trainable": 1 or 0 to every action',
+        'add "trainable": true or false to every action',
     ),
     "stage": EvidenceKey(
         "count",
@@ -197,6 +226,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
 }
 
 TRACE_EVIDENCE: dict[str, EvidenceKey] = {
+    "tree": EvidenceKey(
+        "count",
+        "number of the sampling tree that the trace is a leaf of",
+        'add "tree": COUNT to the trace\'s "evidence" object, equal for the leaves of one tree',
+    ),
     "greedy_reward": EvidenceKey(
         "float",
         "reward of a separate greedy run on the same task (ReMax)",
@@ -209,27 +243,8 @@ TRACE_EVIDENCE: dict[str, EvidenceKey] = {
     ),
 }
 
-OWN_KEYS = "keys."
-"""How the name of a key that the log defines itself begins among evidence: "keys.shift" for "keys": {"shift": 3}."""
-
-_OWN_KEY = EvidenceKey(
-    "id",
-    "a key of the log's own, such as a shift or a curriculum; equal ones are compared by `by=NAME`",
-    'add "keys": {NAME: STRING or INTEGER} to the event',
-)
-
-
-def evidence_key(name: str) -> EvidenceKey | None:
-    """The key of evidence of a name; None where there is none.
-
-    Examples:
-      >>> evidence_key("anchor").kind, evidence_key("keys.shift").kind, evidence_key("shift")
-      ('id', 'id', None)
-    """
-    if name.startswith(OWN_KEYS) and name != OWN_KEYS:
-        return _OWN_KEY
-    return EVENT_EVIDENCE.get(name) or TRACE_EVIDENCE.get(name)
-
+FLAGS = frozenset({"trainable", "is_valid", "blamed", "blamed_agent"})
+"""Evidence of events that is 1 or 0, which logs may also state as true or false."""
 
 TEXT_COLUMNS = ("from", "to", "tool", "content_ref", "status")
 """Strings of an event that are kept for display; methods do not use them."""

@@ -38,13 +38,13 @@ def test_numbers_of_released_code() -> None:
 
 
 def test_rows_a_log_and_the_command_line_take_keys_by_name(tmp_path: Path) -> None:
-    advantages = RowAdvantages("rloo", by="task,shift", singleton="raw")
-    assert advantages.accepts("keys.shift") and not advantages.accepts("anchor")
-    result = advantages(**COLUMNS, evidence={"keys.shift": [0, 1, 2, 0, 1, 0, 1, 2, 3]})
+    advantages = RowAdvantages("rloo", by="task,key", singleton="raw")
+    assert advantages.accepts("key") and not advantages.accepts("anchor")
+    result = advantages(**COLUMNS, evidence={"key": [0, 1, 2, 0, 1, 0, 1, 2, 3]})
     close(result.advantages, TURN_LOO)
     assert "credit/condition/unbiased" not in result.metrics
-    _, _, rows = credit.from_columns(**COLUMNS, evidence={"keys.shift": [0, 1, 2, 0, 1, 0, 1, 2, 3]})
-    close(rows.gather(credit.run(rows.traces, "rloo", by="task,shift", singleton="raw").advantage), TURN_LOO)
+    _, _, rows = credit.from_columns(**COLUMNS, evidence={"key": [0, 1, 2, 0, 1, 0, 1, 2, 3]})
+    close(rows.gather(credit.run(rows.traces, "rloo", by="task,key", singleton="raw").advantage), TURN_LOO)
     with pytest.raises(credit.CreditError, match="method 'rloo': by names 'anchor', and the log lacks it"):
         credit.run(rows.traces, "rloo", by="task,anchor")
 

@@ -80,13 +80,13 @@ def test_arrays_of_any_width_are_parts_and_minus_one_is_none() -> None:
         trace=list("abcd"),
         reward=[0.0] * 4,
         events=4,
-        evidence={"keys.shift": ["x", "y", None, "x"], "anchor": list("ppqq"), "policy_version": [1, 1, 2, 2]},
+        evidence={"key": ["x", "y", None, "x"], "anchor": list("ppqq"), "policy_version": [1, 1, 2, 2]},
     )
     version = {"policy_version": rows.evidence["policy_version"]}
     keys = (
         key_of(np.array(SHIFT)),
         key_of(["task", np.array(SHIFT)]),
-        key_of("shift", rows.evidence),
+        key_of("key", rows.evidence),
         key_of("policy_version,anchor", version | rows.evidence),
     )
     found = jax.jit(lambda graph, keys: [event_keys(graph, key) for key in keys])(graph, keys)
@@ -103,7 +103,6 @@ def test_arrays_of_any_width_are_parts_and_minus_one_is_none() -> None:
         ("anchor", {}, "by names 'anchor', and a graph does not hold it: call credit.run"),
         ("anchor", {"stage": np.zeros(3, int)}, "by names 'anchor', and the log lacks it: add \"anchor\""),
         ("model", {}, "by names 'model', and a graph does not hold it"),
-        ("turn", {"keys.turn": np.zeros(3, int)}, "the log has a key of that name, too; write 'keys.turn' for it"),
         (np.array([0.5]), {}, "of dtype float64; expected names, or an array of integers"),
         (("task", np.zeros(3, int)), {}, r"by has part 2 of shape \(3,\); expected \(4,\), one entry for each event"),
     ],
@@ -121,7 +120,7 @@ def test_what_a_key_says_of_scope_bias_and_evidence() -> None:
     assert [decided_by(by)[0] for by in ("task,step", "task,length,mine", "task,mine", np.zeros(1, int))] == [
         *("before", "by the action", "by the log", "by the log"),
     ]
-    assert evidence_of_key("task,prefix,mine") == ["context", "node", "mine", "keys.mine"]
+    assert evidence_of_key("task,prefix,key") == ["context", "node", "key"]
     assert [key_of(by).unit for by in (None, "role_name", "task,agent,role", "agent,turn", "task,turn,step")] == [
         *("trace", "role", "agent", "turn", "event"),
     ]

@@ -47,7 +47,7 @@ method_options = click.option(
 key_option = click.option(
     "--by",
     metavar="NAMES",
-    help="With whom an action is compared: names by commas, such as task,agent,turn, or a key of the log.",
+    help="With whom an action is compared: names by commas, such as task,agent,turn, or a column of a table.",
 )
 
 evidence_option = click.option(
@@ -126,8 +126,13 @@ def assign(
     from credit.assign_summary import Summary
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
+    from graphs.keys import column_of_key
 
     # Whatever can be wrong with the call is found before the logs are read.
+    if by is not None:
+        by, column = column_of_key(by)
+        if column is not None:
+            reading["columns"] = (reading["columns"] or {}) | {"key": column}
     options = parse_options(method, given if by is None else (*given, f"by={by}"))
     if dense is not None and critic is None:
         raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")

@@ -349,10 +349,9 @@ _FROM_COLUMNS = frozenset(("group", "trace", "agent", "role", "parent", "turn", 
 
 
 def _is_label(name: str) -> bool:
-    from graphs.traces.schema import evidence_key
+    from graphs.traces.schema import EVENT_EVIDENCE
 
-    key = evidence_key(name)
-    return key is not None and key.kind == "id"
+    return name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"
 
 
 def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:

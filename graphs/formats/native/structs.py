@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from graphs.formats.native.wire import EDGE_CODES, EVENT_CODES, EVENT_FIELDS, Trace
 from graphs.traces.part import EVENT_TEXT
-from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS
 from graphs.traces.token_lists import TOKEN_TYPES
 
 __all__ = ["Edges", "Events", "edges_of", "events_of"]
@@ -77,12 +77,16 @@ def events_of(traces: Sequence[Trace]) -> Events:
     if names.pop("turn", None) is not None:
         turns, whole = _labels(events)
         sound[np.repeat(np.arange(len(traces)), counts)[~whole]] = False
+    flags = {name: names.pop(name) for name in FLAGS.intersection(names)}
     if len(names) == len(kind.__struct_fields__):  # the faster way to the same
         rows = list(map(msgspec.structs.astuple, events))
     else:
         rows = list(map(attrgetter(*names.values()), events))
     table = pa.array(rows, pa.struct([(name, _TYPES[name]) for name in names]))
     fields = {name: table.field(i) for i, name in enumerate(names)}
+    for name, field in flags.items():  # Arrow makes no number of True
+        stated = (getattr(event, field) for event in events)
+        fields[name] = pa.array([None if one is None else float(one) for one in stated], pa.float64())
     types = pc.index_in(fields.pop("type"), _EVENT_NAMES).to_numpy().astype(np.int32)
     numbers = {name: column.to_numpy(zero_copy_only=False) for name, column in fields.items() if _is_number(column)}
     return Events(counts, types, fields | numbers, turns, sound)

@@ -12,7 +12,7 @@ import msgspec
 
 from graphs.event_types import EdgeType, EventType
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
-from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, SCHEMA_VERSION
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = [
@@ -89,10 +89,11 @@ _KINDS: dict[str, Any] = {
     "float": Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)] | None,
     "count": Annotated[float, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None,
     "id": NonEmpty | None,
+    "flag": bool | Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)] | None,
 }
 Event: Any = msgspec.defstruct(
     "Event",
-    [(name, _KINDS[key.kind], None) for name, key in EVENT_EVIDENCE.items()],
+    [(name, _KINDS["flag" if name in FLAGS else key.kind], None) for name, key in EVENT_EVIDENCE.items()],
     bases=(EventBase,),
     namespace={"__doc__": "An event with every evidence key of `graphs.traces.schema.EVENT_EVIDENCE`."},
     gc=False,

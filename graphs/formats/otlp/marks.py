@@ -11,7 +11,7 @@ from typing import Any
 
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.otlp.wire import is_text, number
-from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS, TRACE_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TEXT_COLUMNS, TRACE_EVIDENCE
 
 __all__ = ["EDGE", "END", "EVENT", "PREFIX", "SCALARS", "BadMark", "check_mark"]
 
@@ -47,12 +47,14 @@ _OF_EVENT: dict[str, str] = {
     "trusted": "bool",
     **dict.fromkeys(TEXT_COLUMNS, "text"),
     **{name: key.kind for name, key in EVENT_EVIDENCE.items() if name != "event_reward"},  # an evaluation carries it
+    **dict.fromkeys(FLAGS, "flag"),
 }
 _OF_EDGE: dict[str, str] = {"index": "count", "type": "edge", "from": "text", "to": "text"}
 _EXPECTED = {
     "text": "a string",
     "id": "a string",
     "bool": "a boolean",
+    "flag": "a boolean, or a finite number",
     "count": "an integer, 0 or more",
     "float": "a finite number",
     "type": "one of " + ", ".join(t.name.lower() for t in EventType),
@@ -103,6 +105,8 @@ def _checked(kind: str, value: Any) -> Any:
         return str(value) if is_text(value) else None
     if kind == "bool":
         return value if isinstance(value, bool) else None
+    if kind == "flag" and isinstance(value, bool):
+        return float(value)
     if kind in ("type", "edge"):
         known: dict[str, Any] = {t.name.lower(): t for t in (EventType if kind == "type" else EdgeType)}
         return known.get(value) if is_text(value) else None

@@ -26,7 +26,7 @@ from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
-from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["read", "sniff"]
@@ -249,7 +249,9 @@ class _Table:
         chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
         time = convert("time", moment, "a finite number, 0 or more")
         evidence = {
-            name: convert(name, *EVIDENCE[key.kind]) for name, key in EVENT_EVIDENCE.items() if name in column_of
+            name: convert(name, *EVIDENCE["flag" if name in FLAGS else key.kind])
+            for name, key in EVENT_EVIDENCE.items()
+            if name in column_of
         }
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(

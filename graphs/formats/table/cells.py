@@ -37,10 +37,16 @@ def _count(value: Any) -> float | None:
     return count if count is not None and count.is_integer() and 0 <= count <= LARGEST_COUNT else None
 
 
+def _flag(value: Any) -> float | None:
+    flag = truth(value)
+    return None if flag is None else float(flag)
+
+
 EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
     "id": (id_text, "text"),
+    "flag": (_flag, "true, false, 1 or 0"),
 }
 
 

@@ -80,7 +80,7 @@ def test_assign_takes_options_of_the_method(good: Path, tmp_path: Path) -> None:
         (["--method", "zzzzzz"], "`credit methods` lists them"),
         (
             ["-m", "grpo", "--option", "epz=1"],
-            "method 'grpo' has no option 'epz'; its options are: eps, ddof, singleton",
+            "method 'grpo' has no option 'epz'; its options are: by, population, eps, ddof, singleton, filters",
         ),
         (["-m", "grpo", "--option", "eps"], "--option 'eps'; expected KEY=VALUE"),
         (["-m", "grpo", "--option", "eps=much"], "grpo: eps is 'much'; expected a number"),
@@ -309,3 +309,19 @@ def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
     assert "look: 2 actions have an advantage larger than 10 times" in result.stderr
     result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "rloo")
     assert "look" not in result.stderr
+
+
+def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    table = tmp_path / "rows.csv"
+    table.write_text("trace,group,agent,reward,shift\na,q,x,1,n\nb,q,x,0,n\nc,q,x,0.5,d\nd,q,x,1,d\n")
+    result = run("assign", table, "--method", "rloo", "--by", "task,shift", "-o", out)
+    assert result.exit_code == 0, result.output
+    with out.open() as file:
+        assert [row["advantage"] for row in csv.DictReader(file)] == ["1", "-1", "-0.5", "0.5"]
+    assert "the policy gradient may be biased: key: What decides it," in result.stderr
+    assert run("assign", good, "--method", "rloo", "--by", "task,length", "-o", out).exit_code == 0
+    refused = run("assign", good, "--method", "rloo", "--by", "task,trun", "-o", out)
+    assert refused.exit_code == 1 and "by names 'trun'; did you mean 'turn'?" in refused.stderr
+    refused = run("assign", good, "--method", "gae", "--by", "task", "-o", out)
+    assert refused.exit_code == 1 and "method 'gae' has no option 'by'" in refused.stderr
