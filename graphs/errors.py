@@ -23,15 +23,16 @@ __all__ = [
 _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-rows", "repeated-run", "repeated-header",
      "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files", "invalidated",
-     "run-error", "earlier-outcome"}
+     "run-error", "earlier-outcome",
+     "attached-orphans"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a trace with rewards of agents but no reward of the team, a score that is a category, a table whose
 second half repeats the first, a run that another log has, a row of a table that repeats its header, a table of
 groups without a row for some traces, columns that may be rewards of another type, a task without a result in the
 log, which may come from a cache, the last line of a session that is still being written, files of a run's folder that
-its harness did not write, a run whose outcome its harness withdrew, a run that ended in an error, and an outcome that
-a log states at an earlier moment, too."""
+its harness did not write, a run whose outcome its harness withdrew, a run that ended in an error, an outcome that a log
+states at an earlier moment, too, and a trace whose loose pieces were attached to its root on request."""
 
 
 class CreditError(ValueError):

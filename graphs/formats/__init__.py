@@ -85,7 +85,7 @@ FORMATS: dict[str, Format] = {
     ),
     "swe-agent": _row(
         "swe_agent",
-        "SWE-agent trajectories, with results and predictions beside them",
+        "trajectories of SWE-agent and mini-swe-agent, with results and predictions beside them",
         # SWE-agent 1.1 writes INSTANCE/INSTANCE.traj; results and predictions lie one folder above.
         owns=(Owned("{folder}.traj", ("{folder}.traj",)),),
     ),

@@ -1,4 +1,4 @@
-"""SWE-agent: trajectories (`.traj`), with the evaluation's results joined by instance.
+"""SWE-agent and mini-swe-agent: trajectories, with the evaluation's results joined by instance.
 
     {environment, trajectory: [{action, observation, response, thought, execution_time}], history, info: {exit_status,
      model_stats}}                                                                         INSTANCE.traj
@@ -22,6 +22,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
+from graphs.formats.mini_swe_agent import Trajectory, is_mini, read_mini
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Document, Place, documents, stem
@@ -69,7 +70,7 @@ class _Prediction(msgspec.Struct):
     model_name_or_path: str | None = None
 
 
-RECORDS = (_Trajectory, _Step)
+RECORDS = (_Trajectory, _Step, Trajectory)
 
 _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
 _STEP = msgspec.json.Decoder(_Step)
@@ -82,6 +83,8 @@ def sniff(head: bytes) -> bool:
     """Whether the content begins as a trajectory, as an evaluation's results, or as predictions."""
     shown = opening(head)
     keys = set(shown.keys)
+    if is_mini(frozenset(keys)):
+        return True
     if {"trajectory", "environment"} <= keys or {"trajectory", "history", "info"} <= keys:
         return True
     if {"resolved", "generated"} <= keys or {"resolved_ids", "submitted_ids"} <= keys:
@@ -207,7 +210,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     evaluation, trajectories = _Evaluation(), []
     for source in sources:
         try:
-            if "trajectory" in opening_of(source).keys:
+            keys = frozenset(opening_of(source).keys)
+            if "trajectory" in keys or is_mini(keys):
                 trajectories.append(source)  # it is read when what all other files say is known
             else:
                 evaluation.add(source)
@@ -219,7 +223,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         try:
             record = _record(source, names[source.name], evaluation)
             if not record.model:
-                record.system = system_of[source.name]
+                record.system += system_of[source.name].removeprefix("swe-agent")
             yield record
         except TraceError as error:
             yield error.problem
@@ -234,6 +238,12 @@ def _run_folder(file: str) -> str:
 
 def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
     data, place = content(source), Place(source.name, 1, 0)
+    if is_mini(frozenset(opening_of(source).keys)):
+        record = read_mini(data, place, name, stem(source.name, ".traj"))
+        model = record.model
+        evaluation.apply(record, record.group_id)
+        record.model = model or record.model
+        return record
     wire = decode_record(_TRAJECTORY, data, file=source.name, line=1, trace=name)
     instance = stem(source.name, ".traj")
     record = TraceRecord(name, instance, source.name, 1, 0, format="swe-agent", system="swe-agent")

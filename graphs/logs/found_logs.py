@@ -20,7 +20,7 @@ from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS
 from graphs.logs.companions import without_companions
 from graphs.logs.outcome_rows import OutcomeRows
-from graphs.logs.run_states import KEEP, judged
+from graphs.logs.run_states import ATTACH, KEEP, REFUSE, judged
 from graphs.reading.damage import undamaged
 from graphs.reading.encodings import wide_text
 from graphs.reading.find import find_sources, without_tables
@@ -81,11 +81,13 @@ class Corpus:
         """The cache of logs that were read before; None where there are logs."""
         return next((source.path for source in self.members.get(CACHE, ())), None)
 
-    def records(self, errors: str = KEEP) -> Iterator[Item]:
+    def records(self, errors: str = KEEP, orphans: str = REFUSE) -> Iterator[Item]:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
           errors: what is done with runs that ended in an error (`graphs.logs.run_states.judged`).
+          orphans: what is done with pieces of a trace whose parents are missing: "refuse" the trace, or attach them to
+            its "root".
         """
         yield from self.problems
         reported = frozenset(self.problems)  # a reader that looks beside its files may meet them again
@@ -96,6 +98,8 @@ class Corpus:
                 yield from stating.values()
                 members = [source for source in members if source.name not in stating]
             options: dict[str, Any] = {"columns": self.columns} if name == "table" else {}
+            if name in ("otlp", "spans"):
+                options = {"attach_orphans": orphans == ATTACH}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
             for item in outcomes.noted(judged(undamaged(items, members, FORMATS[name].holds), errors)):

@@ -14,7 +14,7 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, Problem
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Item, open_logs
-from graphs.logs.run_states import KEEP, check_errors
+from graphs.logs.run_states import KEEP, REFUSE, check_errors
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
@@ -42,6 +42,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     group_by: str | Iterable[str] = GROUP_KEYS,
     errors: str = KEEP,
+    orphans: str = REFUSE,
     to: Sizes | None = None,
     limits: Limits = DEFAULT,
     progress: Callable[[Iterable[Source]], Iterable[Source]] = iter,
@@ -66,6 +67,9 @@ def read(
         where the log states model and system; ("task",) compares all traces of a task.
       errors: "keep" or "drop": whether runs that their log calls failed are read, with the reward that it states, or
         left out. Either way each is named in `problems` (kind "run-error"). docs/formats/index.md lists what counts.
+      orphans: "refuse" or "root": whether a trace of OpenTelemetry spans with pieces whose parents are missing is
+        refused, or the pieces are attached to its root span, if they lie within it in time. Each trace with attached
+        pieces is named in `problems` (kind "attached-orphans").
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
       progress: wraps the iteration over files, as a progress bar does.
@@ -76,7 +80,7 @@ def read(
 
     Raises:
       NothingReadError: not one trace is usable.
-      CreditError: an unknown `format` or `errors`, or an argument of a wrong type.
+      CreditError: an unknown `format`, `errors` or `orphans`, or an argument of a wrong type.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -91,7 +95,7 @@ def read(
     """
     return read_and_count(
         *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by,
-        errors=errors, to=to, limits=limits, progress=progress, watch=watch,
+        errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
     )[0]  # fmt: skip
 
 
@@ -107,6 +111,7 @@ def read_and_count(
     progress: Callable[[Iterable[Source]], Iterable[Source]],
     watch: Callable[[Iterable[Item]], Iterable[Item]],
     errors: str = KEEP,
+    orphans: str = REFUSE,
     to: Sizes | None = None,
 ) -> tuple[Traces, RewardSources]:
     """The result of `read`, and the numbers of outcomes from the table of rewards and from the log."""
@@ -114,20 +119,22 @@ def read_and_count(
     from graphs.traces.cache import read_cache
 
     keys = check_group_by(group_by)
-    check_errors(errors)
+    check_errors(errors, orphans)
     corpus = open_logs(
         *paths, format=format, columns=columns, limits=limits, tables=(rewards, groups), progress=progress
     )
     if corpus.cache is not None:
-        if format or columns or rewards or groups or keys != GROUP_KEYS or errors != KEEP:
-            belong = "format, columns, rewards, groups, group_by and errors belong to `credit convert`, which made it"
+        if format or columns or rewards or groups or keys != GROUP_KEYS or errors != KEEP or orphans != REFUSE:
+            belong = (
+                "format, columns, rewards, groups, group_by, errors and orphans belong to `credit convert`, its maker"
+            )
             raise CreditError(f"{corpus.place!r} is a cache of read logs; {belong}")
         traces, sources = read_cache(corpus.cache, reward=reward, to=to, limits=limits), RewardSources({}, "")
     else:
         join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits)
         with collector_paused():
             traces = assemble(
-                join.apply(watch(corpus.records(errors))),
+                join.apply(watch(corpus.records(errors, orphans))),
                 reward=reward,
                 group_by=keys,
                 to=to,

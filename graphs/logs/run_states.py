@@ -15,23 +15,27 @@ from graphs.text import excerpt, one_of
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["ERRORS", "KEEP", "check_errors", "judged"]
+__all__ = ["ATTACH", "ERRORS", "KEEP", "ORPHANS", "REFUSE", "check_errors", "judged"]
 
 KEEP = "keep"
 ERRORS = (KEEP, "drop")
 """What may be done with runs that ended in an error."""
+REFUSE, ATTACH = "refuse", "root"
+ORPHANS = (REFUSE, ATTACH)
+"""What may be done with pieces of a trace of spans whose parents are missing."""
 
 _STEP_REWARDS = "event_reward"
 
 
-def check_errors(errors: str) -> None:
-    """Check the name of what is done with such runs.
+def check_errors(errors: str, orphans: str = REFUSE) -> None:
+    """Check the names of what is done with such runs, and with pieces of traces.
 
     Raises:
       CreditError: there is no such name.
     """
-    if errors not in ERRORS:
-        raise CreditError(f"errors is {errors!r}; expected {one_of(errors, ERRORS)}")
+    for name, stated, known in (("errors", errors, ERRORS), ("orphans", orphans, ORPHANS)):
+        if stated not in known:
+            raise CreditError(f"{name} is {stated!r}; expected {one_of(stated, known)}")
 
 
 def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) -> Iterator[TraceRecord | Part | Problem]:

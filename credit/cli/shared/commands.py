@@ -16,7 +16,18 @@ SECTIONS: dict[str, str] = {
     **dict.fromkeys(("rule", "expected", "tau", "unclaimed", "exact"), LEDGER),
     **dict.fromkeys(("size", "title", "style", "dpi"), PICTURE),
     **dict.fromkeys(
-        ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "errors", "limits", "allow_bad"),
+        (
+            "format_",
+            "columns",
+            "rewards",
+            "groups",
+            "group_by",
+            "reward_channel",
+            "errors",
+            "orphans",
+            "limits",
+            "allow_bad",
+        ),
         READING,
     ),
 }

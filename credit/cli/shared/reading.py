@@ -80,6 +80,13 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             help="Runs that their log calls failed: read them with the reward that it states, or leave them out.",
         ),
         click.option(
+            "--orphans",
+            type=click.Choice(["refuse", "root"]),
+            default="refuse",
+            show_default=True,
+            help="OpenTelemetry spans whose parents are missing: refuse their trace, or attach them to its root span.",
+        ),
+        click.option(
             "--limit",
             "limits",
             multiple=True,
@@ -102,7 +109,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
     return decorate
 
 
-READING = ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "errors", "limits")
+READING = ("format_", "columns", "rewards", "groups", "group_by", "reward_channel", "errors", "orphans", "limits")
 
 
 def given_inputs(context: click.Context) -> list[str]:
@@ -210,6 +217,7 @@ def read_traces(
     reward_channel: str,
     group_by: tuple[str, ...] | None,
     errors: str,
+    orphans: str,
     limits: tuple[str, ...],
 ) -> Traces:
     """Read logs, with a progress bar on standard error where that is a terminal.
@@ -234,6 +242,7 @@ def read_traces(
             group_by=GROUP_KEYS if group_by is None else group_by,
             reward=reward_channel,
             errors=errors,
+            orphans=orphans,
             limits=Limits.parse(limits),
             progress=bar.opening,
             watch=bar.reading,

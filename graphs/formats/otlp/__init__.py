@@ -51,13 +51,13 @@ def sniff(head: bytes) -> bool:
     return _BEGINS.search(head) is not None
 
 
-def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Sequence[Source], attach_orphans: bool = False) -> Iterator[TraceRecord | Problem]:
     """The traces of all sources, in the order in which their first spans were met.
 
     Everything is read before the first trace is whole, since its spans may be spread over files; of a span only what
     `spans.TracedSpan` has is kept. A file's traces without any span of either dialect are one problem together.
     """
-    log = Gathering("otlp")
+    log = Gathering("otlp", attach_orphans)
     for source in sources:
         for document in documents(source):
             try:

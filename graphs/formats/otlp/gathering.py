@@ -20,10 +20,15 @@ T = TypeVar("T")
 
 
 class Gathering:
-    """Spans and evaluations by trace, as they come in; `format` is what the records say they were read as."""
+    """Spans and evaluations by trace, as they come in.
 
-    def __init__(self, format: str) -> None:
-        self.format = format
+    Args:
+      format: what the records say they were read as.
+      attach_orphans: whether pieces of a trace in the air are attached to its root span, if they lie within it in time.
+    """
+
+    def __init__(self, format: str, attach_orphans: bool = False) -> None:
+        self.format, self.attach_orphans = format, attach_orphans
         self.spans: dict[str, list[TracedSpan]] = {}
         self.evaluations: dict[str, list[Evaluation]] = {}
         self.loose: list[Evaluation] = []  # of a response, without a trace id
@@ -56,13 +61,19 @@ class Gathering:
             if not any(span.known for span in spans):
                 unknown[spans[0].place.file] += 1
                 continue
+            root, loose = _orphans(spans)
+            if root is not None and self.attach_orphans:
+                for span in loose:
+                    span.parent = root.id
             try:
                 record = build(trace, spans, evaluations, self.format)
             except TraceError as error:
-                yield error.problem
+                yield _advised(error.problem) if root is not None and loose else error.problem
                 continue
             if record.ids:
                 yield record
+                if root is not None and loose and self.attach_orphans:
+                    yield _attached(root, loose, trace)
             else:
                 without_events[record.file] += 1
         for file, count in unknown.items():
@@ -98,3 +109,32 @@ def _orphan(evaluation: Evaluation, trace: str) -> Problem:
     file, line, _ = evaluation.place
     name, expected = excerpt(evaluation.name), "the evaluation of a trace whose spans are in the log"
     return Problem("orphan-evaluation", file, line, "traceId", name, expected, trace)
+
+
+def _orphans(spans: list[TracedSpan]) -> tuple[TracedSpan | None, list[TracedSpan]]:
+    """The root of a trace, and the spans whose parents are missing; no root where there are several, or where a piece
+    does not lie within it in time."""
+    known = {span.id for span in spans}
+    roots = [span for span in spans if not span.parent]
+    loose = [span for span in spans if span.parent and span.parent not in known]
+    if len(roots) != 1:
+        return None, loose
+    (start, end), clocks = roots[0].clock, [span.clock for span in loose]
+    lie_within = 0 <= start <= end and all(start <= first <= last <= end for first, last in clocks)
+    return (roots[0] if lie_within else None), loose
+
+
+def _advised(problem: Problem) -> Problem:
+    """The problem of pieces in the air, with the option that attaches them."""
+    if problem.kind != "missing-parent":
+        return problem
+    advice = "--orphans root (in Python orphans='root') attaches them to the root span, within which all lie in time"
+    return dataclasses.replace(problem, expected=f"{problem.expected}; {advice}")
+
+
+def _attached(root: TracedSpan, loose: list[TracedSpan], trace: str) -> Problem:
+    """The note that pieces of a trace were attached."""
+    file, line, _ = loose[0].place
+    value = f"missing for {counted(len(loose), 'span')}, {excerpt(loose[0].name or loose[0].id)} first"
+    expected = f"spans between: these were attached to the root span {root.name or root.id}"
+    return Problem("attached-orphans", file, line, "parentSpanId", value, expected, trace)

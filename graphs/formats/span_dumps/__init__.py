@@ -37,12 +37,12 @@ def sniff(head: bytes) -> bool:
     return all(key in start for key in _KEYS) and _ID.search(start) is not None
 
 
-def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
+def read(sources: Sequence[Source], attach_orphans: bool = False) -> Iterator[TraceRecord | Problem]:
     """The traces of all sources; spans of one trace may be spread over files.
 
     Problem kinds: those of `graphs.formats.otlp`, and those of `graphs.reading.tables.rows` for a Parquet file.
     """
-    log = Gathering("spans")
+    log = Gathering("spans", attach_orphans)
     for source in sources:
         if is_parquet(source):
             for row in rows(source):

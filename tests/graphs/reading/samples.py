@@ -239,6 +239,36 @@ SWE_AGENT = {
 }  # fmt: skip
 
 
+MINI_SWE_AGENT = {
+    "info": {"exit_status": "Submitted", "submission": "diff", "mini_version": "2.4.6",
+             "model_stats": {"instance_cost": 0.1, "api_calls": 2}, "config": {"model": {"model_name": "m"}}},
+    "messages": [
+        {"role": "system", "content": "x"},
+        {"role": "user", "content": "fix"},
+        {"role": "assistant", "content": "look", "extra": {
+            "actions": [{"command": "ls -la", "tool_call_id": "a"}, {"command": "/bin/cat x", "tool_call_id": "b"}],
+            "response": {"usage": {"prompt_tokens": 9, "completion_tokens": 4}}, "timestamp": 5.0}},
+        {"role": "tool", "tool_call_id": "a", "content": "x", "extra": {"returncode": 0, "timestamp": 6.0}},
+        {"role": "tool", "tool_call_id": "b", "content": "", "extra": {"exception_info": "timeout", "timestamp": 7.0}},
+        {"role": "assistant", "content": "done", "extra": {"actions": [], "response": "odd", "timestamp": 8.0}},
+        {"role": "user", "content": "one command", "extra": {"interrupt_type": "FormatError"}},
+        {"role": "exit", "content": "diff", "extra": {"exit_status": "Submitted"}},
+    ],
+    "trajectory_format": "mini-swe-agent-1.1",
+    "instance_id": "repo__repo-2",
+}  # fmt: skip
+MINI_BEFORE_2 = {
+    "info": {"exit_status": "APIError", "mini_version": "1.14.0"},
+    "messages": [
+        {"role": "user", "content": "fix"},
+        {"role": "assistant", "content": "look\n```bash\nls\n```"},
+        {"role": "user", "content": "<returncode>0</returncode>"},
+        {"role": "assistant", "content": "no block"},
+    ],
+    "trajectory_format": "mini-swe-agent-1",
+}  # fmt: skip
+
+
 def codex(kind: str, second: int, **payload: Any) -> dict[str, Any]:
     return {"timestamp": f"2026-01-01T00:00:{second:02d}.000Z", "type": kind, "payload": payload}
 
@@ -301,6 +331,8 @@ SAMPLES: dict[str, Sample] = {
     "openhands": Sample("openhands", "output.jsonl", [OPENHANDS, FAILED_LATER]),
     "openhands stream": Sample("openhands", "trajectory.json", [EVENTS], lines=False),
     "swe-agent": Sample("swe-agent", "repo__repo-1.traj", [SWE_AGENT], lines=False),
+    "mini-swe-agent": Sample("swe-agent", "repo__repo-2.traj.json", [MINI_SWE_AGENT], lines=False),
+    "mini-swe-agent before 2": Sample("swe-agent", "repo__repo-3.traj.json", [MINI_BEFORE_2], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
     "codex before payloads": Sample("codex", "rollout-2025.jsonl", BARE_CODEX),
     "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from graphs.errors import Problem
+from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import EventType
 from graphs.formats import otlp
+from graphs.logs import read
 from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
 
@@ -422,3 +423,33 @@ def test_a_handoff_back_wakes_the_agent(tmp_path: Path) -> None:
 def test_a_handoff_of_no_known_agent_is_structure(tmp_path: Path) -> None:
     spans = [make.span(1, 0, 0, 9, BOTH), make.agent(5, 1, 5, 9, "expert"), make.chat(6, 5, 6, 7)]
     assert shape(read_one(tmp_path, spans)) == [("message", "expert", True)]
+
+
+def pieces(end: float = 4) -> list[dict[str, Any]]:
+    """A root, and two pieces that hung on spans which were not exported."""
+    return [make.agent(2, 0, 0.5, 9, "lead"), make.chat(3, 77, 1, 2), make.chat(6, 78, 3, end)]
+
+
+def test_pieces_within_the_root_are_attached_on_request(tmp_path: Path) -> None:
+    """An exporter that drops the spans of a framework left traces that were refused whole."""
+    path = make.write_lines(tmp_path / "log.jsonl", make.spans_request(pieces()))
+    with pytest.raises(NothingReadError, match="--orphans root"):
+        read(path)
+    traces = read(path, orphans="root")
+    assert traces.sizes.agents == 1 and traces.graph.action_mask.sum() == 2
+    (note,) = traces.problems
+    assert (note.kind, note.is_failure, note.trace) == (
+        "attached-orphans",
+        False,
+        make.TRACE,
+    ) and "2 spans" in note.value
+    with pytest.raises(CreditError, match="orphans is 'x'"):
+        read(path, orphans="x")
+
+
+def test_a_piece_outside_the_root_is_never_attached(tmp_path: Path) -> None:
+    path = make.write_lines(tmp_path / "log.jsonl", make.spans_request(pieces(end=10)))
+    with pytest.raises(NothingReadError) as caught:
+        read(path, orphans="root")
+    (problem,) = caught.value.problems
+    assert problem.kind == "missing-parent" and "--orphans" not in problem.expected
