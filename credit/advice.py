@@ -324,6 +324,12 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
             f"{', '.join(claims)}: right only where the logged values are, so they are for reading; "
             "advantages to train on come from the baseline"
         )
-    if not claims:
+    rewards = traces.evidence.get("event_reward")
+    if not claims and rewards is not None and np.any(rewards.array[rewards.mask] != 0):
+        lines.append(
+            "only rewards at events tell the actions of a trace apart, by what came after each: discounted_return and "
+            "turn_baseline use them; siblings or values would say more"
+        )
+    elif not claims:
         lines.append(f"{NOTHING_DISTINGUISHES}; log siblings or values")
     return lines

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.trace_list import counted_tokens
-from credit.reports.trace_returns import UNRESOLVED, acting, group_differences, returns
+from credit.reports.trace_returns import UNRESOLVED, acting, distinguishable, group_differences, returns
 from graphs.errors import Problem
 from graphs.problem_log import count_kinds
 from graphs.replay_clusters import replays_elsewhere
@@ -59,6 +59,8 @@ class Survey:
       formats: traces of each format.
       group_sizes: for each size of a group, how many groups have it.
       teaching: groups with traces of different returns; only from these do group-relative methods learn.
+      outcomes_apart: those among `teaching` whose traces have different outcomes, too; the others differ by rewards at
+        events alone.
       equal: groups of several traces between whose returns methods, in single precision, see no difference, each with
         the greatest; group-relative credit is exactly 0 there, or refused.
       unresolved: those among `equal` whose returns differ in the log, each with why methods see no difference.
@@ -89,6 +91,7 @@ class Survey:
     formats: dict[str, int]
     group_sizes: dict[int, int]
     teaching: int
+    outcomes_apart: int
     equal: dict[str, float]
     unresolved: dict[str, str]
     rounded: tuple[str, ...]
@@ -143,6 +146,8 @@ class Group(NamedTuple):
     greatest: float
     apart: bool
     """Whether methods see a difference of returns."""
+    outcomes_apart: bool
+    """Whether they see one of outcomes alone."""
     unresolved: str
     """Why they see none where there is one, or another one, a key of `UNRESOLVED`; "" elsewhere."""
     policies: tuple[str, ...]
@@ -262,6 +267,7 @@ class Tally:
             formats=dict(self.formats),
             group_sizes=dict(sorted(sizes.items())),
             teaching=sum(group.apart for group in comparable),
+            outcomes_apart=sum(group.apart and group.outcomes_apart for group in comparable),
             equal=equal,
             unresolved={g.name: UNRESOLVED[g.unresolved] for g in comparable if g.unresolved and not g.apart},
             rounded=tuple(group.name for group in comparable if group.unresolved == "coarse"),
@@ -290,12 +296,14 @@ def _groups(traces: Traces, scored: np.ndarray, places: list[tuple[str, int]]) -
     size = np.bincount(group)
     with_outcome = np.bincount(group, scored, len(size))
     differences = group_differences(traces)
+    outcome = np.asarray(traces.reward[: traces.sizes.traces], np.float64)
+    _, outcomes_apart = distinguishable(outcome[scored], group[scored], len(size))
     first = np.unique(group, return_index=True)[1].tolist()
     policies = _policies(traces)
     names = traces.traces["group"].to_pylist()
     return [
-        Group(str(names[row]), places[row], int(a), int(b), float(c), bool(d), e, policies[names[row]])
-        for row, a, b, c, d, e in zip(first, size, with_outcome, *differences, strict=True)
+        Group(str(names[row]), places[row], int(a), int(b), float(c), bool(d), bool(f), e, policies[names[row]])
+        for row, a, b, c, d, e, f in zip(first, size, with_outcome, *differences, outcomes_apart, strict=True)
     ]
 
 

@@ -78,7 +78,18 @@ class OutcomeDifferences:
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
         rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
-        return dataclasses.asdict(self) | {"lines": self.lines(), "rows": rows}
+        return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
+
+    def headline(self) -> str:
+        """How many traces succeeded, and what failed ones have more and less of, three each; "" where none differ."""
+        if not self.rows:
+            return ""
+        known = self.failed + self.succeeded
+        words = [f"{self.succeeded} of {counted(known, 'trace')} with an outcome succeeded."]
+        for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
+            names = [row.what for row in self.rows if row.stands_out and sign * (row.chance - 0.5) > 0]
+            words += [f"{start}: {'; '.join(names[:3])}."] if names else []
+        return " ".join(words)
 
     def lines(self) -> list[str]:
         """What was compared and what came of it, in sentences."""

@@ -10,7 +10,7 @@ import click
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
-from credit.cli.shared.pages import serve, served
+from credit.cli.shared.pages import page_title, serve, served
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
 from graphs.text import counted
@@ -64,7 +64,7 @@ def label(
     traces = read_traces(paths, **reading)
     list_problems(traces.problems, stderr(), all_=False)
     with working(stderr(), "preparing the page"):
-        server = PageServer(Findings.of(traces, {}), title="Label traces", port=port, labels=labels)
+        server = PageServer(Findings.of(traces, {}), title=page_title("Label traces", paths), port=port, labels=labels)
     serve(server, no_browser=no_browser, quiet=as_json)
     number, total = len(labels.by_trace), traces.sizes.traces
     if as_json:

@@ -12,6 +12,7 @@ from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.pages import page_title, titled
 from credit.cli.shared.progress import progress_bar, steps, working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -42,7 +43,7 @@ __all__ = ["report"]
     callback=lambda context, parameter, path: _page_path(path),
     help="HTML file to write.",
 )
-@click.option("--title", default="Credit report", show_default=True, help="Title of the page.")
+@titled
 @click.option("--no-text", is_flag=True, help="Leave out excerpts of what events said.")
 @allow_bad
 @json_option
@@ -54,7 +55,7 @@ def report(
     asked: ClaimRequest,
     making: dict[str, Any],
     output: Path,
-    title: str,
+    title: str | None,
     no_text: bool,
     allow_bad: bool,
     as_json: bool,
@@ -72,9 +73,14 @@ def report(
     traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing"):
         findings = Findings.of(traces, claims, **making)
+    title = title or page_title("Credit report", paths)
     with progress_bar(stderr()) as bar:
         counts = write_page(
-            findings, output, title=title, text=not no_text, watch=lambda rows: bar.track(rows, description="packing")
+            findings,
+            output,
+            title=title,
+            text=not no_text,
+            watch=lambda rows: bar.track(rows, description="packing"),
         )
     number = traces.sizes.traces
     if as_json:

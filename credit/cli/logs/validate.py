@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ EVIDENCE = "evidence: what methods can use from the log, and how many events or 
 @click.option("--chunk-events", type=click.IntRange(1), metavar="N",
               help="With --engine: about N events a part, in whole groups.")  # fmt: skip
 @allow_bad
-@click.option("--all", "all_", is_flag=True, help="List every problem instead of the first twenty.")
+@click.option("--all", "all_", is_flag=True, help="List every problem and name instead of the first twenty.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def validate(
@@ -68,7 +69,7 @@ def validate(
 ) -> None:
     """Check logs: what was read, what was refused and why, and which groups carry a training signal.
 
-    A group carries a signal where its traces have different outcomes.
+    A group carries a signal where its traces have different returns: outcomes, and rewards at events added to them.
     """
     from credit.methods.lost_outcomes import found_instead
     from credit.reports.corpus import survey
@@ -90,6 +91,7 @@ def validate(
         print_json(corpus.as_json())
     else:
         console = stdout()
+        list_names = functools.partial(_list_names, console, all_=all_)
         console.print(_table(corpus, reading["reward_channel"]))
         if corpus.evidence:
             console.print(words(EVIDENCE), soft_wrap=True)
@@ -98,23 +100,26 @@ def validate(
         if instead:
             console.print(words(instead), soft_wrap=True)
         equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
-        _list_names(console, "Groups with equal outcomes", (f"{g} (all {r:g})" for g, r in equal.items()))
+        list_names(f"Groups with equal {_compared(corpus)}", (f"{g} (all {r:g})" for g, r in equal.items()))
         for why in dict.fromkeys(corpus.unresolved.values()):
-            title = f"Groups with different outcomes and no signal ({why})"
-            _list_names(console, title, [group for group, reason in corpus.unresolved.items() if reason == why])
-        _list_names(console, f"Groups whose {UNRESOLVED['coarse']}", corpus.rounded)
-        _list_names(console, "Groups of one", corpus.singletons if corpus.singletons and corpus.groups > 1 else ())
-        _list_names(
-            console, "Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in corpus.mixed.items())
-        )
-        _list_names(console, "Groups with fewer than two outcomes", corpus.unscored_groups)
-        _list_names(console, "Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
-        _list_names(console, "Traces with an outcome and no action, which enter no baseline", corpus.idle)
-        _list_names(console, ELSEWHERE.capitalize(), (f"{name} ({other})" for name, other in corpus.elsewhere.items()))
+            title = f"Groups with different {_compared(corpus)} and no signal ({why})"
+            list_names(title, [group for group, reason in corpus.unresolved.items() if reason == why])
+        list_names(f"Groups whose {UNRESOLVED['coarse']}", corpus.rounded)
+        list_names("Groups of one", corpus.singletons if corpus.singletons and corpus.groups > 1 else ())
+        list_names("Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in corpus.mixed.items()))
+        list_names("Groups with fewer than two outcomes", corpus.unscored_groups)
+        list_names("Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
+        list_names("Traces with an outcome and no action, which enter no baseline", corpus.idle)
+        list_names(ELSEWHERE.capitalize(), (f"{name} ({other})" for name, other in corpus.elsewhere.items()))
         if corpus.elsewhere:
             console.print(words(f"  {REMEDY}"), soft_wrap=True)
         list_problems(corpus.problems, console, all_=all_)
     ctx.exit(exit_code(corpus, allow_bad))
+
+
+def _compared(corpus: Survey) -> str:
+    """What tells the traces of a group apart: outcomes, or returns where the logs have rewards at events, too."""
+    return "returns" if "event_reward" in corpus.evidence else "outcomes"
 
 
 def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str, Any]) -> tuple[Survey, str]:
@@ -150,8 +155,10 @@ def _table(corpus: Survey, channel: str) -> Table:
     row("traces", corpus.traces)
     row("formats", ", ".join(f"{name} ({count})" for name, count in corpus.formats.items()))
     row("groups", f"{corpus.groups}; sizes: {sizes}")
-    row("  with a signal", f"{corpus.teaching} of {corpus.groups}, with traces of different outcomes")
-    row("  equal outcomes", len(corpus.equal) - len(corpus.unresolved))
+    what, alone = _compared(corpus), corpus.teaching - corpus.outcomes_apart
+    also = f"; in {alone} only by rewards at events, outcomes are equal there" if alone else ""
+    row("  with a signal", f"{corpus.teaching} of {corpus.groups}, with traces of different {what}{also}")
+    row(f"  equal {what}", len(corpus.equal) - len(corpus.unresolved))
     if corpus.unresolved:
         row("  not told apart", len(corpus.unresolved))
     if corpus.rounded:
@@ -221,9 +228,10 @@ def _advice(corpus: Survey, channel: str, group: str) -> list[str]:
     return lines
 
 
-def _list_names(console: Console, title: str, names: Iterable[str]) -> None:
+def _list_names(console: Console, title: str, names: Iterable[str], *, all_: bool) -> None:
     listed = list(names)
     if not listed:
         return
-    more = f", … and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-    console.print(words(f"{title}: {', '.join(listed[:SHOWN])}{more}"), soft_wrap=True)
+    shown = listed if all_ else listed[:SHOWN]
+    more = f", … and {len(listed) - len(shown)} more; --all lists them" if len(shown) < len(listed) else ""
+    console.print(words(f"{title}: {', '.join(shown)}{more}"), soft_wrap=True)

@@ -10,7 +10,7 @@ import click
 from credit.cli.shared.answers import stderr
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
-from credit.cli.shared.pages import serve, served
+from credit.cli.shared.pages import page_title, serve, served, titled
 from credit.cli.shared.progress import steps, working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
 
@@ -31,7 +31,7 @@ __all__ = ["view"]
 @reads_logs()
 @takes_claims
 @makes_ledger
-@click.option("--title", default="Credit report", show_default=True, help="Title of the page.")
+@titled
 @click.option("--no-text", is_flag=True, help="Leave out excerpts of what events said.")
 @served
 @allow_bad
@@ -42,7 +42,7 @@ def view(
     paths: tuple[str, ...],
     asked: ClaimRequest,
     making: dict[str, Any],
-    title: str,
+    title: str | None,
     no_text: bool,
     port: int,
     no_browser: bool,
@@ -61,7 +61,13 @@ def view(
     traces = read_traces(paths, **reading)
     list_problems(traces.problems, stderr(), all_=False)
     traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
+    title = title or page_title("Credit report", paths)
     with working(stderr(), "composing"):
-        server = PageServer(Findings.of(traces, claims, **making), title=title, text=not no_text, port=port)
+        server = PageServer(
+            Findings.of(traces, claims, **making),
+            title=title,
+            text=not no_text,
+            port=port,
+        )
     serve(server, no_browser=no_browser)
     ctx.exit(exit_code(traces, allow_bad))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import signal
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +18,7 @@ from credit.cli.shared.answers import stderr
 if TYPE_CHECKING:
     from credit.page import PageServer
 
-__all__ = ["serve", "served"]
+__all__ = ["page_title", "serve", "served", "titled"]
 
 
 def served(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,6 +36,23 @@ def served(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def titled(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--title`."""
+    return click.option("--title", help="Title of the page. Default: the names of the logs, and the date.")(command)
+
+
+def page_title(what: str, paths: Sequence[str]) -> str:
+    """What a page is, of which logs, and of which day: "Credit report: runs, 2026-01-31".
+
+    Args:
+      what: the page is.
+      paths: of the logs; three are named.
+    """
+    named = [Path(path).name or Path(path).resolve().name if path != "-" else "standard input" for path in paths]
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    return f"{what}: {', '.join(named[:3])}{more}, {datetime.date.today().isoformat()}"
 
 
 def serve(server: PageServer, *, no_browser: bool, quiet: bool = False) -> None:

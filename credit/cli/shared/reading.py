@@ -277,7 +277,8 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
     for problem in shown:
         console.print(words(f"  {problem}"), soft_wrap=True)
     if len(shown) < len(problems):
-        console.print(f"  … and {len(problems) - len(shown)} more; `credit validate --all` lists them", soft_wrap=True)
+        more = sum(problem.count for problem in problems[len(shown) :])  # one may stand for thousands
+        console.print(f"  … and {more} more; `credit validate --all` lists them", soft_wrap=True)
 
 
 class HasProblems(Protocol):

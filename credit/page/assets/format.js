@@ -32,15 +32,15 @@ const page = (() => {
     const body = make("tbody");
     const add = (from, to) => {
       for (const row of rows.slice(from, to)) {
-        body.append(make("tr", {}, columns.map(([, value, kind]) => {
+        body.append(make("tr", {}, columns.map(([title, value, kind]) => {
           const cell = value(row);
-          return make("td", { class: kind }, cell instanceof Node ? cell : cell == null ? "–" : String(cell));
+          return make("td", { class: kind, "data-label": title }, cell instanceof Node ? cell : cell == null ? "–" : String(cell));
         })));
       }
     };
     add(0, most);
     const head = make("thead", {}, make("tr", {}, columns.map(([title, , kind]) => make("th", { class: kind, scope: "col" }, title))));
-    const whole_ = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, make("table", {}, head, body));
+    const whole_ = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, make("table", columns.some(([, , kind]) => kind === "t") ? { class: "stack" } : {}, head, body));
     if (rows.length > most) {
       const more = make("button", { type: "button", class: "more", onclick: () => { add(most, rows.length); more.remove(); } },
         `Show all ${number(rows.length)}`);

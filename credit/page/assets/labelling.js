@@ -4,8 +4,10 @@
   const { data, make, number, cut, held, main, part } = page;
   if (!data.explorer.labelled) return;
   let labels = {}, row = 0, sent = Promise.resolve();
+  const waiting = new Set(), past = []; // rows whose answer is on its way; answers that can be undone, with what was before
   const progress = make("span", {});
   const state = make("span", { role: "status" });
+  const trouble = make("p", { role: "alert" });
   const note = make("input", { type: "text", maxlength: "2000", autocomplete: "off" });
   const reward = make("input", { type: "number", step: "any", autocomplete: "off" });
   const button = (text, key, act) => make("button", { type: "button", onclick: act, "aria-keyshortcuts": key }, `${text} `, make("kbd", {}, key));
@@ -24,26 +26,37 @@
     if (!answer.ok) throw new Error(await answer.text());
     take(await answer.json());
   };
-  const failed = (error) => ask({}).catch(() => {}).then(() => { state.textContent = `Not saved: ${error.message}`; });
-  const save = (amount) => {
-    const change = { row, reward: amount, note: note.value };
+  const failed = (at) => (error) => ask({}).catch(() => {}).then(() => {
+    trouble.textContent = `Not saved: ${error.message}`;
+    main.show(at);
+  });
+  const send = (change, kept) => {
     const body = () => JSON.stringify({ ...change, seen: known(change.row) ?? null }); // as the answers before it left it
-    sent = sent.then(() => ask({ method: "POST", headers: { "Content-Type": "application/json" }, body: body() })).catch(failed);
+    trouble.textContent = "";
+    waiting.add(change.row);
+    sent = sent.then(async () => {
+      const before = known(change.row);
+      await ask({ method: "POST", headers: { "Content-Type": "application/json" }, body: body() });
+      if (kept) past.push({ row: change.row, reward: before?.reward ?? null, note: before?.note ?? "" });
+    }).catch(failed(change.row)).finally(() => { waiting.delete(change.row); show(); });
   };
+  const save = (amount) => send({ row, reward: amount, note: note.value }, true);
   const go = (step, unlabelled) => {
     for (let i = 1; i <= held.length; i += 1) {
       const next = (row + step * i + i * held.length) % held.length;
-      if (!unlabelled || !known(next)) { main.show(next); return; }
+      if (!unlabelled || !(known(next) || waiting.has(next))) { main.show(next); return; }
     }
   };
-  const acts = { g: () => save(1), b: () => save(0), u: () => save(null), n: () => sent.then(() => go(1, true)), p: () => go(-1, false) };
+  const judge = (amount) => { save(amount); go(1, true); }; // the next trace at once: an answer that fails leads back
+  const undo = () => { sent = sent.then(() => { const last = past.pop(); if (last) { send(last, false); main.show(last.row); } }); };
+  const acts = { g: () => judge(1), b: () => judge(0), z: undo, u: () => save(null), n: () => go(1, true), p: () => go(-1, false) };
 
   part.querySelector("h2").after(make("div", { class: "label" },
     make("div", { class: "controls" }, make("label", {}, "Note (write it before the answer)", note), button("Good: 1", "g", acts.g), button("Bad: 0", "b", acts.b),
       make("label", {}, "Another reward", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
-      button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p)),
-    make("p", {}, state, " ", progress)));
-  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? Each answer is written at once to ", file, ". The option ",
+      button("Undo", "z", acts.z), button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p)),
+    make("p", {}, state, " ", progress), trouble));
+  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, ". The option ",
     make("code", {}, "--rewards"), " of the other commands reads this file."));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

@@ -14,16 +14,18 @@
   const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
   const signals = groups.filter((row) => row.signal === "signal").length;
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+  const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
+  const total = (key) => triage.agents.reduce((sum, row) => sum + row[key], 0);
   document.getElementById("lead").textContent = scored.length
-    ? `${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ${signals} of ${plural(corpus.groups, "group")} ` +
-      `${signals === 1 ? "carries" : "carry"} a training signal: ${signals === 1 ? "its" : "their"} traces have different outcomes.`
-    : `${plural(corpus.traces, "trace")} without outcomes. No action has credit; the page shows what to look at first.`;
+    ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ${signals} of ${plural(corpus.groups, "group")} ` +
+      `${signals === 1 ? "carries" : "carry"} a training signal: ${signals === 1 ? "its" : "their"} traces have different ${compared}.`
+    : `${plural(corpus.traces, "trace")} without outcomes: ${plural(total("errors"), "error")}, ${number(total("retries"))} retries, ${plural(total("loops"), "loop")}. No action has credit; the page shows what to look at first.`;
   const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(scored.length
       ? [tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"), tile(number(mean), `mean reward of ${plural(scored.length, "trace")}`)]
-      : ["errors", "retries"].map((key) => tile(number(triage.agents.reduce((sum, row) => sum + row[key], 0)), key))),
+      : ["errors", "retries"].map((key) => tile(number(total(key)), key))),
     tile(number(corpus.events), "events"),
     tile(number(corpus.actions), "actions"),
     tile(number(corpus.agents), "agent instances"),
@@ -52,7 +54,7 @@
       ? make("details", {}, make("summary", {}, `Problems (${number(corpus.problem_count)})`), table([["problem", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
-  const words = { signal: "signal", equal: "equal outcomes", unresolved: "no difference in single precision", single: "one trace", unscored: "fewer than two outcomes" };
+  const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: "fewer than two outcomes" };
   const ink = { signal: "plus", equal: "none", unresolved: "none", single: "none", unscored: "none" };
   const ranged = groups.filter((row) => row.mean != null);
   const vertical = (rows, label, most = 170) => ({ type: "category", inverse: true, data: rows.map((_, i) => i),

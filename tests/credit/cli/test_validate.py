@@ -201,3 +201,42 @@ def test_validate_counts_one_divided_task_as_one(tmp_path: Path) -> None:
     logs = [trace(name, "q", 1.0) | {"schema_version": "1.1", "model": name} for name in "ab"]
     told = " ".join(run("validate", write(tmp_path / "x.jsonl", logs)).stdout.split())
     assert "1 task has a group for each model or system" in told
+
+
+def test_returns_that_differ_by_rewards_at_events_are_no_different_outcomes(tmp_path: Path) -> None:
+    """363 groups were said to have different outcomes where 209 had."""
+    lines = []
+    for group, rewards in (("outcomes", (1.0, 0.0)), ("steps", (1.0, 1.0)), ("neither", (0.0, 0.0))):
+        for k, reward in enumerate(rewards):
+            line = trace(f"{group}{k}", group, reward)
+            del line["events"][1]["tokens"]  # with which a method would claim increments
+            line["events"][1]["event_reward"] = 0.5 * k if group == "steps" else 0.25
+            lines.append(line)
+    log = write(tmp_path / "x.jsonl", lines)
+    told = json.loads(run("validate", log, "--json").stdout)
+    assert (told["teaching"], told["outcomes_apart"]) == (2, 1)
+    printed = " ".join(run("validate", log).stdout.split())
+    assert (
+        "2 of 3, with traces of different returns; in 1 only by rewards at events, outcomes are equal there" in printed
+    )
+    assert "equal returns 1" in printed and "Groups with equal returns: neither" in printed
+    advice = run("choose", log).stdout
+    assert (
+        "no evidence distinguishes" not in advice
+        and "only rewards at events tell the actions of a trace apart" in advice
+    )
+    for line in lines:
+        del line["events"][1]["event_reward"]
+    plain = write(tmp_path / "y.jsonl", lines)
+    assert "no evidence distinguishes" in run("choose", plain).stdout
+    assert "with traces of different outcomes" in run("validate", plain).stdout
+
+
+def test_all_lists_every_name_and_problem_and_counts_add_up(tmp_path: Path) -> None:
+    lines = [trace(f"t{i:02d}", f"q{i:02d}", 1.0) for i in range(30)]
+    log = write(tmp_path / "x.jsonl", lines)
+    (tmp_path / "x.jsonl").write_text(log.read_text() + '{"trace_id": 1}\n' * 1040)
+    short, every = (run("validate", log, *option).output for option in ((), ("--all",)))
+    assert "… and 10 more; --all lists them" in short and "q29" not in short
+    assert "q29" in every and "--all" not in every
+    assert "problems (1040)" in short and "… and 1020 more; `credit validate --all` lists them" in short

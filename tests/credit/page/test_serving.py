@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.cli.shared.pages import page_title
 from credit.page import Findings, Labels, PageServer, html
 from credit.page.html import page
 from credit.page.labels import LabelFileError
@@ -358,6 +359,10 @@ def test_commands_serve_and_say_where(tmp_path: Path, monkeypatch: pytest.Monkey
     assert re.search(r"^http://127\.0\.0\.1:\d+/[\w-]{20,}/$", result.stderr, re.M)
     result = CliRunner().invoke(cli, ["view", str(log), "--rewards", str(out), "--no-browser"])
     assert result.exit_code == 0 and re.match(r"http://127\.0\.0\.1:\d+/[\w-]{20,}/\n", result.stdout), result.output
+    titles = [page_title("Credit report", paths) for paths in (("logs/runs/",), ("-",), ("a", "b", "c", "d", "e"))]
+    assert [re.sub(r"\d{4}-\d\d-\d\d$", "DAY", title) for title in titles] == [
+        "Credit report: runs, DAY", "Credit report: standard input, DAY", "Credit report: a, b, c and 2 more, DAY",
+    ]  # fmt: skip
     result = CliRunner().invoke(cli, ["label", str(log), "-o", str(tmp_path / "labels.txt")])
     assert result.exit_code == 1 and "expected a name ending in .csv or .jsonl" in result.output
 
@@ -395,14 +400,20 @@ def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Pa
             page, label = opened.page, opened.page.locator(".label")
             about = page.locator("#explorer .about").first
             about.filter(has_text="t0").wait_for()
-            page.keyboard.press("g")
-            label.filter(has_text="1 of 4").wait_for()
-            page.keyboard.press("n")
+            page.keyboard.press("g")  # the next trace comes without another key
             about.filter(has_text="t1").wait_for()
+            label.filter(has_text="1 of 4").wait_for()
+            page.keyboard.press("b")
+            about.filter(has_text="t2").wait_for()
+            page.keyboard.press("z")
+            about.filter(has_text="t1").wait_for()
+            label.filter(has_text="1 of 4").wait_for()
             page.get_by_label("Note (write it before the answer)").fill("<img src=x onerror=alert(1)>")
             page.keyboard.press("Escape")
             page.keyboard.press("b")
             label.filter(has_text="2 of 4").wait_for()
+            page.keyboard.press("p")
+            label.filter(has_text="This trace: reward 0.").wait_for()
             page.get_by_label("Another reward").fill("0.25")
             page.get_by_role("button", name="Save").click()
             label.filter(has_text="reward 0.25").wait_for()
