@@ -24,6 +24,9 @@ from graphs.errors import CreditError
 
 __all__ = ["CreditLocalBackend"]
 
+HOOKS = {LocalBackend: ("_get_packed_tensors",)}
+NAMES = "CreditLocalBackend(agent=) names who acted in a history, and each history is a turn"
+
 
 class CreditLocalBackend(LocalBackend):
     """ART's local backend; a trajectory is a trace, each of its histories a turn, a `TrajectoryGroup` a group.
@@ -52,13 +55,9 @@ class CreditLocalBackend(LocalBackend):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        hooks = {LocalBackend: ("_get_packed_tensors",)}
-        self._of_scale = {
-            scaled: TrainerCredit(
-                RowAdvantages(credit, scaled=scaled, **(options or {})), trainer="ART 0.5.18", hooks=hooks
-            )
-            for scaled in (True, False)
-        }
+        words: dict[str, Any] = {"trainer": "ART 0.5.18", "hooks": HOOKS, "columns": NAMES}
+        of_scale = {scaled: RowAdvantages(credit, scaled=scaled, **(options or {})) for scaled in (True, False)}
+        self._of_scale = {scaled: TrainerCredit(rows, **words) for scaled, rows in of_scale.items()}
         self._agent = agent
         self.credit_metrics: dict[str, float] = {}
 

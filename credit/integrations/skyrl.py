@@ -31,6 +31,7 @@ HOOKS = (
     "handle_dynamic_sampling", "postprocess_generator_output", "convert_to_training_input",
     "compute_advantages_and_returns", "train_critic_and_policy",
 )  # fmt: skip
+WRITE = "the generator writes it into env_metrics of every row, under this name"
 COLUMNS = ("agent", "turn")
 """Keys of the generator's `env_metrics`, one mapping a row, that become columns: in every row or in none."""
 
@@ -59,7 +60,9 @@ def row_estimator(
 
 @functools.lru_cache(maxsize=16)
 def _advantages(method: str, by_std: bool = True) -> RowAdvantages:
-    return RowAdvantages(method, **with_switch(method, {}, by_std))
+    rows = RowAdvantages(method, **with_switch(method, {}, by_std))
+    rows.how_to_pass = "SkyRL passes its estimators no steps; CreditRayPPOTrainer does"
+    return rows
 
 
 class CreditRayPPOTrainer(RayPPOTrainer):
@@ -87,7 +90,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         algorithm = self.cfg.trainer.algorithm
         name = str(algorithm.advantage_estimator).removeprefix(PREFIX)
         rows = self.make_advantages(name, with_switch(name, self.options, algorithm.grpo_norm_by_std))
-        return TrainerCredit(rows, trainer="SkyRL 0.3.0", hooks={RayPPOTrainer: HOOKS})
+        return TrainerCredit(rows, trainer="SkyRL 0.3.0", hooks={RayPPOTrainer: HOOKS}, columns=WRITE)
 
     def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
         """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""

@@ -41,6 +41,7 @@ class TrainerCredit:
       trainer: the trainer and the version that the integration was written against, for errors.
       hooks: for each class of the trainer, the names of what the integration overrides.
       columns: how a user of this trainer passes a column, for errors. Default: not at all.
+      evidence: whether evidence of methods can be passed, too.
 
     Attributes:
       metrics: those of the last batch.
@@ -65,12 +66,14 @@ class TrainerCredit:
         trainer: str,
         hooks: Mapping[Any, Iterable[str]] | None = None,
         columns: str | None = None,
+        evidence: bool = False,
     ) -> None:
         require_hooks(trainer, hooks or {})
-        if rows.needs and columns is None:
+        if rows.needs and not evidence:
             raise CreditError(f"method {rows.name!r} needs {', '.join(rows.needs)}, which {trainer} does not pass")
+        rows.how_to_pass = columns or f"this integration of {trainer} passes no columns; choose another method"
         self.rows, self.accepts, self.metrics = rows, rows.accepts, dict[str, float]()
-        self._trainer, self._columns, self._ran = trainer, columns, False
+        self._trainer, self._ran = trainer, False
 
     def __call__(self, **columns: Any) -> Advantages:
         """Advantages of one batch; columns and answer as of `RowAdvantages.__call__`.
@@ -80,7 +83,7 @@ class TrainerCredit:
         """
         passed = {*(columns.get("evidence") or {}), *(name for name in columns if columns[name] is not None)}
         if lacking := [name for name in self.rows.needs if name not in passed]:
-            raise CreditError(f"method {self.rows.name!r} needs {', '.join(lacking)}; {self._columns}")
+            raise CreditError(f"method {self.rows.name!r} needs {', '.join(lacking)}: {self.rows.how_to_pass}")
         result: Advantages = self.rows(**columns)
         self.metrics, self._ran = result.metrics, True
         return result

@@ -8,7 +8,7 @@ logged. Without `credit` the numbers are TRL's own. Written against TRL 1.16.0, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,17 @@ from trl import GRPOTrainer
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.integrations.trainer_credit import TrainerCredit
 from graphs.errors import CreditError
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["AGENT_KEY", "TURN_KEY", "CreditGRPOTrainer", "token_rows"]
+__all__ = ["CreditGRPOTrainer", "token_rows"]
 
-AGENT_KEY, TURN_KEY = "agent_of_token", "turn_of_token"
-"""Keys that a `rollout_func` of a team adds: for each completion, the label of each of its tokens."""
+OF_TOKEN = "_of_token"
+"""The end of keys that a `rollout_func` of a team adds: for each completion, a label of each of its tokens."""
 
+ROW_COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
+NAMES = (*ROW_COLUMNS, *sorted({*EVENT_EVIDENCE, *TRACE_EVIDENCE} - {*ROW_COLUMNS}))
+
+RETURN = "a rollout_func returns it for each token, under this name with _of_token behind it"
 HOOKS = ("_calculate_rewards", "_generate_and_score_completions", "compute_loss")
 
 EPS = 1e-4  # TRL's
@@ -45,7 +50,8 @@ class CreditGRPOTrainer(GRPOTrainer):
 
     A team's `rollout_func` returns, beside TRL's keys, `agent_of_token` and, if it likes, `turn_of_token`: for each
     completion a list with the label of each token, None for tokens that no agent wrote. Advantages are then
-    [rows, tokens], each agent's turn with its own.
+    [rows, tokens], each agent's turn with its own. A further column of `RowAdvantages` or evidence of the method is
+    returned in the same form, as `value_of_token`; a row has what stands at its first token.
 
     Args:
       credit: a method by name or a function; the default computes what TRL does.
@@ -66,12 +72,20 @@ class CreditGRPOTrainer(GRPOTrainer):
         super().__init__(*args, **kwargs)
         own_scale = self.scale_rewards == "group" or self.multi_objective_aggregation == "normalize_then_sum"
         rows = RowAdvantages(credit, scaled=own_scale, **(options or {}))
-        self._credit = TrainerCredit(rows, trainer="TRL 1.16.0", hooks={GRPOTrainer: HOOKS})
-        rows.warmup(self.args.generation_batch_size)
+        self._credit = TrainerCredit(
+            rows,
+            trainer="TRL 1.16.0",
+            hooks={GRPOTrainer: HOOKS},
+            columns=RETURN,
+            evidence=self.rollout_func is not None,
+        )
+        if not rows.needs:
+            rows.warmup(self.args.generation_batch_size)
         self.rewards_per_function: torch.Tensor | None = None
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
         self.rewards_per_function = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        self._lengths = [len(ids) for ids in completion_ids_list]  # of this process's completions
         return self.rewards_per_function
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -79,17 +93,17 @@ class CreditGRPOTrainer(GRPOTrainer):
         mode = "train" if self.model.training else "eval"
         rewards = self.rewards_per_function
         assert rewards is not None
-        rows, width = len(rewards), output["completion_ids"].shape[1]
-        trace = np.arange(rows)
-        columns: dict[str, Any] = {"trace": trace}
+        columns: dict[str, Any] = {"trace": np.arange(len(rewards))}
         tokens = None
-        if AGENT_KEY in inputs[0]:
-            _check_lengths(inputs, width)
-            width = max(gather_object([width]))  # each process pads its completions to their own length
-            agents = gather_object([example[AGENT_KEY] for example in inputs])
-            turns = gather_object([example[TURN_KEY] for example in inputs]) if TURN_KEY in inputs[0] else None
-            sample, agent, turn, tokens = token_rows(agents, turns, width)
-            columns = {"trace": sample, "agent": agent, "turn": turn}
+        if keys := [key for key in inputs[0] if key.endswith(OF_TOKEN)]:
+            policy = output.get("tool_mask", output["completion_mask"]).bool().tolist()
+            labels = {key.removesuffix(OF_TOKEN): [example[key] for example in inputs] for key in keys}
+            _check_labels(labels, self._lengths, policy)
+            width = max(
+                gather_object([output["completion_ids"].shape[1]])
+            )  # each process pads its completions to their own length
+            taken = [name for name in labels if name in ROW_COLUMNS or self._credit.accepts(name)]
+            columns, tokens = token_rows({name: gather_object(labels[name]) for name in taken}, width)
         group = columns["trace"] // (self.num_generations if mode == "train" else self.num_generations_eval)
         advantages = self._credit_of(rewards, group, columns)
         if tokens is not None:
@@ -154,57 +168,72 @@ class CreditGRPOTrainer(GRPOTrainer):
             self._metrics[mode][name].append(value)
 
 
-def token_rows(
-    agents: Sequence[Sequence[Any]], turns: Sequence[Sequence[Any]] | None, width: int
-) -> tuple[np.ndarray, list[str], list[str] | None, np.ndarray]:
+def token_rows(labels: Mapping[str, Sequence[Sequence[Any]]], width: int) -> tuple[dict[str, Any], np.ndarray]:
     """Rows of a team from labels of tokens: one row for each agent and turn of a completion.
 
     Args:
-      agents: for each completion, the agent that wrote each token; None where none did.
-      turns: the turn of each token, or None.
+      labels: by the name of a column, for each completion the label of each of its tokens; "agent", None where no
+        agent wrote the token, and others, such as "turn".
       width: T, the padded length.
 
     Returns:
-      Of each row its completion, agent and turn; and int [completions, T], the row of each token, -1 for none.
+      The columns of the rows, "trace" the completion among them, each label that of the row's first token, evidence in
+      "evidence"; and int [completions, T], the row of each token, -1 for none.
 
     Raises:
-      CreditError: labels are more than the tokens, or of two lengths; a completion has no token of an agent.
+      CreditError: a completion has no token of an agent.
     """
-    of_token = np.full((len(agents), width), -1)
-    sample: list[int] = []
-    agent: list[str] = []
-    turn: list[str] = []
-    for i, labels in enumerate(agents):
-        in_turn: Sequence[Any] = [0] * len(labels) if turns is None else turns[i]
-        if len(labels) > width or len(in_turn) != len(labels):
-            raise _unlike(i, len(labels), len(in_turn), width)
+    of_token = np.full((len(labels["agent"]), width), -1)
+    first: list[tuple[int, int]] = []  # of each row, its completion and the place of its first token there
+    turns = labels.get("turn")
+    for i, agents in enumerate(labels["agent"]):
         rows: dict[tuple[Any, Any], int] = {}
-        for t, key in enumerate(zip(labels, in_turn, strict=True)):
-            if key[0] is None:
+        for t, agent in enumerate(agents):
+            if agent is None:
                 continue
-            if key not in rows:
-                rows[key] = len(sample)
-                sample.append(i)
-                agent.append(str(key[0]))
-                turn.append(str(key[1]))
-            of_token[i, t] = rows[key]
+            row = rows.setdefault((agent, None if turns is None else turns[i][t]), len(first))
+            if row == len(first):
+                first.append((i, t))
+            of_token[i, t] = row
         if not rows:
-            raise CreditError(f"completion {i} has no token with an agent in {AGENT_KEY}; expected at least one")
-    return np.array(sample), agent, None if turns is None else turn, of_token
+            raise CreditError(f"completion {i} has no token with an agent in agent{OF_TOKEN}; expected at least one")
+    columns: dict[str, Any] = {"trace": np.array([i for i, _ in first]), "evidence": {}}
+    for name, of_completion in labels.items():
+        column = [of_completion[i][t] for i, t in first]
+        text = [str(label) for label in column] if name in ("agent", "turn") else column
+        (columns if name in ROW_COLUMNS else columns["evidence"])[name] = text
+    return columns, of_token
 
 
-def _check_lengths(inputs: Sequence[dict[str, Any]], width: int) -> None:
-    for i, example in enumerate(inputs):
-        labels = example[AGENT_KEY]
-        if len(labels) > width:
-            raise _unlike(i, len(labels), len(example.get(TURN_KEY, labels)), width)
+def _check_labels(
+    labels: Mapping[str, Sequence[Sequence[Any]]], lengths: Sequence[int], policy: Sequence[Sequence[bool]]
+) -> None:
+    """Refuse labels of a completion that are not one for each of its tokens, and tokens to train without an agent.
 
+    Args:
+      labels: as of `token_rows`, of this process's completions.
+      lengths: the number of tokens of each completion.
+      policy: of each completion, which of the padded tokens the policy wrote.
 
-def _unlike(completion: int, agents: int, turns: int, width: int) -> CreditError:
-    return CreditError(
-        f"completion {completion} has {agents} labels in {AGENT_KEY} and {turns} in {TURN_KEY}, for up to {width} "
-        "tokens; expected one for each token"
-    )
+    Raises:
+      CreditError: it names the completion; no agents, or labels of an unknown name.
+    """
+    if "agent" not in labels or labels.keys() - NAMES:
+        keys = ", ".join(name + OF_TOKEN for name in (["agent"] if "agent" not in labels else NAMES))
+        raise CreditError(f"rollout_func returns {', '.join(name + OF_TOKEN for name in labels)}; expected {keys}")
+    for i, (length, wrote) in enumerate(zip(lengths, policy, strict=True)):
+        for name, column in labels.items():
+            if len(column[i]) != length:
+                raise CreditError(
+                    f"completion {i} has {len(column[i])} labels in {name}{OF_TOKEN}, for {length} tokens; expected "
+                    "one for each token"
+                )
+        for t, agent in enumerate(labels["agent"][i]):
+            if agent is None and wrote[t]:
+                raise CreditError(
+                    f"completion {i} has no agent in agent{OF_TOKEN} at token {t}, which the policy wrote; expected "
+                    "one, or 0 there in env_mask"
+                )
 
 
 def _std(values: torch.Tensor) -> torch.Tensor:

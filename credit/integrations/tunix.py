@@ -27,7 +27,8 @@ from graphs.errors import CreditError
 
 __all__ = ["CreditAgenticLearner", "estimator", "metrics_of", "token_turns"]
 
-WRITTEN_AGAINST = "Tunix 0.1.7"
+WRITTEN_AGAINST, HOOKS = "Tunix 0.1.7", {GRPOLearner: ("_process_results",)}
+NAMES = "messages of the assistant carry the agent's name; stretches of its tokens are turns"
 
 
 def estimator(method: str, **options: Any) -> str:
@@ -93,7 +94,7 @@ class CreditAgenticLearner(GRPOLearner):
     ) -> None:
         super().__init__(*args, **kwargs)
         rows = RowAdvantages(credit, **(options or {}))
-        self._credit = TrainerCredit(rows, trainer=WRITTEN_AGAINST, hooks={GRPOLearner: ("_process_results",)})
+        self._credit = TrainerCredit(rows, trainer=WRITTEN_AGAINST, hooks=HOOKS, columns=NAMES)
         trainer = self.rl_cluster.actor_trainer
         trainer.with_gen_model_input_fn(functools.partial(self._model_input, trainer.gen_model_input_fn))
         self.algo_config: Any = copy.copy(self.algo_config)

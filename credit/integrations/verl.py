@@ -178,7 +178,10 @@ def _places(key: str | None, turn: Any, trace: Any) -> np.ndarray | None:
 def _advantages(name: str, options: tuple[tuple[str, Any], ...]) -> Any:
     from credit.integrations.rows.row_advantages import RowAdvantages
 
-    return RowAdvantages(name, **dict(options))
+    rows = RowAdvantages(name, **dict(options))
+    names = ", ".join(key for keys in LEGACY.values() for key in keys)
+    rows.how_to_pass = f"compute_advantage of this module reads {names} of non_tensor_batch"
+    return rows
 
 
 register()

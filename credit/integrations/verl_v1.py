@@ -20,7 +20,7 @@ from credit.integrations.verl_sessions import PREFIX, method_options, session_ad
 __all__ = ["CreditPPOTrainerColocateAsync", "CreditPPOTrainerSeparateAsync", "CreditPPOTrainerSync"]
 
 HOOKS = ("on_train_begin", "_compute_advantage", "_update_actor")
-WRITE = "the agent loop writes each into extra_fields of every AgentLoopOutput, by that name"
+WRITE = "the agent loop writes it into extra_fields of every AgentLoopOutput, under this name"
 
 
 class _Credit:
@@ -43,7 +43,7 @@ class _Credit:
         rows = self.make_advantages(name, dict(method_options(name, algorithm)))
         kinds = (PPOTrainerSync, PPOTrainerColocateAsync, PPOTrainerSeparateAsync)
         hooks = {kind: HOOKS for kind in kinds if isinstance(self, kind)}
-        return TrainerCredit(rows, trainer="verl 0.9.1", hooks=hooks, columns=WRITE)
+        return TrainerCredit(rows, trainer="verl 0.9.1", hooks=hooks, columns=WRITE, evidence=True)
 
     def on_train_begin(self) -> None:
         """Compile before the first step."""

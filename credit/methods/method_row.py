@@ -34,6 +34,8 @@ class Method:
       shaped: whether it pays for progress or marks by itself, so that advantages differ where all outcomes are equal.
       scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
+      columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
+        take every row for one agent's, nobody for spawned, or what an agent did for one turn.
       status: "released", checked against the authors' or the trainer's code; "reconstructed", from that code's or a
         paper's text without executing it; "formula", a textbook formula under its own name.
       reference: paper or code.
@@ -55,6 +57,7 @@ class Method:
     status: Status
     reference: str
     needs: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     cost: str = "O(E)"
     pools_errors: bool = False
     shaped: bool = False

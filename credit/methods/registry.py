@@ -122,6 +122,7 @@ METHODS: dict[str, Method] = {
         needs=("value",),
         cost="O(E log E)",
         scope_by_option={"normalise=true": "batch"},
+        columns=("agent",),
     ),
     "puppeteer": Method(
         estimators.puppeteer,
@@ -301,6 +302,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="Dr. MAS compute_grpo_outcome_advantage",
         cost="O(E + A log A)",
+        columns=("agent",),
     ),
     "dr_mas_rloo": Method(
         estimators.dr_mas_rloo,
@@ -312,6 +314,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="Dr. MAS compute_rloo_outcome_advantage",
         cost="O(E + A log A)",
+        columns=("agent",),
     ),
     "reinforce_pp": Method(
         estimators.reinforce_pp,
@@ -390,6 +393,7 @@ METHODS: dict[str, Method] = {
         reference="Kool et al. 2019, at each turn",
         cost="O(E log E)",
         pools_errors=True,
+        columns=("turn",),
     ),
     "mt_grpo": Method(
         estimators.mt_grpo,
@@ -401,6 +405,7 @@ METHODS: dict[str, Method] = {
         status="reconstructed",
         reference="Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO); Multi-Turn-RL-Agent mt_grpo_env_trainer.py",
         cost="O(E log E)",
+        columns=("turn",),
     ),
     "gigpo": Method(
         estimators.gigpo,
@@ -462,6 +467,7 @@ METHODS: dict[str, Method] = {
         status="reconstructed",
         reference="M-GRPO (MrlX), as described",
         cost="O(E + A log A)",
+        columns=("parent",),
     ),
     "mrlx": Method(
         released.mrlx,
@@ -474,6 +480,7 @@ METHODS: dict[str, Method] = {
         reference="MrlX; slime RolloutManager._post_process_rewards",
         needs=("block",),
         cost="O(E + A log A)",
+        columns=("parent",),
     ),
     "matpo": Method(
         estimators.matpo,
@@ -549,6 +556,7 @@ METHODS: dict[str, Method] = {
         reference="MARSHAL, as described",
         cost="O(E log E)",
         scope_by_option={"over=group": "group"},
+        columns=("agent", "turn"),
     ),
     "spiral_rae": Method(
         estimators.spiral_rae,
@@ -560,6 +568,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="SPIRAL train_spiral.py prepare_trajectories",
         cost="O(E log E)",
+        columns=("agent",),
     ),
     "maporl": Method(
         estimators.maporl,
@@ -583,5 +592,6 @@ METHODS: dict[str, Method] = {
         status="formula",
         reference="Shapley 1953; evaluated coalitions needed: credit shapley plan, solve",
         needs=("share",),
+        columns=("agent",),
     ),
 }

@@ -239,13 +239,57 @@ def test_groups_spread_over_two_processes(tmp_path: Path) -> None:
 
 
 def test_labels_of_tokens_are_checked() -> None:
-    sample, agent, turn, rows = token_rows([["a", None, "b", "a"]], None, 5)
-    assert sample.tolist() == [0, 0] and agent == ["a", "b"] and turn is None
+    columns, rows = token_rows({"agent": [["a", None, "b", "a"]], "value": [[0.5, None, 0.25, 9.0]]}, 5)
+    assert columns["trace"].tolist() == [0, 0] and columns["agent"] == ["a", "b"] and "turn" not in columns
+    assert columns["evidence"] == {"value": [0.5, 0.25]}
     assert rows.tolist() == [[0, -1, 1, 0, -1]]
-    with pytest.raises(CreditError, match="completion 0 has 3 labels"):
-        token_rows([["a", "b", "a"]], [[0, 1]], 5)
     with pytest.raises(CreditError, match="no token with an agent"):
-        token_rows([[None, None]], None, 2)
+        token_rows({"agent": [[None, None]]}, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda labels: {"agent_of_token": labels[:2]},
+            "has 2 labels in agent_of_token, for [56] tokens; expected one",
+        ),
+        (lambda labels: {"turn_of_token": [*labels, 0]}, "has [67] labels in turn_of_token, for [56] tokens"),
+        (lambda labels: {"agent_of_token": [None, *labels[1:]]}, "no agent in agent_of_token at token 0, which"),
+        (lambda labels: {"agents_of_token": labels}, "returns .*agents_of_token.*; expected agent_of_token, role_of_"),
+    ],
+)
+def test_tokens_to_train_without_an_agent_are_refused(tmp_path: Path, change: Any, words: str) -> None:
+    """Labels of two tokens in 16 completions of five or six left the others an advantage of 0, without a word."""
+
+    def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
+        made = team(prompts, trainer)
+        changed = [change(labels) for labels in made["agent_of_token"]]
+        return {**made, **{key: [labels[key] for labels in changed] for key in changed[0]}}
+
+    with pytest.raises(CreditError, match=words):
+        batch_of(build(CreditGRPOTrainer, tmp_path, rollout=rollout, credit="dr_mas"))
+
+
+def test_evidence_comes_from_the_rollouts_or_is_refused_at_construction(tmp_path: Path) -> None:
+    """Rollouts were generated, and then an argument was asked for that TRL does not have."""
+    with pytest.raises(CreditError, match=r"'gae' needs value, which TRL 1.16.0 does not pass"):
+        build(CreditGRPOTrainer, tmp_path, credit="gae")
+    with pytest.raises(CreditError, match="'gae' needs value: a rollout_func returns it for each token"):
+        batch_of(build(CreditGRPOTrainer, tmp_path, rollout=team, credit="gae"))
+
+    def valued(prompts: list[str], trainer: Any) -> dict[str, Any]:
+        made = team(prompts, trainer)
+        return {
+            **made,
+            "value_of_token": [[0.5, 0.5, None, *[0.25] * (len(ids) - 3)] for ids in made["completion_ids"]],
+        }
+
+    def scored(completion_ids: list[list[int]], **_: Any) -> list[float]:
+        return [1.0] * len(completion_ids)
+
+    trainer = build(CreditGRPOTrainer, tmp_path, rewards=scored, rollout=valued, credit="gae", options={"lambda_": 0.0})
+    assert batch_of(trainer)["advantages"][1].tolist() == pytest.approx([-0.25, -0.25, 0, *[0.75] * 3], abs=TOLERANCE)
 
 
 def test_overhead_beside_trls_own(tmp_path: Path) -> None:

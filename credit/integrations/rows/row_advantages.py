@@ -17,6 +17,7 @@ import functools
 import inspect
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,7 +25,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, spread, taken
-from credit.integrations.rows.row_metrics import Batch, Facts, batch_metrics, no_metrics
+from credit.integrations.rows.row_metrics import (
+    Batch,
+    Facts,
+    MissingColumnWarning,
+    absent_columns,
+    batch_metrics,
+    no_metrics,
+)
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
 from graphs.errors import CreditError
 
@@ -62,6 +70,8 @@ class RowAdvantages:
       rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more.
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
+      strict: whether a first batch without the agents, spawns or turns that the method compares (`Method.columns`) is
+        an error. Default: a `MissingColumnWarning`.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Raises:
@@ -85,6 +95,7 @@ class RowAdvantages:
         rows: int | None = None,
         scaled: bool = True,
         watch: Watch | str | Path | None = None,
+        strict: bool = False,
         **options: Any,
     ) -> None:
         self.name, self._method, self._facts = _resolve(method)
@@ -100,6 +111,8 @@ class RowAdvantages:
             option in parameters and not _same(value, parameters[option].default) for option, value in options.items()
         ):
             self._facts = self._facts._replace(unbiased=None)  # stated of the method with its defaults
+        if "by" in options:  # it names what is compared, in the place of agents
+            self._facts = self._facts._replace(columns=())
         from estimators.options import takes_key
         from graphs.keys import evidence_of_key
 
@@ -111,7 +124,8 @@ class RowAdvantages:
             from credit.integrations.watch import Watch
 
             watch = Watch(watch)
-        self._watch = watch
+        self._watch, self._strict, self._looked = watch, strict, False
+        self.how_to_pass = "pass it under this name"
         self._room = 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
         self._compilations = 0
@@ -155,7 +169,8 @@ class RowAdvantages:
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
-        watch, self._watch = self._watch, None
+        kept = self._watch, self._looked
+        self._watch, self._looked = None, True
         for columns in _warm_columns(evidence):
             self(
                 group=["q"] * 6,
@@ -164,7 +179,7 @@ class RowAdvantages:
                 event_reward=[0.0] * 6 if event_reward else None,
                 evidence=columns,
             )
-        self.last, self._watch = None, watch
+        self.last, (self._watch, self._looked) = None, kept
         return time.perf_counter() - begin
 
     def __call__(
@@ -239,6 +254,7 @@ class RowAdvantages:
             at = slice(None) if take is None else take
             advantage[at] = batch.advantage[batch.rows.event]
             valid[at] = batch.reason[batch.rows.event] == 0
+            self._check_columns(batch)
             metrics = batch_metrics(batch, use, valid, advantage, self._facts)
             if self._watch is not None:
                 own = self._method(batch.graph, batch.reward, **self._taken(batch.evidence), **self._options)
@@ -292,6 +308,16 @@ class RowAdvantages:
 
             self._program = jax.jit(program)
         return self._program
+
+    def _check_columns(self, batch: Batch) -> None:
+        """Say once that what the method compares is absent, in the first batch that has a reward."""
+        absent = {} if self._looked else absent_columns(batch, self._facts.columns)
+        self._looked = True
+        for column, alike in absent.items():
+            text = f"method {self.name!r} needs the column {column!r}, and {alike}: {self.how_to_pass}"
+            if self._strict:
+                raise CreditError(text)
+            warnings.warn(text, MissingColumnWarning, stacklevel=3)
 
     def _check_evidence(self, evidence: Mapping[str, Any], event_reward: bool) -> None:
         passed = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}
@@ -372,12 +398,12 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
 def _resolve(method: str | Callable[..., Credit]) -> tuple[str, Callable[..., Credit], Facts]:
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
-        return name, method, Facts(None, tuple(getattr(method, "needs", ())))
+        return name, method, Facts(None, *(tuple(getattr(method, fact, ())) for fact in ("needs", "columns")))
     from credit.methods.published import find_method
     from credit.methods.registry import METHODS
 
     entry = find_method(method)  # `unbiased` is stated of a method without the options of a published one
-    return method, entry.fn, Facts(entry.unbiased if method in METHODS else None, entry.needs)
+    return method, entry.fn, Facts(entry.unbiased if method in METHODS else None, entry.needs, entry.columns)
 
 
 def _same(option: Any, default: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
     from graphs.event_graph import EventGraph
 
-__all__ = ["Batch", "Facts", "batch_metrics", "group_spread", "no_metrics"]
+__all__ = ["Batch", "Facts", "MissingColumnWarning", "absent_columns", "batch_metrics", "group_spread", "no_metrics"]
+
+
+class MissingColumnWarning(UserWarning):
+    """A batch tells apart nothing of what a method compares: a column was forgotten, or its name misspelt."""
 
 
 class Batch(NamedTuple):
@@ -34,10 +38,11 @@ class Batch(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Properties of a method: whether it is unbiased (None: unknown), and the evidence that it needs."""
+    """Properties of a method: whether it is unbiased (None: unknown), the evidence and the columns that it needs."""
 
     unbiased: bool | None
     needs: tuple[str, ...]
+    columns: tuple[str, ...] = ()
 
 
 def batch_metrics(
@@ -46,6 +51,7 @@ def batch_metrics(
     """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
 
     rows, traces, groups   counts of what entered
+    agents, turns          names of agents, and turns
     unscored               rows without a reward, or that only fill up the batch
     refused                rows that entered and have no answer; refused/NAME by reason
     zero                   rows with an answer of exactly 0
@@ -67,6 +73,7 @@ def batch_metrics(
         "rows": float(len(use)),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
         "groups": float(len(count)),
+        **_units(batch),
         "unscored": 1 - entered / len(use),
         "refused": 1 - len(answered) / entered,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
@@ -90,13 +97,32 @@ def batch_metrics(
 
 def no_metrics(use: np.ndarray, facts: Facts) -> dict[str, float]:
     """Metrics of a batch in which no row has a reward: every name that other batches have, so that curves go on."""
-    nothing = ("traces", "groups", "refused", "zero", "groups_that_teach", "groups_of_one")
+    nothing = ("traces", "groups", "agents", "turns", "refused", "zero", "groups_that_teach", "groups_of_one")
     metrics = {"rows": float(len(use)), "unscored": float(len(use) > 0), **dict.fromkeys(nothing, 0.0)}
     metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0}
     metrics |= {"condition/compared": 1.0, "condition/scored": float(len(use) == 0), "condition/resolved": 1.0}
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
     return {f"credit/{name}": value for name, value in metrics.items()}
+
+
+def _units(batch: Batch) -> dict[str, float]:
+    graph = batch.graph
+    agent, turn = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_mask)], np.asarray(graph.turn_ids)
+    return {"agents": float(len(np.unique(agent))), "turns": float(len(np.unique(turn[np.asarray(graph.event_mask)])))}
+
+
+def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:
+    """Of the columns on which a method's meaning depends, those that tell nothing apart, and what each leaves alike."""
+    real = np.asarray(batch.graph.agent_mask)
+    instances, units = np.count_nonzero(real), _units(batch)
+    spawned = (np.asarray(batch.graph.agent_parent) != np.arange(len(real))) & real
+    alike = {
+        "agent": (units["agents"] == 1, "every row is one agent's"),
+        "parent": (not spawned.any(), "no agent is spawned by another"),
+        "turn": (units["turns"] == instances, "every agent has one turn"),
+    }
+    return {name: alike[name][1] for name in columns if alike[name][0]}
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:

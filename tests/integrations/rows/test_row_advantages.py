@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.integrations import RowAdvantages, TrainerCredit, rows_advantage
+from credit.integrations import MissingColumnWarning, RowAdvantages, TrainerCredit, rows_advantage
 from credit.integrations.rows.row_advantages import STRUCTURE
 from credit.integrations.verl import method_names
 from credit.integrations.verl_sessions import session_advantage
@@ -51,9 +52,58 @@ def test_an_integration_is_guarded() -> None:
 def test_evidence_is_asked_for_in_the_words_of_the_trainer() -> None:
     with pytest.raises(CreditError, match=r"'gae' needs value, which Trainer 2.1 does not pass"):
         TrainerCredit(RowAdvantages("gae"), trainer="Trainer 2.1")
-    credit_of = TrainerCredit(RowAdvantages("gae"), trainer="Trainer 2.1", columns="write it into notes")
-    with pytest.raises(CreditError, match="'gae' needs value; write it into notes"):
-        credit_of(group=["q"], reward=np.zeros(1))
+    words: dict[str, Any] = {"trainer": "Trainer 2.1", "columns": "write it into notes", "evidence": True}
+    with pytest.raises(CreditError, match="'gae' needs value: write it into notes"):
+        TrainerCredit(RowAdvantages("gae"), **words)(group=["q"], reward=np.zeros(1))
+    with pytest.raises(CreditError, match=r"'dr_mas' needs the column 'agent', and .*: write it into notes"):
+        TrainerCredit(RowAdvantages("dr_mas", strict=True), **words)(group=["q"], reward=np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("method", "column", "like"),
+    [("dr_mas", "agent", "every row is one agent's"), ("mgrpo", "parent", "no agent is spawned"),
+     ("turn_baseline", "turn", "every agent has one turn")],
+)  # fmt: skip
+def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -> None:
+    """All rows were pooled, everybody a main agent, and the turn baseline was RLOO, without a word."""
+    columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "reward": np.array([1.0, 1.0, 0.0, 0.0])}
+    units = {"agent": ["a", "b"] * 2, "parent": [None, "a"] * 2, "turn": [0, 1] * 2}
+    told = {"agent": units["agent"]} if column == "parent" else {}
+    advantages = RowAdvantages(method)
+    advantages.warmup(4)
+    assert not advantages(**{**columns, "reward": np.full(4, np.nan)}).valid.any()
+    with pytest.warns(MissingColumnWarning, match=f"{method!r} needs the column {column!r}, and {like}"):
+        metrics = advantages(**columns, **told).metrics
+    assert (metrics["credit/agents"], metrics["credit/turns"]) == ((2, 4) if told else (1, 2))
+    assert advantages(**columns, **told).metrics["credit/groups_of_one"] == 0
+    assert RowAdvantages(method)(**columns, **told, **{column: units[column]}).valid.all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", sorted(credit.METHODS))
+def test_methods_name_the_columns_on_which_their_numbers_depend(method: str) -> None:
+    """Numbers move without a column that a method names, and not without another one."""
+    entry, draw, traces = credit.METHODS[method], np.random.default_rng(0), np.repeat(np.arange(8), 6)
+    agent = np.array(["p", "w", "p", "w", "v", "p", "p", "w", "p", "v", "p", "w"] * 4)
+    columns: dict[str, Any] = {
+        "group": traces // 4, "trace": traces, "agent": agent, "turn": np.tile([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 5, 4], 4),
+        "parent": np.where(agent == "p", None, "p"), "reward": draw.normal(size=8)[traces],
+        "event_reward": draw.normal(size=48),
+    }  # fmt: skip
+    known: dict[str, Any] = {"stage": traces % 2, "tokens": traces + 1, "block": traces // 2, "greedy_reward": traces}
+    known |= {name: [f"{traces[i] // 4}/{i % 3}" for i in range(48)] for name in ("context", "anchor")}
+    labels = {name: [f"{i}" for i in range(48)] for name in ("node", "alternative")}
+    evidence = {name: {**labels, **known}.get(name, draw.uniform(0.1, 0.9, 48)) for name in entry.needs}
+    advantages = RowAdvantages(method)
+    whole = advantages(**columns, evidence=evidence).advantages
+    for name in ("agent", "parent", "turn"):
+        absent = {"agent", "parent"} if name == "agent" else {name}
+        rest = {key: column for key, column in columns.items() if key not in absent}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MissingColumnWarning)
+            moved = not np.allclose(advantages(**rest, evidence=evidence).advantages, whole, atol=1e-5)
+        depends = name in entry.columns or (name == "agent" and "parent" in entry.columns)
+        assert moved == depends, name
 
 
 def test_a_trace_counts_once_however_many_rows_it_has() -> None:
@@ -144,9 +194,10 @@ def test_a_batch_without_any_reward_gives_zeros() -> None:
 def test_every_batch_has_the_same_metrics(name: str) -> None:
     """A page of a trainer that reads "groups_that_teach" ended in a KeyError on a step whose rewards all failed."""
     advantages = RowAdvantages(name)
-    usual = advantages(group=["q", "q"], reward=np.array([1.0, 0.0])).metrics
+    usual = advantages(group=["q"] * 2, trace=[0, 1], agent=["a", "b"], reward=np.array([1.0, 0.0])).metrics
     for reward in (np.full(2, np.nan), np.zeros(0)):
-        metrics = advantages(group=["q"] * len(reward), reward=reward).metrics
+        ids = {"group": ["q"] * len(reward), "agent": ["a"] * len(reward)}
+        metrics = advantages(**ids, reward=reward).metrics
         assert metrics.keys() == usual.keys() and np.isfinite(list(metrics.values())).all()
         assert metrics["credit/groups_that_teach"] == 0 and metrics["credit/unscored"] == (len(reward) > 0)
 

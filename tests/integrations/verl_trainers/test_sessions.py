@@ -29,7 +29,7 @@ from verl.trainer.ppo.v1.trainer_base import PPOTrainer  # noqa: E402
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 
-from credit.integrations import RowAdvantages  # noqa: E402
+from credit.integrations import MissingColumnWarning, RowAdvantages  # noqa: E402
 from credit.integrations.verl_sessions import session_advantage  # noqa: E402
 from credit.ray import RemoteRowAdvantages  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
@@ -147,6 +147,19 @@ def test_agents_of_a_team_are_compared_with_their_like(queue: None) -> None:
         },
         abs=TOLERANCE,
     )
+
+
+def test_a_misspelt_key_is_named(queue: None) -> None:
+    """All rows of Dr. MAS were pooled, without a word."""
+    outputs = {f"q_{i}_{j}": (float(i), {"agnet": "ab"[j]}) for i in range(2) for j in range(2)}
+    metrics: dict[str, Any] = {}
+    with pytest.warns(MissingColumnWarning, match="'dr_mas' needs the column 'agent', and .* the agent loop writes it"):
+        advantages_of(trainer("credit_dr_mas"), put(outputs), metrics)
+    assert metrics["credit/agents"] == 1
+    with pytest.raises(CreditError, match="'dr_mas' needs the column 'agent'"):
+        advantages_of(trainer("credit_dr_mas", "credit_sync", "+algorithm.credit.strict=True"), put(outputs))
+    with pytest.raises(CreditError, match="'gae' needs value: the agent loop writes it into extra_fields"):
+        advantages_of(trainer("credit_gae"), put(outputs))
 
 
 def test_turns_stand_in_the_order_of_their_keys(queue: None) -> None:
