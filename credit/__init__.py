@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from credit.tables.files import write_table
     from estimators import (
         Credit,
+        adca_grpo,
         agent_lightning,
         agent_lightning_rows,
         c3,
         c3_magrpo,
+        ccpo,
         claim,
         coma,
         difference_reward,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
         magrpo,
         maporl,
         marshal,
+        marti,
         matpo,
         max_rl,
         mgrpo,

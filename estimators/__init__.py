@@ -18,6 +18,7 @@ from estimators.baselines.rescaled import gpg, max_rl, opo, prime_rl_grpo, rllm_
 from estimators.baselines.roles import matpo, mgrpo, wideseek_r1
 from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
 from estimators.baselines.state_graphs import g2po, graph_gpo, hgpo
+from estimators.baselines.team_rewards import adca_grpo, ccpo, marti
 from estimators.baselines.trainers import (
     agent_lightning,
     agent_lightning_rows,
@@ -55,11 +56,13 @@ __all__ = [
     "Reason",
     "Recursion",
     "Refusals",
+    "adca_grpo",
     "agent_lightning",
     "agent_lightning_rows",
     "as_increment",
     "c3",
     "c3_magrpo",
+    "ccpo",
     "centred_increments",
     "claim",
     "coma",
@@ -88,6 +91,7 @@ __all__ = [
     "magrpo",
     "maporl",
     "marshal",
+    "marti",
     "matpo",
     "max_rl",
     "mgrpo",

@@ -39,6 +39,9 @@ SOURCES = {
     "igrpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "igpo/core_igpo.py", True),
     "hgpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "hgpo_advantage_estimate", True),
     "g2po": Source("Nala-YN/G2PO", "b8ffaf5", "Apache-2.0", "g2po/core_g2po.py", True),
+    "adca_grpo": Source("modelscope/AgentEvolver", "a5a8db8", "Apache-2.0", "adv_processor/adca_grpo.py", True),
+    "marti": Source("TsinghuaC3I/MARTI", "a2fe2c7", "MIT", "verifiers/auto_reward_alloc.py", True),
+    "ccpo": Source("bhai114/ccpo", "ea50d3a", "Apache-2.0", "_compute_counterfactual_role_rewards", True),
     "graph_gpo": Source("a copy of verl-agent", "", "Apache-2.0", "recipe/GraphGPO/core_graph.py", True),
 }
 
@@ -55,6 +58,21 @@ ANCHORS = {"anchor": ["s0", "s1", "s2", "s0", "s1", "s0", "s1", "s1", "s2"]}
 TRACES: dict[str, Any] = {"group": ["q"] * 3, "trace": list("abc"), "reward": [1.0, 0, 1]}
 VALID = np.full(128, np.nan, np.float32)
 VALID[:9] = [1, 1, 1, 1, 0, 1, 1, 1, 1]  # the failed trace's last action was not understood
+MARKS = TASK | {"event_reward": [1, 1, 1, -1, -1, 1, -1, 1, 1]}
+ROUNDS: dict[str, Any] = {
+    "group": ["q"] * 6,
+    "trace": ["a"] * 6,
+    "agent": list("xyxyxy"),
+    "row_reward": [0.0, 1, 1, 1, 1, 0],
+    "evidence": {"stage": [0, 0, 1, 1, 2, 2]},
+}
+SOLO: dict[str, Any] = {
+    "group": ["q"] * 6,
+    "trace": list("aabbcc"),
+    "agent": ["thinker", "solver"] * 3,
+    "reward": [1.0, 1, -1, -1, 1, 1],
+    "evidence": {"counterfactual_reward": [-1.0, None, -1.0, None, 1.0, None]},
+}
 TWO_TASKS: dict[str, Any] = {"group": list("qqqrrr"), "trace": list("abcdef"), "reward": [1.0, 0, 1, 0, 0, 0.5]}
 
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
@@ -110,6 +128,33 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
         TASK | {"evidence": ANCHORS},
         {},
         [0.503951, 1.367631, 0.503951, -1.76383, -2.717562, 0.503951, -0.269676, 1.367631, 0.503951],
+    ),
+    (
+        "adca_grpo",
+        MARKS,
+        {"weight": 1.0},
+        [3.242569, 2.397415, 1.552261, -3.780645, -2.597429, 2.059353, 1.214199, 2.397415, 1.552261],
+    ),
+    (
+        "adca_grpo",
+        MARKS,
+        {"outcome_at": "all", "root_length": True},
+        [1.37113, 0.914087, 0.457043, -2.167332, -1.083666, 1.481826, 1.086015, 0.791622, 0.395811],
+    ),
+    (
+        "adca_grpo",
+        MARKS,
+        {"weight": 1.0, "variant": "allocation"},
+        [3.119903, 2.315637, 1.511372, -4.192584, -2.803399, 3.046788, 2.297359, 2.205965, 1.456536],
+    ),
+    ("marti", ROUNDS, {}, [0, 1, 1.25, 1.25, 1.375, -0.125]),
+    ("marti", ROUNDS, {"mode": "margin"}, [0, 1, 1.25, 1.25, 1.125, -0.375]),
+    ("marti", ROUNDS, {"mode": "margin", "history": "own", "outcome_weight": 0.5}, [0.5, 1, 2, 1, 1.75, -0.5]),
+    (
+        "ccpo",
+        SOLO,
+        {"bonus": "difference"},
+        [0.733333, 0.666667, -1.466667, -1.333333, 0.733333, 0.666667],
     ),
 ]
 

@@ -72,6 +72,9 @@ REFERENCES: dict[str, Reference] = {
     "hgpo": newer.hgpo,
     "g2po": newer.g2po,
     "graph_gpo": newer.graph_gpo,
+    "adca_grpo": newer.adca_grpo,
+    "ccpo": newer.ccpo,
+    "marti": newer.marti,
 }
 
 VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
@@ -125,6 +128,22 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
     ("magrpo", {"baseline": "none"}, functools.partial(trees.magrpo, kind="raw")),
     ("hgpo", {"discount": 0.9, "scale": "none"}, functools.partial(newer.hgpo, gamma=0.9, std=False)),
     ("g2po", {"scale": "std"}, functools.partial(newer.g2po, std=True)),
+    (
+        "adca_grpo",
+        {"variant": "allocation", "weight": 1.0},
+        functools.partial(newer.adca_grpo, allocation=True, alpha=1),
+    ),
+    (
+        "adca_grpo",
+        {"outcome_at": "all", "root_length": True},
+        functools.partial(newer.adca_grpo, every=True, root=True),
+    ),
+    ("ccpo", {"bonus": "difference"}, functools.partial(newer.ccpo, difference=True)),
+    (
+        "marti",
+        {"mode": "margin", "history": "own", "outcome_weight": 0.5},
+        functools.partial(newer.marti, own=True, margin=True, beta=0.5),
+    ),
     ("igpo", {"discount": 0.5}, functools.partial(newer.igpo, gamma=0.5)),
     ("max_rl", {"eps": 1e-6, "singleton": "raw"}, functools.partial(newer.max_rl, eps=1e-6, alone="raw")),
     ("prime_rl_grpo", {"turn_weight": 0.5}, functools.partial(newer.prime_rl_grpo, turns=0.5)),

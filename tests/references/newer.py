@@ -6,7 +6,10 @@ import math
 
 from .plain import Trace, grouped, mean_sd
 
-__all__ = ["g2po", "gpg", "graph_gpo", "hgpo", "igpo", "igrpo", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp"]
+__all__ = [
+    "adca_grpo", "ccpo", "g2po", "gpg", "graph_gpo", "hgpo", "igpo", "igrpo",
+    "marti", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp",
+]  # fmt: skip
 
 
 def _tasks(traces: list[Trace]) -> list[list[Trace]]:
@@ -224,4 +227,77 @@ def graph_gpo(traces: list[Trace], gamma: float = 0.1) -> dict[int, float]:
             scores[t.rows[i].place] = 10 * gamma ** distance.get(there, longest + 1)
         whole, state = _whole(task, True), _at_state(known, scores, True)
         out |= {place: whole[place] + state[place] for place in scores}
+    return out
+
+
+def marti(traces: list[Trace], own: bool = False, margin: bool = False, beta: float = 0.0) -> dict[int, float]:
+    out = {}
+    for t in traces:
+        answers = [e for e in t.rows if e.given["stage"] is not None]
+        for e in answers:
+            before = [
+                t.outcome + r.reward
+                for r in answers
+                if (r.agent == e.agent and r.place < e.place if own else r.given["stage"] < e.given["stage"])
+            ]
+            v = t.outcome + e.reward
+            q = sum(before) / len(before) if before else 0.0
+            moved = v - q if margin else q * v - (1 - q) * (1 - v)
+            last = [r for r in answers if r.agent == e.agent][-1]
+            out[e.place] = v + (0.5 * moved if before else 0.0) + beta * (t.outcome + last.reward)
+    return out
+
+
+def ccpo(traces: list[Trace], difference: bool = False) -> dict[int, float]:
+    out = {}
+    thinkers = {e.name for t in traces for e in t.rows if e.given["counterfactual_reward"] is not None}
+    for task in _tasks(traces):
+        solo = {}
+        for t in task:
+            stated = [e.given["counterfactual_reward"] for e in t.rows if e.given["counterfactual_reward"] is not None]
+            if stated:
+                solo[t.number] = stated[0]
+        b = sum(solo.values()) / len(solo) if solo else 0.0
+        scores: dict[bool, dict[int, float]] = {True: {}, False: {}}
+        for t in task:
+            if t.number in solo:
+                bonus = (t.outcome > 0 > b) - (t.outcome < 0 < b)
+                scores[True][t.number] = t.outcome + 0.2 * ((t.outcome - b) / 2 if difference else bonus)
+            if any(e.name not in thinkers for e in t.rows):
+                scores[False][t.number] = t.outcome
+        for t in task:
+            for e in t.rows:
+                pool = scores[e.name in thinkers]
+                told = any(r.given["counterfactual_reward"] is not None for r in t.rows if r.agent == e.agent)
+                if t.number in pool and (told or e.name not in thinkers):
+                    out[e.place] = pool[t.number] - (sum(pool.values()) / len(pool) if len(pool) > 1 else 0.0)
+    return out
+
+
+def adca_grpo(
+    traces: list[Trace], allocation: bool = False, every: bool = False, root: bool = False, alpha: float = 0.1
+) -> dict[int, float]:
+    out: dict[int, float] = {}
+    for task in _tasks(traces):
+        if len(task) == 1:
+            continue
+        raw = {}
+        for t in task:
+            marks = [e.reward >= 0 for e in t.rows]
+            if allocation:
+                shares = [1.0 if mark == (t.outcome > 0.5) else 0.2 for mark in marks]
+                raw[t.number] = [(1 if t.outcome > 0.5 else -1) * share / sum(shares) for share in shares]
+            else:
+                raw[t.number] = [0.2 if mark else -0.2 for mark in marks]
+        mean = sum(sum(x) / len(x) for x in raw.values()) / len(task)
+        square = sum(sum((y - mean) ** 2 for y in x) / len(x) for x in raw.values()) / len(task)
+        centre, sd = mean_sd([t.outcome for t in task], ddof=0)
+        for t in task:
+            whole, total = (t.outcome - centre) / (sd if sd > 1e-8 else 1), 0.0
+            for k in range(len(t.rows) - 1, -1, -1):
+                r = alpha * (raw[t.number][k] - mean) / (math.sqrt(square + 1e-8) + 1e-12)
+                r += whole if every or k == len(t.rows) - 1 else 0.0
+                total += r / (math.sqrt(len(t.rows)) if root else 1)
+                if abs(total) <= 10 * math.sqrt(len(task)):
+                    out[t.rows[k].place] = total
     return out
