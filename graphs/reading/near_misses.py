@@ -62,6 +62,24 @@ PRODUCTS = (
 )  # fmt: skip
 """Products by name, the keys that show them, and what would be read instead."""
 
+_OF_ANY_CHAT = frozenset(
+    {
+        "timestamp",
+        "type",
+        "role",
+        "content",
+        "message",
+        "messages",
+        "id",
+        "uuid",
+        "sessionId",
+        "session_id",
+        "model",
+        "text",
+    }
+)
+"""Keys of most logs of chats, which say nothing of a format, however many of its records name them."""
+
 _NO_PICKLE = "JSON; pickles run code when they are loaded, and are never read"
 _UNPACKED = "the content unpacked, or packed by gzip or Zstandard (.gz, .zst)"
 _MAGIC = (
@@ -112,13 +130,15 @@ def resemblance(
     products = [product for product in PRODUCTS if product.keys <= keys]
     structs = {name: [_Keys.of(struct) for struct in listed] for name, listed in records.items() if listed}
     holders = Counter(key for listed in structs.values() for key in frozenset().union(*(one.all for one in listed)))
+    telling = keys - _OF_ANY_CHAT
     weight = {
-        name: sum(1 / holders[key] for key in keys & frozenset().union(*(one.all for one in listed)))
+        name: sum(1 / holders[key] for key in telling & frozenset().union(*(one.all for one in listed)))
         for name, listed in structs.items()
     }
     best = max(weight, key=lambda name: weight[name])
     likely = max(structs[best], key=lambda one: (len(one.all & keys), -len(one.needed - keys)))
-    resembles = weight[best] >= least and len(likely.all & keys) >= 2
+    own = {key for key in telling & frozenset().union(*(one.all for one in structs[best])) if holders[key] == 1}
+    resembles = weight[best] >= least and bool(own) and len(likely.all & keys) >= 2
     if products:
         product = max(products, key=lambda product: len(product.keys))
         if len(product.keys) > 1 or not resembles:
@@ -127,10 +147,12 @@ def resemblance(
         return None
     close = [name for name in sorted(weight, key=lambda name: -weight[name]) if weight[name] >= _CLOSE * weight[best]]
     if len(close) > 1:
-        return f"like {' or '.join(close)}", f"the records of one format: {', '.join(close)}"
+        return f"like {' or '.join(close)}", f"the records of one format: {', '.join(close)}; or {_ACTIONS}"
     missing = sorted(likely.needed - keys)
-    lacks = f"the keys {', '.join(missing)}" if missing else "its records at the top of the file, or one a line"
-    return f"like {best}", f"in the format {best} {lacks}; --format {best} reads it as such"
+    if missing:
+        return f"like {best}", f"in the format {best} the keys {', '.join(missing)}"
+    advice = f"; --format {best} reads it as such" if own & likely.needed else f"; or {_ACTIONS}"
+    return f"like {best}", f"in the format {best} its records at the top of the file, or one a line{advice}"
 
 
 class _Keys(NamedTuple):

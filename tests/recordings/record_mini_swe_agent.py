@@ -1,8 +1,8 @@
 """Record a run of mini-swe-agent: `python record_mini_swe_agent.py`, with mini-swe-agent installed.
 
-Recorded with mini-swe-agent 2.4.6. Its own agent runs two commands at once in its local environment, makes a mistake of
-form, and submits. The model is the package's deterministic one, which gives prepared answers; it names no tokens. The
-file is what the command line writes with `--output`.
+Recorded with mini-swe-agent 2.4.6. Its own agent runs two commands of one reply in its local environment, and submits.
+The model is the package's deterministic one, which gives prepared answers; it names no tokens. The file is what the
+command line writes with `--output`.
 """
 
 from __future__ import annotations

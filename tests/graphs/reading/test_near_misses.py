@@ -204,3 +204,23 @@ def test_logs_that_stand_in_an_archive_as_they_are_are_not_read_in_part(tmp_path
                 read(path, format=format)
             (problem,) = caught.value.problems
             assert (problem.kind, problem.value) == ("unknown-format", name)
+
+
+COMMON_KEYS = [
+    [{"timestamp": "2026-01-01", "type": "message", "message": {"role": "user", "content": []}}],
+    [{"timestamp": 1, "type": "turn", "role": "assistant", "parts": [{"type": "text"}], "id": "a"}],
+    [{"type": "session", "id": "s", "timestamp": "x", "cwd": "/"}, {"type": "message", "message": {"role": "user"}}],
+    [{"sessionId": "s", "events": [{"type": "x", "timestamp": 1, "role": "y", "content": "z"}]}],
+]
+
+
+@pytest.mark.parametrize("lines", COMMON_KEYS)
+def test_keys_that_many_logs_have_advise_no_format(tmp_path: Path, lines: list[dict[str, Any]]) -> None:
+    """`--format codex reads it as such` was said of 18 public files, and a worse error followed it."""
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    (problem,) = caught.value.problems
+    assert problem.kind == "unknown-format" and "reads it as such" not in problem.expected
+    assert "--columns" in problem.expected
