@@ -36,10 +36,14 @@ import numpy as np
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, independent, replays
 from credit.bench.stacked_batches import Batches, stack
+from graphs.errors import CreditError
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery
 
-__all__ = ["Row", "cells", "mean_gradient", "measure", "sizes", "x64"]
+__all__ = ["MOST_BATCHES", "Row", "cells", "mean_gradient", "measure", "same_as", "sizes", "x64"]
+
+MOST_BATCHES = 100_000
+"""Of a world and a group size: a minute for most methods, and some hundred megabytes."""
 
 _CHUNK, _PART = 512, 40_000
 _MANY = 20_000  # batches, from which on running takes longer than compiling
@@ -63,11 +67,42 @@ class Row:
     answered: float
 
 
-def cells(methods: Sequence[str] = (), worlds: Sequence[str] = ()) -> Iterator[tuple[str, str, int]]:
-    """Method (or variant), world and size of each row of the table, by default of all."""
+def cells(
+    methods: Sequence[str] = (), worlds: Sequence[str] = (), group_size: int | None = None
+) -> Iterator[tuple[str, str, int]]:
+    """Method (or variant), world and size of each row of the table, by default of all.
+
+    Args:
+      methods, worlds: names; empty for all.
+      group_size: of groups of independent traces, instead of 2 and 3.
+
+    Raises:
+      CreditError: a world has more than `MOST_BATCHES` groups of that size.
+    """
+    for world in worlds or MICRO:
+        if group_size is not None and (many := len(MICRO[world].ends) ** group_size) > MOST_BATCHES:
+            raise CreditError(
+                f"world {world!r} has {many:,} groups of {group_size} traces; expected at most {MOST_BATCHES:,}: "
+                "choose a smaller group_size, or another world"
+            )
     for name in methods or SETTINGS:
+        way = setting(name).way
+        of_way = sizes(way) if group_size is None or way != "groups" else (group_size,)
         for world in worlds or MICRO:
-            yield from ((name, world, k) for k in sizes(setting(name).way))
+            yield from ((name, world, k) for k in of_way)
+
+
+def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
+    """Whether two methods have the same scores in all worlds and sizes, up to rounding; False without any.
+
+    Methods that differ in some batch of positive chance have another variance or error, but by accident.
+    """
+    table = {(row.world, row.k): row for row in other}
+    pairs = [(row, table[row.world, row.k]) for row in rows if (row.world, row.k) in table]
+    if not pairs:
+        return False
+    one, two = ([[row.bias, row.variance, row.error] for row in side] for side in zip(*pairs, strict=True))
+    return np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
 def sizes(way: Way) -> tuple[int, ...]:
@@ -97,7 +132,7 @@ def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
 def _draws(world: str, way: Way, k: int) -> Draws:
     micro = MICRO[world]
     if way == "groups":
-        return independent(micro, k, room=3)  # one shape for both sizes: a method compiles once
+        return independent(micro, k, room=max(k, 3))  # one shape for both sizes: a method compiles once
     if way in ("replays", "nested"):
         return replays(micro, k, nested=way == "nested")
     if way == "alone":

@@ -110,7 +110,8 @@ def dtypes(s: Subject) -> str:
         for trial, out in results.items():
             promised = jnp.dtype(jnp.float64 if trial is jnp.float64 else jnp.float32)
             if out[name].dtype != promised:
-                return f"{name} is {out[name].dtype} for {jnp.dtype(trial).name}; expected {promised}"
+                widen = "check_reward and check_event_array of estimators.base give float32 or wider"
+                return f"{name} is {out[name].dtype} for {jnp.dtype(trial).name}; expected {promised}: {widen}"
     for trial, out in results.items():
         if detail := differ(out, expected, batch.graph.event_mask):
             return f"{detail} (in {jnp.dtype(trial).name}, against float32)"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import print_json, stderr, stdout, words
+from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
@@ -30,7 +31,7 @@ LEGENDS = {
     "answered": "part of the decisions that have an advantage; 1 is all",
 }
 SCORES = tuple(LEGENDS)
-PAIR = "groups of 2 / 3 traces, or 2 / 3 alternatives of a context"
+PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of a context."
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,14 +82,30 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     show_default=True,
     help="Score to print; all prints a table of each.",
 )
+@click.option(
+    "--group-size",
+    type=click.IntRange(2),
+    metavar="K",
+    help="Traces of a group, instead of 2 and 3. A median or an order statistic needs 4 or more to differ from a mean.",
+)
 @picture_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")
-def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Path | None, as_json: bool) -> None:
+def bias(
+    methods: tuple[str, ...],
+    worlds: tuple[str, ...],
+    score: str,
+    group_size: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
     """Run methods on every batch that a small team can produce, and compare with the true policy gradient.
 
     The whole table takes about five minutes. Two numbers in a cell are those of groups of 2 / 3 traces.
     """
-    rows = _measured(methods, worlds)
+    tell_unchecked(methods)
+    rows = _measured(methods, worlds, group_size)
+    for line in _alike(rows, group_size):
+        stderr().print(words(line), soft_wrap=True)
     if plot is not None:
         from credit.plot import draw_methods
 
@@ -103,7 +120,7 @@ def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Pa
     for name in SCORES if score == "all" else (score,):
         stdout().print(_table(rows, name))
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
-    stdout().print(f"Two numbers in a cell: {PAIR}.", soft_wrap=True)
+    stdout().print(PAIR if group_size is None else f"Groups of {group_size} traces.", soft_wrap=True)
     if not methods:
         from credit.bench.bias_settings import UNSCORED
 
@@ -111,11 +128,27 @@ def bias(methods: tuple[str, ...], worlds: tuple[str, ...], score: str, plot: Pa
             stdout().print(words(f"{name} has no score: {why}"), soft_wrap=True)
 
 
-def _measured(methods: tuple[str, ...], worlds: tuple[str, ...]) -> list[Row]:
+def _alike(rows: list[Row], group_size: int | None) -> list[str]:
+    """A line about each own function that gives the numbers of `rloo`, which no score can then tell from it."""
+    from credit.bench.bias import measure, same_as
+
+    lines = []
+    for name in dict.fromkeys(row.method for row in rows if ":" in row.method):
+        own = [row for row in rows if row.method == name]
+        if same_as(own, [measure("rloo", row.world, row.k) for row in own]):
+            sizes = "2 and 3" if group_size is None else str(group_size)
+            lines.append(
+                f"{name} gives the numbers of rloo in groups of {sizes}; there the median of the others is their mean. "
+                f"--group-size {max(4, (group_size or 3) + 1)} may tell them apart."
+            )
+    return lines
+
+
+def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int | None) -> list[Row]:
     """All rows, with a progress bar on standard error where that is a terminal."""
     from credit.bench.bias import cells, measure
 
-    todo = list(cells(methods, worlds))
+    todo = list(cells(methods, worlds, group_size))
     rows = []
     with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo))

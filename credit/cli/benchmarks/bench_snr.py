@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
+from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import look_options
 from credit.cli.shared.progress import progress_bar
@@ -96,6 +97,7 @@ def snr(
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
 
     schemes = _schemes(names, all_)
+    tell_unchecked(names)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
     report = run(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
+from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
@@ -87,6 +88,7 @@ def train(
 
     if output is not None:
         check_folder(output, "--output")
+    tell_unchecked(methods or ())
     signals = methods or (QUICK_METHODS if quick else METHODS)
     names = tasks or (QUICK_TASKS if quick else tuple(TASKS))
     seeds = seeds or (2 if quick else 5)

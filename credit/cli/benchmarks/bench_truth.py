@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
+from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
@@ -86,6 +87,7 @@ def truth(
     for name in names:
         find_method(name)  # before anything is drawn
     _check_worlds(worlds)
+    tell_unchecked(names)
     todo = tuple(dict.fromkeys(worlds)) or KINDS
     rows: list[Match] = []
     with progress_bar(stderr()) as bar:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["makes_ledger", "takes_claims"]
+from credit.cli.shared.answers import stderr, words
+
+__all__ = ["makes_ledger", "takes_claims", "tell_unchecked"]
+
+
+def tell_unchecked(names: Iterable[str]) -> None:
+    """Say on standard error which of these are functions of one's own, since a benchmark runs them as they are."""
+    own = [name for name in names if ":" in name]
+    if own:
+        text = "run as it is. `credit.check` of the function tries the laws that every method of the library passes."
+        stderr().print(words(f"{', '.join(own)}: {text}"), soft_wrap=True)
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:

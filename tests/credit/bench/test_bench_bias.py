@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from site_pages import page
 
 import credit
-from credit.bench.bias import Row, cells, mean_gradient, measure, x64
+from credit.bench.bias import MOST_BATCHES, Row, cells, mean_gradient, measure, same_as, x64
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
 from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, independent, replays
@@ -298,3 +298,30 @@ def test_an_own_function_is_measured_as_the_method_that_it_is(tmp_path: Path, mo
         setting("own_for_bias:of_mood")
     result = CliRunner().invoke(cli, ["bench", "bias", "-m", "rlo"])
     assert result.exit_code == 1 and "No method 'rlo'. Did you mean rloo" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In groups of 2 and 3 the median of the others is their mean: no score could tell the two apart."""
+    (tmp_path / "middling.py").write_text(
+        "import dataclasses\nimport jax.numpy as jnp\n"
+        "from estimators import rloo\n"
+        "def middle(graph, reward, *, event_reward=None):\n"
+        "    plain = rloo(graph, reward, event_reward=event_reward)\n"
+        "    known = graph.trace_mask & ~jnp.isnan(reward)\n"
+        "    own = jnp.eye(graph.num_traces, dtype=bool)\n"
+        "    others = jnp.where(known[None, :] & ~own, reward[None, :], jnp.nan)\n"
+        "    return dataclasses.replace(plain, baseline=jnp.nanmedian(others, axis=1)[graph.trace_ids])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    command = ["bench", "bias", "-m", "middling:middle", "--world", "spawn-and"]
+    small = CliRunner().invoke(cli, command)
+    assert small.exit_code == 0, small.output
+    assert "middling:middle gives the numbers of rloo in groups of 2 and 3" in small.stderr
+    assert "--group-size 4 may tell them apart" in small.stderr and "`credit.check` of the function" in small.stderr
+    larger = CliRunner().invoke(cli, [*command, "--group-size", "4", "--json"])
+    assert larger.exit_code == 0 and "gives the numbers of rloo" not in larger.stderr, larger.output
+    ((_, _, k, *_),) = json.loads(larger.stdout)["rows"]
+    assert k == 4 and not same_as([measure("rloo", "spawn-and", 2)], [])
+    with pytest.raises(CreditError, match=f"19,487,171 groups of 7 traces; expected at most {MOST_BATCHES:,}"):
+        list(cells(["rloo"], ["spawn-and"], 7))
