@@ -100,6 +100,7 @@ def group_relative(
     reward: Array,
     *,
     event_reward: Array | None = None,
+    agent_reward: Array | None = None,
     baseline: Literal["mean", "leave_one_out"] = "mean",
     scale: Literal["std", "none"] = "none",
     by: By = None,
@@ -131,6 +132,8 @@ def group_relative(
       graph: uses trace, agent and group ids and the masks.
       reward: float [T]; NaN means that the trace has none (it is left out).
       event_reward: float [E], rewards at events; never the outcome again. NaN counts as 0.
+      agent_reward: float [E], the outcome of each agent instance's own trace, besides `reward`, at one of its events or
+        more, NaN elsewhere; or None. For populations "agent" and "row".
       baseline, scale: as above.
       by: whose samples are compared: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays [E] among them
         with -1 where an event has no key. None compares the traces of a task. "agent_name" and "role_name" are short
@@ -168,6 +171,7 @@ def group_relative(
         graph,
         reward,
         event_reward=event_reward,
+        agent_reward=agent_reward,
         baseline=baseline,
         scale=scale,
         by=key_of(by),
@@ -190,6 +194,7 @@ def _compared(
     reward: Array,
     *,
     event_reward: Array | None,
+    agent_reward: Array | None,
     baseline: Literal["mean", "leave_one_out"],
     scale: Literal["std", "none"],
     by: Key,
@@ -205,12 +210,21 @@ def _compared(
 ) -> Credit:
     """The kernel: see `group_relative`."""
     if population == "row" and event_reward is None and graph.cluster_ids is None and by.level != "event":
-        m = equal_rows(graph, reward, by=by, over=over)
+        m = equal_rows(graph, reward, by=by, over=over, agent_reward=agent_reward)
     else:
-        m = members(graph, reward, event_reward, by=by, population=population, aggregate=aggregate, over=over)
+        m = members(
+            graph,
+            reward,
+            event_reward,
+            by=by,
+            population=population,
+            aggregate=aggregate,
+            over=over,
+            agent_reward=agent_reward,
+        )
     n, mean, squares = statistics(m)
 
-    score, rows = row_scores(graph, reward, event_reward)
+    score, rows = row_scores(graph, reward, event_reward, agent_reward)
     # Where all events of a member get one number, it is computed once for each member and then looked up.
     by_sample = (population != "row" or m.times is not None) and not own_score
     own = m._replace(of_event=jnp.arange(m.score.shape[0], dtype=jnp.int32)) if by_sample else m
@@ -249,12 +263,17 @@ def _compared(
         scale=divisor,
         stderr=stderr,
         reason=reason,
-        unit="event" if own_score or population == "row" else by.unit,
-        estimand="total" if by.level == "trace" else "scale",
+        unit="event" if own_score or population == "row" else "agent" if _by_agent(by, population) else by.unit,
+        estimand="total" if by.level == "trace" and agent_reward is None else "scale",
         source=source,
         centred=False,
         own_outcome=True,
     )
+
+
+def _by_agent(by: Key, population: Population) -> bool:
+    """Whether the instances of a trace have numbers of their own, and their events share them."""
+    return population == "agent" and by.level != "event"
 
 
 def beyond_members(m: Members, n: jax.Array, apart: jax.Array, divisor: jax.Array, *, times: float = 1.0) -> jax.Array:

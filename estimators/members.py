@@ -28,6 +28,7 @@ __all__ = [
     "Members",
     "Over",
     "Population",
+    "agent_outcomes",
     "equal_rows",
     "members",
     "relative_scores",
@@ -67,13 +68,45 @@ class Members(NamedTuple):
         return jnp.zeros_like(self.member_mask) if self.clusters is None else self.clusters.shared_mask
 
 
-def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> tuple[jax.Array, jax.Array]:
+def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
+    """The outcome of each agent instance, and whether it has one: float [A], bool [A].
+
+    It is the outcome of its trace plus its own, whichever are there.
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      agent_reward: float [E], the outcome of the instance's own trace at one of its events or more, or None; NaN where
+        an event does not state it. Of several numbers of one instance the first counts; readers refuse them.
+
+    Examples:
+      >>> import credit, numpy as np
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], agent=["x", "y"], reward=[1.0, 1.0], events=2, agents=2)
+      >>> agent_outcomes(graph, reward, np.array([0.5, np.nan]))[0].tolist()
+      [1.5, 1.0]
+    """
+    outcome, scored = check_reward(graph, reward)
+    own_trace = jnp.asarray(graph.agent_trace)
+    if agent_reward is None:
+        return outcome[own_trace], scored[own_trace]
+    amount, stated = check_event_array(graph, "agent_reward", agent_reward)
+    agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
+    has = segment_count(agent, num, stated) > 0
+    own = amount[segment_first(agent, num, stated)].astype(outcome.dtype)
+    return outcome[own_trace] + jnp.where(has, own, jnp.zeros_like(own)), scored[own_trace] | has
+
+
+def row_scores(
+    graph: EventGraph, reward: Array, event_reward: Array | None, agent_reward: Array | None = None
+) -> tuple[jax.Array, jax.Array]:
     """The score of each row, outcome plus its own event reward, and the mask of rows that count: float [E], bool [E].
 
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      agent_reward: as of `agent_outcomes`.
 
     Examples:
       >>> import credit
@@ -83,8 +116,12 @@ def row_scores(graph: EventGraph, reward: Array, event_reward: Array | None) -> 
       [1.0, 0.0, 0.0]
     """
     outcome, scored = check_reward(graph, reward)
-    rows = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[graph.trace_ids]
-    score = outcome[graph.trace_ids]
+    of_event = graph.trace_ids
+    if agent_reward is not None:
+        outcome, scored = agent_outcomes(graph, reward, agent_reward)
+        of_event = graph.agent_ids
+    rows = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[of_event]
+    score = outcome[of_event]
     if event_reward is not None:
         score = score + check_event_array(graph, "event_reward", event_reward)[0]
     return jnp.where(rows, score, jnp.zeros_like(score)), rows
@@ -99,6 +136,7 @@ def members(
     population: Population,
     aggregate: Aggregate,
     over: Over = "group",
+    agent_reward: Array | None = None,
 ) -> Members:
     """Form the samples: the rows of one key, taken together for each trace, for each agent instance, or one by one.
 
@@ -115,6 +153,8 @@ def members(
         each action is one.
       aggregate: how several rows make one score, below.
       over: "group", members of one key are compared; "batch", all are, of whatever key.
+      agent_reward: as of `agent_outcomes`, in place of reward[u] below; for populations "agent" and "row" only. What an
+        instance earns by "return" is then what it earns by "sum".
 
     Score of a sample of several rows, with u its trace and E(u) its events:
       "sum"     reward[u] + Σ event_reward over all its events, chosen or not: its return
@@ -134,8 +174,12 @@ def members(
     """
     if population not in ("trace", "agent", "row"):
         raise CreditError(f"population is {population!r}; expected 'trace', 'agent' or 'row'")
+    if agent_reward is not None and population == "trace":
+        raise CreditError(
+            "agent_reward is an outcome of each agent, and population is 'trace'; expected 'agent' or 'row'"
+        )
     outcome, scored = check_reward(graph, reward)
-    score, rows = row_scores(graph, reward, event_reward)
+    score, rows = row_scores(graph, reward, event_reward, agent_reward)
     trace_ids = jnp.asarray(graph.trace_ids)
     wanted = key_of(by)
     entries = keyed(graph, wanted, "agent" if population == "agent" else "trace")
@@ -154,6 +198,10 @@ def members(
     unit_of_entry, first = _units(graph, entries, population)
     key, unit_trace, unit = key[first], entries.trace[first], unit_of_entry[of_event]
     unit_reward, acts = outcome[unit_trace], rows
+    if agent_reward is not None:
+        own = first if entries.level == "agent" else jnp.asarray(graph.agent_ids)[first]
+        unit_reward = agent_outcomes(graph, reward, agent_reward)[0][own]
+        aggregate = "sum" if aggregate == "return" else aggregate
     if wanted.level == "trace" and aggregate in ("sum", "return") and graph.trainable_mask is not None:
         acts = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[trace_ids]
         acts = acts if absent is None else acts & ~absent
@@ -184,19 +232,20 @@ def _draws(graph: EventGraph, draws: Array, place: jax.Array) -> jax.Array:
     return jnp.where(node >= 0, node, -1 - jnp.asarray(graph.trace_ids)[place])
 
 
-def equal_rows(graph: EventGraph, reward: Array, *, by: By, over: Over) -> Members:
+def equal_rows(graph: EventGraph, reward: Array, *, by: By, over: Over, agent_reward: Array | None = None) -> Members:
     """The samples of population "row" where no event has a reward of its own, in a batch without replays.
 
     All rows of a trace have its outcome, so that one member stands for those of a trace, or of an agent instance.
     """
     outcome, _ = check_reward(graph, reward)
-    _, rows = row_scores(graph, reward, None)
-    entries = keyed(graph, key_of(by))
+    _, rows = row_scores(graph, reward, None, agent_reward)
+    entries = keyed(graph, key_of(by), "trace" if agent_reward is None else "agent")
+    of_entry = outcome[entries.trace] if agent_reward is None else agent_outcomes(graph, reward, agent_reward)[0]
     key = jnp.zeros_like(entries.ids) if over == "batch" else entries.ids
     absent = None if entries.absent_mask is None else entries.absent_mask[entries.of_event]
     counted = rows if absent is None else rows & ~absent
     times = segment_count(entries.of_event, len(key), counted, outcome.dtype)
-    score = jnp.where(times > 0, outcome[entries.trace], 0)
+    score = jnp.where(times > 0, of_entry, 0)
     return Members(score, key, times > 0, entries.of_event, times=times, absent_mask=absent)
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "Request",
     "did_you_mean",
     "expect_outcomes",
+    "has_agent_outcomes",
     "has_outcomes",
     "keywords_of",
     "missing_evidence",
@@ -225,6 +226,18 @@ class Request:
             how = "; ".join(f"{name!r}: {text}" for name, text in lacking.items())
             raise CreditError(f"method {self.name!r} needs evidence that the log does not have. {how}")
         wanted |= dict.fromkeys(name for name in _ALWAYS if name in traces.evidence and name in self.takes)
+        if "agent_reward" not in {*wanted, *given} and has_agent_outcomes(traces):
+            if "agent_reward" not in self.takes:
+                raise CreditError(
+                    f"method {self.name!r} does not pay agents outcomes of their own, and the log has agent_reward; "
+                    "expected a method that takes agent_reward, such as rloo with population=agent"
+                )
+            if _has_trace_outcomes(traces):
+                raise CreditError(
+                    f"method {self.name!r}: the log has outcomes of traces and of agents; expected "
+                    "evidence=['agent_reward'] (--evidence agent_reward), which adds them, or agent_reward=None"
+                )
+            wanted["agent_reward"] = None
         return {name: traces.evidence[name].array for name in wanted} | dict(given)
 
 
@@ -254,7 +267,16 @@ def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any])
 
 
 def has_outcomes(traces: Traces) -> bool:
-    """Whether any trace has an outcome, without which no action has credit."""
+    """Whether any trace or agent has an outcome, without which no action has credit."""
+    return _has_trace_outcomes(traces) or has_agent_outcomes(traces)
+
+
+def has_agent_outcomes(traces: Traces) -> bool:
+    """Whether any agent instance has an outcome of its own trace."""
+    return "agent_reward" in traces.evidence and bool(traces.evidence["agent_reward"].mask.any())
+
+
+def _has_trace_outcomes(traces: Traces) -> bool:
     return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any())
 
 

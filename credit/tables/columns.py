@@ -96,7 +96,7 @@ def from_columns(
       evidence: further columns by the names in `graphs.traces.schema`; null or NaN where a row has none. Evidence of
         traces (`greedy_reward`) must be constant within a trace. `context`, `node`, `sibling_parent` and
         `alternative` say which traces are replays that share a choice (`graphs.replay_clusters`); group-relative
-        methods heed it.
+        methods heed it. `agent_reward` is the outcome of each agent's own trace; `reward` may then be left out.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given.
 
@@ -127,6 +127,8 @@ def from_columns(
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
     team = team_of_rows(role if agent is None else agent, role, parent, by_trace)
     outcome = _outcome(reward, by_trace)
+    if reward is None and row_reward is None:  # agents have outcomes of their own
+        outcome = np.full(by_trace.count, np.nan)
     _warn_of_rounding(outcome, group_ids)
     types = _types(event_type, order)
     position = np.empty(n, np.int32)
@@ -158,6 +160,8 @@ def from_columns(
         to,
     )
     arrays = {name: _evidence(name, column, n, by_trace, to) for name, column in columns.items()}
+    if "agent_reward" in arrays:
+        _check_agent_rewards(arrays["agent_reward"][:n], team.by_agent)
     tree = {name: arrays.get(name) for name in ("context", "node", "sibling_parent", "alternative")}
     stated = {name: arrays[name] for name in CHANCES if name in arrays}
     graph = with_clusters(graph, **tree, stated=stated, names=trace_names.to_pylist() if "node" in arrays else None)
@@ -174,8 +178,9 @@ _IS_ACTION = np.isin(np.arange(max(EventType) + 1), [int(kind) for kind in ACTIO
 def _row_evidence(
     reward: Any, row_reward: Any, event_reward: Any, tokens: Any, evidence: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The columns of evidence by name; exactly one of `reward` and `row_reward` must be given."""
-    if (reward is None) == (row_reward is None):
+    """The columns of evidence by name; `reward` or `row_reward` must be given, or `agent_reward` in evidence."""
+    agents_have = reward is None and row_reward is None and "agent_reward" in (evidence or {})
+    if (reward is None) == (row_reward is None) and not agents_have:
         problem = "pass either reward= (the outcome, the same on all rows of a trace) or row_reward= (per row)"
         raise ColumnError("reward", [], problem)
     if row_reward is not None and event_reward is not None:
@@ -241,6 +246,15 @@ def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
         return chosen
     actions: np.ndarray = truths("action", action, len(order))[order]
     return actions
+
+
+def _check_agent_rewards(amounts: np.ndarray, by_agent: Segments) -> None:
+    """Refuse two outcomes of one agent instance; rows of it may state none."""
+    stated = np.flatnonzero(~np.isnan(amounts))
+    first = np.full(by_agent.count, np.nan, amounts.dtype)
+    first[by_agent.ids[stated[::-1]]] = amounts[stated[::-1]]  # of several assignments to one place the last counts
+    filled = np.where(np.isnan(amounts), first[by_agent.ids], amounts)
+    by_agent.constant("agent_reward", filled, "an agent of a trace has one outcome of its own")
 
 
 def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -> np.ndarray:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.baselines.moving import running_averages
 from estimators.clusters import clusters_of, first_of_cluster
-from estimators.members import Members, Over, statistics
+from estimators.members import Members, Over, agent_outcomes, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
 from graphs.errors import CreditError
@@ -77,7 +77,7 @@ def marshal(
     """
     outcome, scored = check_reward(graph, reward)
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
-    row, leads, lead_of = _turns(graph, scored)
+    row, leads, lead_of = _turns(graph, scored[graph.agent_trace])
     own = chains(graph, leads, "agent")
     ends = own.take(outcome[trace])
     earned = jnp.where(own.last, ends, jnp.zeros_like(ends))
@@ -125,6 +125,7 @@ def spiral_rae(
     reward: Array,
     *,
     event_reward: Array | None = None,
+    agent_reward: Array | None = None,
     by: Name = "agent_name",
     decay: float | Array = 0.95,
     discount: float | Array = 1.0,
@@ -145,6 +146,8 @@ def spiral_rae(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
+      agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
+        events or more.
       by: what a player is, "agent_name" or "role_name".
       decay: how much of the old average stays, in [0, 1].
       discount: γ, for each later turn of the player.
@@ -167,11 +170,11 @@ def spiral_rae(
       >>> rows.gather(credit.spiral_rae(graph, reward, event_reward=rows.event_reward).advantage).tolist()
       [1.0, -1.0, 0.95, -0.95]
     """
-    unit, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by)
+    unit, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by, agent_reward)
     before, _ = running_averages(rewards, present_mask, name, decay, initial)
     first = segment_first(unit, graph.num_agents, jnp.asarray(graph.agent_mask))
     before = before[first_of_cluster(graph, jnp.asarray(graph.agent_trace)[first], name, present_mask)]
-    scored = check_reward(graph, reward)[1]
+    scored = agent_outcomes(graph, reward, agent_reward)[1]
     row, leads, lead_of = _turns(graph, scored)
     player = unit[graph.agent_ids]
 
@@ -204,6 +207,7 @@ def spiral_rae_state(
     reward: Array,
     *,
     event_reward: Array | None = None,
+    agent_reward: Array | None = None,
     by: Name = "agent_name",
     decay: float | Array = 0.95,
     initial: float | Array = 0.0,
@@ -214,6 +218,8 @@ def spiral_rae_state(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
+      agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
+        events or more.
       by: what a player is, "agent_name" or "role_name".
       decay: how much of the old average stays, in [0, 1].
       initial: the averages before the batch; a number, or float [A] by name id.
@@ -229,7 +235,7 @@ def spiral_rae_state(
       >>> spiral_rae_state(graph, reward, event_reward=rows.event_reward)[:2].tolist()
       [0.0975, -0.0975]
     """
-    _, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by)
+    _, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by, agent_reward)
     return running_averages(rewards, present_mask, name, decay, initial)[1]
 
 
@@ -240,24 +246,28 @@ def _names(graph: EventGraph, by: Name) -> jax.Array:
 
 
 def _turns(graph: EventGraph, scored: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Actions of scored traces, those of them that begin a turn, and for every event the one that begins its turn."""
+    """Actions of scored instances, those that begin a turn, and for every event the one that begins its turn."""
     n, turn = graph.num_events, jnp.asarray(graph.turn_ids)
-    row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[graph.trace_ids]
+    row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[graph.agent_ids]
     lead_of = segment_first(turn, n, row)[turn]
     return row, row & (lead_of == jnp.arange(n, dtype=jnp.int32)), lead_of
 
 
 def _player_rewards(
-    graph: EventGraph, reward: Array, event_reward: Array | None, by: Name
+    graph: EventGraph, reward: Array, event_reward: Array | None, by: Name, agent_reward: Array | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Unit of each instance; reward, presence and name of each unit (player in a trace): all [A]."""
-    outcome, scored = check_reward(graph, reward)
+    outcome, _ = check_reward(graph, reward)
+    of_agent, scored = agent_outcomes(graph, reward, agent_reward)
     num, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
     unit = unit_ids(graph, by)
     # A player who has an event in a game but no turn still updates its average, as in the released code.
-    present_mask = segment_count(unit[agent], num, jnp.asarray(graph.event_mask) & scored[graph.trace_ids]) > 0
+    present_mask = segment_count(unit[agent], num, jnp.asarray(graph.event_mask) & scored[agent]) > 0
     first = segment_first(unit, num, jnp.asarray(graph.agent_mask))
-    rewards = outcome[jnp.asarray(graph.agent_trace)[first]]
+    of_trace = outcome[jnp.asarray(graph.agent_trace)]
+    rewards = of_trace[first]
+    if agent_reward is not None:
+        rewards = rewards + segment_sum(of_agent - of_trace, unit, num, jnp.asarray(graph.agent_mask))
     if event_reward is not None:
         step, real = check_event_array(graph, "event_reward", event_reward)
         rewards = rewards + segment_sum(step.astype(rewards.dtype), unit[agent], num, real)

@@ -35,6 +35,7 @@ def grpo(
     reward: Array,
     *,
     event_reward: Array | None = None,
+    agent_reward: Array | None = None,
     by: By = None,
     population: Population = "trace",
     eps: float | Array = 1e-6,
@@ -59,6 +60,8 @@ def grpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
+        elsewhere; it adds to `reward`. For populations "agent" and "row".
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
       population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
@@ -87,6 +90,7 @@ def grpo(
         graph,
         reward,
         event_reward=event_reward,
+        agent_reward=agent_reward,
         baseline="mean",
         scale="std",
         by=by,
@@ -106,6 +110,7 @@ def dr_grpo(
     reward: Array,
     *,
     event_reward: Array | None = None,
+    agent_reward: Array | None = None,
     by: By = None,
     population: Population = "trace",
     singleton: Singleton = "refuse",
@@ -121,6 +126,8 @@ def dr_grpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
+        elsewhere; it adds to `reward`. For populations "agent" and "row".
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
       population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
@@ -146,6 +153,7 @@ def dr_grpo(
         graph,
         reward,
         event_reward=event_reward,
+        agent_reward=agent_reward,
         baseline="mean",
         by=by,
         population=population,
@@ -162,6 +170,7 @@ def rloo(
     reward: Array,
     *,
     event_reward: Array | None = None,
+    agent_reward: Array | None = None,
     by: By = None,
     population: Population = "trace",
     singleton: Singleton = "refuse",
@@ -182,6 +191,8 @@ def rloo(
       graph: the batch, of `credit.read` or `credit.from_columns`, padded to E events and T traces.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
+        elsewhere; it adds to `reward`. For populations "agent" and "row".
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
         [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
       population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
@@ -212,6 +223,7 @@ def rloo(
         graph,
         reward,
         event_reward=event_reward,
+        agent_reward=agent_reward,
         baseline="leave_one_out",
         by=by,
         population=population,

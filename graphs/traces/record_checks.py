@@ -36,7 +36,8 @@ def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
 
     Raises:
       TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
-        "agent-cycle", "unknown-parent", "non-finite-reward", "out-of-range", "bad-tokens", "too-many". A negative time
+        "agent-cycle", "unknown-parent", "non-finite-reward", "inconsistent-reward", "out-of-range", "bad-tokens",
+        "too-many". A negative time
         is out of range.
     """
     for field, size, most in (("events", len(record.ids), limits.events), ("edges", len(record.senders), limits.edges)):
@@ -48,6 +49,7 @@ def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
     _check_times(record)
     _check_numbers(record)
     _check_tokens(record)
+    _check_agent_rewards(record)
     if any(map(operator.ge, record.senders, record.receivers)):
         record = _reorder(record, _forward_order(record))
     _check_agents(record)
@@ -109,6 +111,15 @@ def _check_numbers(record: TraceRecord) -> None:
         for position, amount in enumerate(column):
             if amount is not None and not low <= amount <= high and math.isfinite(amount):
                 record.refuse("out-of-range", f"events[{position}].{name}", amount, expected, position)
+
+
+def _check_agent_rewards(record: TraceRecord) -> None:
+    """Check that each agent instance has one outcome of its own trace."""
+    first: dict[str, float] = {}
+    for position, amount in enumerate(record.columns.get("agent_reward", ())):
+        if amount is not None and abs(first.setdefault(record.agents[position], amount) - amount) > 0:
+            expected = f"{first[record.agents[position]]}, as at an earlier event: one number for each agent"
+            record.refuse("inconsistent-reward", f"events[{position}].agent_reward", amount, expected, position)
 
 
 def _all_within(column: list[Any], low: float, high: float) -> bool:

@@ -46,6 +46,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "reward that arrives at this event: a step penalty, a process reward",
         'add "event_reward": NUMBER to the event; never repeat the outcome there',
     ),
+    "agent_reward": EvidenceKey(
+        "float",
+        "outcome of the agent instance's own trace, one number for each instance; the trace's outcome is another",
+        'add "agent_reward": NUMBER to an event of the instance, say its last; never repeat the outcome there',
+    ),
     "value": EvidenceKey(
         "float",
         "value of the state before the event: the outcome and the rewards at this event and later ones, as expected",

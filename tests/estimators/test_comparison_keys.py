@@ -125,3 +125,48 @@ def test_a_biased_key_is_not_called_unbiased() -> None:
     assert rloo.unbiased_with({"by": "task", "population": "row"})[0] is False
     assert [rloo.scope_of({"by": by}) for by in ("task,turn", "agent")] == [("group", None), ("batch", "by")]
     assert credit.METHODS["grpo"].unbiased_with({"by": "task"})[0] is False
+
+
+# prime-rl `algo/rae.py` and `hierarchical_grpo.py` at 559b447 (Apache-2.0), each call an agent's trace.
+RAE = [1, 1, 0.95, -0.0975, -0.15, 0.907375, 0.9575, 0.862006, 0.909625]
+HIERARCHICAL = [0.16, 0, 0.16, -0.44, 0, 0.06, 0.5, 0.06, -0.5]
+
+
+def test_an_outcome_of_each_agent_is_paid_to_it() -> None:
+    names = [f"{agent}{row}" for row, agent in enumerate(AGENT)]
+    own = [0.6, 1, 0.6, 0, 0, 0.5, 1, 0.5, 0]
+    _, _, rows = credit.from_columns(
+        group=["q"] * 9,
+        trace=TRACE,
+        agent=names,
+        role=AGENT,
+        evidence={"agent_reward": own},
+    )
+    result = credit.run(rows.traces, "dr_grpo", by="task,role", population="agent", singleton="zero")
+    solvers, others = np.array(AGENT) == "S", np.array(AGENT) == "V"
+    close(rows.gather(result.advantage)[solvers], np.array(HIERARCHICAL)[solvers])
+    within = credit.run(rows.traces, "dr_grpo", by="episode,role", population="agent", singleton="zero")
+    close(rows.gather(within.advantage)[others], np.array(HIERARCHICAL)[others])
+    assert (result.unit, result.estimand) == ("agent", "scale")
+    with pytest.raises(credit.CreditError, match="population is 'trace'; expected 'agent' or 'row'"):
+        credit.run(rows.traces, "rloo")
+    with pytest.raises(credit.CreditError, match="'discounted_return' does not pay agents outcomes of their own"):
+        credit.run(rows.traces, "discounted_return")
+
+
+@pytest.mark.slow
+def test_an_outcome_of_each_agent_in_a_moving_average() -> None:
+    amounts = [1, 1, 1, 0, -0.1, 1, 1, 1, 1]
+    _, _, rows = credit.from_columns(
+        group=["q"] * 9, trace=range(9), agent=AGENT, evidence={"agent_reward": amounts}
+    )
+    close(rows.gather(credit.run(rows.traces, "spiral_rae").advantage), RAE)
+
+
+def test_two_outcomes_of_one_agent_and_of_agents_and_traces_are_refused() -> None:
+    columns = {"group": [0] * 2, "trace": [0] * 2, "agent": ["x"] * 2, "reward": [1.0] * 2}
+    with pytest.raises(credit.CreditError, match=r"column 'agent_reward'.*has different values"):
+        credit.from_columns(**columns, evidence={"agent_reward": [1.0, 0.5]})
+    _, _, rows = credit.from_columns(**columns, evidence={"agent_reward": [None, 0.5]})
+    with pytest.raises(credit.CreditError, match="has outcomes of traces and of agents; expected"):
+        credit.run(rows.traces, "rloo", population="agent")

@@ -62,6 +62,8 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
     actions = _IS_ACTION[types]
     if "action" in field:
         actions = np.where(_valid(field["action"]), _bools(field["action"]), actions)
+    if "agent_reward" in field:
+        plain[trace_of[_differing(field["agent_reward"], team.agents)]] = False
     tokens = None
     if any(name in field for name in TOKEN_COLUMNS):
         tokens, sound = gather_tokens(field, actions)
@@ -342,6 +344,14 @@ def _stated_turns(labels: pa.Array, agents: np.ndarray, trace_of: np.ndarray, pl
     key = agents.astype(np.int64) * len(codes.dictionary) + codes.indices.to_numpy()
     turns: np.ndarray = pa.array(key).dictionary_encode().indices.to_numpy().astype(np.int32)
     return turns
+
+
+def _differing(amounts: np.ndarray, agents: np.ndarray) -> np.ndarray:
+    """The events that state another number than the first event of their agent instance that states one."""
+    stated = np.flatnonzero(~np.isnan(amounts))
+    first = first_of_each(agents[stated], amounts[stated], int(agents.max()) + 1, absent=0.0)
+    differing: np.ndarray = stated[np.abs(amounts[stated] - first[agents[stated]]) > 0]
+    return differing
 
 
 def _evidence(kind: str, column: pa.Array | np.ndarray) -> np.ndarray | pa.Array:
