@@ -18,6 +18,7 @@ import torch
 from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistry
 from skyrl.train.trainer import RayPPOTrainer
 
+from credit.integrations.jax_on_cpu import keep_jax_on_cpu
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.integrations.rows.scale_switch import with_switch
 from credit.integrations.trainer_credit import TrainerCredit
@@ -60,6 +61,7 @@ def row_estimator(
 
 @functools.lru_cache(maxsize=16)
 def _advantages(method: str, by_std: bool = True) -> RowAdvantages:
+    keep_jax_on_cpu()
     rows = RowAdvantages(method, **with_switch(method, {}, by_std))
     rows.how_to_pass = "SkyRL passes its estimators no steps; CreditRayPPOTrainer does"
     return rows

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from credit.hooks import require_hooks
+from credit.integrations.jax_on_cpu import keep_jax_on_cpu
 from graphs.errors import CreditError
 
 if TYPE_CHECKING:
@@ -42,12 +43,14 @@ class TrainerCredit:
       hooks: for each class of the trainer, the names of what the integration overrides.
       columns: how a user of this trainer passes a column, for errors. Default: not at all.
       evidence: whether evidence of methods can be passed, too.
+      on_cpu: whether JAX is kept on the CPU, since the trainer needs the GPU (`keep_jax_on_cpu`).
 
     Attributes:
       metrics: those of the last batch.
 
     Raises:
-      CreditError: a class of the trainer has no such name; the method needs evidence that the trainer cannot pass.
+      CreditError: a class of the trainer has no such name; the method needs evidence that the trainer cannot pass; JAX
+        already runs on a GPU.
 
     Examples:
       >>> import numpy as np
@@ -67,8 +70,11 @@ class TrainerCredit:
         hooks: Mapping[Any, Iterable[str]] | None = None,
         columns: str | None = None,
         evidence: bool = False,
+        on_cpu: bool = True,
     ) -> None:
         require_hooks(trainer, hooks or {})
+        if on_cpu:
+            keep_jax_on_cpu()
         if rows.needs and not evidence:
             raise CreditError(f"method {rows.name!r} needs {', '.join(rows.needs)}, which {trainer} does not pass")
         rows.how_to_pass = columns or f"this integration of {trainer} passes no columns; choose another method"

@@ -45,7 +45,7 @@ def estimator(method: str, **options: Any) -> str:
     Raises:
       CreditError: no such method or option, or the method needs evidence, which Tunix does not pass.
     """
-    advantages = TrainerCredit(RowAdvantages(method, **options), trainer=WRITTEN_AGAINST)
+    advantages = TrainerCredit(RowAdvantages(method, **options), trainer=WRITTEN_AGAINST, on_cpu=False)
     settings = sorted(options.keys() - {"watch"})
     name = f"credit_{method}" + "".join(f",{option}={options[option]!r}" for option in settings)
     _ESTIMATORS[name] = advantages
@@ -94,7 +94,7 @@ class CreditAgenticLearner(GRPOLearner):
     ) -> None:
         super().__init__(*args, **kwargs)
         rows = RowAdvantages(credit, **(options or {}))
-        self._credit = TrainerCredit(rows, trainer=WRITTEN_AGAINST, hooks=HOOKS, columns=NAMES)
+        self._credit = TrainerCredit(rows, trainer=WRITTEN_AGAINST, hooks=HOOKS, columns=NAMES, on_cpu=False)
         trainer = self.rl_cluster.actor_trainer
         trainer.with_gen_model_input_fn(functools.partial(self._model_input, trainer.gen_model_input_fn))
         self.algo_config: Any = copy.copy(self.algo_config)

@@ -26,6 +26,7 @@ import numpy as np
 import credit.methods
 from credit.hooks import after_import
 from credit.integrations.harmless import harmless
+from credit.integrations.jax_on_cpu import keep_jax_on_cpu
 from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options, row_penalty
 from graphs.errors import CreditError
 from graphs.text import excerpt
@@ -178,6 +179,7 @@ def _places(key: str | None, turn: Any, trace: Any) -> np.ndarray | None:
 def _advantages(name: str, options: tuple[tuple[str, Any], ...]) -> Any:
     from credit.integrations.rows.row_advantages import RowAdvantages
 
+    keep_jax_on_cpu()
     rows = RowAdvantages(name, **dict(options))
     names = ", ".join(key for keys in LEGACY.values() for key in keys)
     rows.how_to_pass = f"compute_advantage of this module reads {names} of non_tensor_batch"

@@ -269,6 +269,7 @@ METHODS: dict[str, Method] = {
         status="reconstructed",
         reference="rLLM rl_algo.py",
         cost="O(E + A log A)",
+        columns=("agent",),
     ),
     "igpo": Method(
         estimators.igpo,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import uuid
 import warnings
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import credit
-from credit.integrations import MissingColumnWarning, RowAdvantages, TrainerCredit, rows_advantage
+from credit.integrations import MissingColumnWarning, RowAdvantages, TrainerCredit, jax_on_cpu, rows_advantage
 from credit.integrations.rows.row_advantages import STRUCTURE
 from credit.integrations.verl import method_names
 from credit.integrations.verl_sessions import session_advantage
@@ -57,6 +59,30 @@ def test_evidence_is_asked_for_in_the_words_of_the_trainer() -> None:
         TrainerCredit(RowAdvantages("gae"), **words)(group=["q"], reward=np.zeros(1))
     with pytest.raises(CreditError, match=r"'dr_mas' needs the column 'agent', and .*: write it into notes"):
         TrainerCredit(RowAdvantages("dr_mas", strict=True), **words)(group=["q"], reward=np.zeros(1))
+
+
+def test_jax_leaves_the_gpu_to_the_trainer(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Beside a trainer it took most of the card, unless a variable was set that only the page named."""
+    before = jax.config.jax_platforms
+    for name in jax_on_cpu.CHOICES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a choice
+    try:
+        jax.config.update("jax_platforms", None)
+        TrainerCredit(RowAdvantages("rloo"), trainer="Trainer 2.1")
+        assert "JAX_PLATFORMS" not in os.environ
+        monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE")
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(jax, "default_backend", lambda: "gpu")
+            with pytest.raises(CreditError, match=r"started on the gpu before this trainer.*set JAX_PLATFORMS=cpu"):
+                TrainerCredit(RowAdvantages("rloo"), trainer="Trainer 2.1")
+        jax.config.update("jax_platforms", None)
+        monkeypatch.setenv("JAX_PLATFORMS", "")
+        monkeypatch.delenv("JAX_PLATFORMS")  # so that what is set next is taken back
+        TrainerCredit(RowAdvantages("rloo"), trainer="Trainer 2.1")
+        assert os.environ["JAX_PLATFORMS"] == jax.config.jax_platforms == "cpu" and "JAX runs on the CPU" in caplog.text
+    finally:
+        jax.config.update("jax_platforms", before)
 
 
 @pytest.mark.parametrize(
