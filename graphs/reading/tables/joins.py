@@ -25,12 +25,16 @@ from graphs.reading.tables.join_rows import (
 )
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
-from graphs.text import counted, excerpt
+from graphs.text import counted, excerpt, near_names
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import TraceRecord
 
 __all__ = ["Join"]
+
+MOST_HINTED = 3
+"""Rows without a trace for which near names are sought: each search reads all ids of the log."""
+LONGEST_HINT = 80  # characters of an id that is named
 
 
 @dataclasses.dataclass
@@ -221,11 +225,14 @@ class Join:
                 if trace_id in self.met and trace_id not in self.spoilt[field]:
                     yield _unreadable_row(problem, field, trace_id)
         for field, table in (("reward", self.rewards), ("group", self.groups)):
-            for trace_id in table:
-                if trace_id not in self.met:
-                    name, line = self.places[f"{field}\0{trace_id}"]
-                    expected = f"the id of a trace that was read, whose {field} the row states"
-                    yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
+            missed = [trace_id for trace_id in table if trace_id not in self.met]
+            without = sorted(trace_id for trace_id in self.met if trace_id not in table) if missed else []
+            for number, trace_id in enumerate(missed):
+                name, line = self.places[f"{field}\0{trace_id}"]
+                expected = f"the id of a trace that was read, whose {field} the row states"
+                if number < MOST_HINTED and without:
+                    expected += f". {near_names(trace_id, (other for other in without if len(other) <= LONGEST_HINT))}"
+                yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)
         read = len(self.met) if read is None else read

@@ -99,3 +99,14 @@ def test_chunks_refuse_with_what_any_of_them_has_instead(tmp_path: Path) -> None
     assert done.exit_code != 0 and "found key 'score': a native log states rewards.team" in " ".join(
         done.output.split()
     )
+
+
+def test_rows_whose_ids_match_nothing_get_near_names(tmp_path: Path) -> None:
+    table = tmp_path / "rewards.csv"
+    table.write_text("trace,reward\n" + "".join(f"session_{i},1\n" for i in range(5)))
+    log = tmp_path / "x.jsonl"
+    log.write_text("".join(f'{{"trace_id": "session-{i}", "task_id": "q", "events": [{{"id": "e", "type": "message", '
+                           f'"agent": "a"}}], "edges": [], "rewards": {{}}}}\n' for i in range(5)))  # fmt: skip
+    texts = [str(problem) for problem in credit.read(log, rewards=table).problems]
+    assert [("Did you mean session-" in text) for text in texts] == [True] * 3 + [False] * 2  # each is a search
+    assert "Did you mean session-1 or " in texts[1]
