@@ -87,8 +87,12 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         yield from problems
         yield from _read_session(source, [members[index] for index in of_session] + beside)
     for index, member in enumerate(members):
-        if index not in claimed:
-            expected = "its session among the files, or this file in the folder of its session"
+        if index not in claimed and member.is_named:
+            yield from _read_session(member, [])
+        elif index not in claimed:
+            expected = (
+                "its session among the files, this file in the folder of its session, or its name to read it alone"
+            )
             yield Problem("orphan-subagent", member.name, 0, "file", excerpt(Path(member.name).name), expected)
 
 
@@ -154,13 +158,18 @@ def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, 
         raise TraceError(Problem("missing-field", main.file, 1, "sessionId", "absent", "a line with a session id"))
     stem = _folder(Path(main.file)).name
     session = stem if stem in main.sessions else main.sessions[0]
+    agent = next((entry.agent for entry in main.entries if entry.agent), "")
+    is_lone = all(entry.sidechain for entry in main.entries)  # the file of a sub-agent, whose session is not at hand
+    if is_lone:
+        main.make_main()
     for transcript in (main, *others):
         foreign = foreign_session(transcript, main, session)
         if foreign is None and transcript is not main:
             foreign = foreign_agent(transcript, session)
         if foreign is not None:
             raise TraceError(foreign)
-    record = TraceRecord(session, session, main.file, line=1, format="claude-code")
+    trace = f"{session}/{agent}" if is_lone and agent else session
+    record = TraceRecord(trace, trace, main.file, line=1, format="claude-code")
     chains = chains_of(main, others)
     agents = {use: agent for transcript in reversed([main, *others]) for use, agent in transcript.agents.items()}
     write_events(record, chains[0], find_spawns(chains, agents, session))

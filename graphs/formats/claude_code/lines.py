@@ -170,6 +170,13 @@ class Transcript:
     loose: list[Link] = dataclasses.field(default_factory=list)  # messages without a uuid, on which nothing can hang
     sessions: list[str] = dataclasses.field(default_factory=list)  # ids, in order of first appearance
 
+    def make_main(self) -> None:
+        """Take the lines of a sub-agent as those of a main agent."""
+        for entry in self.entries:
+            entry.sidechain, entry.agent = False, None
+        self.links = {uuid: link._replace(is_side=False) for uuid, link in self.links.items()}
+        self.loose = [link._replace(is_side=False) for link in self.loose]
+
 
 def read_lines(source: Source) -> Transcript:
     """The lines of a file. A line that repeats an earlier one byte for byte counts once.

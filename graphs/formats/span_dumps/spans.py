@@ -93,6 +93,7 @@ SPAN = msgspec.json.Decoder(DumpedSpan)
 _IDS = msgspec.json.Decoder(_Ids)
 _NO_CONTEXT = _Context()
 _HEX = re.compile("[0-9a-fA-F]+").fullmatch
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EXPECTED_TIME = "nanoseconds or seconds since 1970, or a date of ISO 8601"
 _SECONDS = 1e11  # a float below it counts seconds: as nanoseconds it would lie in the first 100 seconds of 1970
@@ -150,8 +151,10 @@ def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, Tra
 
 
 def _trace(written: Id, context: _Context | None, place: Place) -> str:
+    """The id of a trace: hexadecimal, or a UUID with its dashes, as the product shows it."""
     value = written if written is not None else (context or _NO_CONTEXT).trace_id
-    return trace_id_of(_identifier(value, 32, "trace_id", place), place)
+    trace = trace_id_of(_identifier(value, 32, "trace_id", place), place)
+    return value.lower() if isinstance(value, str) and _UUID(value) else trace
 
 
 def _has_failed(span: DumpedSpan) -> bool:

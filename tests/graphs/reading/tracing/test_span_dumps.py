@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +281,12 @@ def test_an_indented_first_line_that_is_no_json_refuses_its_trace(tmp_path: Path
     ]  # fmt: skip
     path.write_text("\n".join(["  " + json.dumps(json.loads(lines[0]), indent=1), *lines[1:]]))
     assert (read(path).problems, read(path).sizes.events) == ((), 4)
+
+
+def test_a_trace_keeps_the_dashes_of_its_id(tmp_path: Path) -> None:
+    """Printed without them, an id was not found in the product that had shown it."""
+    written = str(uuid.UUID(hex=TRACE)).upper()
+    spans = [span | {"trace_id": written} for span in STRANDS]
+    path = tmp_path / "spans.json"
+    path.write_text(json.dumps(spans))
+    assert read(path).traces["trace"].to_pylist() == [written.lower()]

@@ -77,6 +77,16 @@ def test_an_orphan_is_named(tmp_path: Path) -> None:
     assert (problem.kind, problem.file) == ("orphan-subagent", str(child))
 
 
+def test_an_agents_file_that_is_named_alone_is_read(tmp_path: Path) -> None:
+    """It held "no message"."""
+    main, child = files(tmp_path)
+    main.unlink()
+    traces = read(child)
+    assert [problem for problem in traces.problems if problem.is_failure] == []
+    assert traces.sizes.agents == 1 and traces.graph.action_mask.any()
+    assert traces.traces["trace"].to_pylist()[0].endswith("/a7")
+
+
 def test_an_agent_that_nothing_started_is_named_and_the_session_reads(tmp_path: Path) -> None:
     main, child = files(tmp_path)
     stray = Log(agent="warm")
