@@ -500,7 +500,7 @@ TABLES: dict[str, Callable[[], str]] = {
                 "compare",
                 "traces",
             ),
-            *("show", "summary", "metrics", "costs", "watch", "score blame", "score reliability", "convert", "siblings", "plan", "replay"),
+            *("show", "summary", "metrics", "costs", "why", "if-edited", "untrusted", "watch", "score blame", "score reliability", "convert", "siblings", "plan", "replay"),
             *("report", "view", "label", "demo"),
             *("bench bias", "bench truth", "bench snr", "bench train", "shapley plan", "shapley solve"),
         )
