@@ -31,6 +31,7 @@ from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
 from credit.cli.logs.convert import convert
 from credit.cli.logs.costs import costs
+from credit.cli.logs.if_edited import if_edited
 from credit.cli.logs.label import label
 from credit.cli.logs.list_traces import traces
 from credit.cli.logs.metrics import metrics
@@ -38,9 +39,11 @@ from credit.cli.logs.report import report
 from credit.cli.logs.schema import schema
 from credit.cli.logs.show import show
 from credit.cli.logs.summary_by import summary
+from credit.cli.logs.untrusted import untrusted
 from credit.cli.logs.validate import validate
 from credit.cli.logs.view import view
 from credit.cli.logs.watch import watch
+from credit.cli.logs.why import why
 from credit.cli.replays.plan import plan
 from credit.cli.replays.replay import replay
 from credit.cli.replays.shapley import shapley
@@ -195,7 +198,8 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start here": ("demo", "validate", "choose"),
-    "Look at logs": ("report", "view", "traces", "show", "summary", "metrics", "costs", "watch", "label"),
+    "Look at logs": ("report", "view", "traces", "show", "summary", "watch", "label"),
+    "Measure teams": ("metrics", "costs", "why", "if-edited", "untrusted"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
     "Check results": ("score", "bench"),
@@ -219,6 +223,7 @@ def cli(ctx: click.Context, /) -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, metrics, costs,
-    methods, choose, watch, score, convert, schema, demo, completion, fit, bench, plan, replay, shapley, siblings,
+    why, if_edited, untrusted, methods, choose, watch, score, convert, schema, demo, completion, fit, bench, plan,
+    replay, shapley, siblings,
 ):  # fmt: skip
     cli.add_command(_command)

@@ -334,8 +334,8 @@ PUBLISHED: dict[str, Published] = {
         "GDPO",
         None,
         "it normalises each of several rewards within the task before it adds them; a method here has one reward",
-        "`estimators.tokens.baselines.gdpo` on arrays of channels and rows, verl's (golden) or TRL's form; or a channel "
-        "for each reward under `grpo`, whose ledgers are added with weights (docs/channels.md)",
+        "`estimators.tokens.baselines.gdpo` on arrays of channels and rows, verl's (golden) or TRL's form; or a "
+        "channel for each reward under `grpo`, whose ledgers are added with weights (docs/channels.md)",
         function="estimators.tokens.baselines.gdpo",
         kind="an advantage of rows with several rewards",
     ),

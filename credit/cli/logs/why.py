@@ -1,0 +1,81 @@
+"""`credit why`: the actions that an event depended on, by credit."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from credit.cli.advantages.assign import evidence_option, method_option, method_options
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import working
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+
+__all__ = ["why"]
+
+LEGEND = (
+    "credit: credit − baseline of the action. * it is beyond two standard errors. – the method states no error. "
+    "path: events from the action to the event, over logged edges and the order of each agent."
+)
+
+
+@click.command(
+    cls=Command,
+    short_help="List the actions that an event depended on.",
+    examples="credit why runs/ q1-a e7 --method rloo",
+)
+@reads_logs()
+@method_option
+@method_options
+@evidence_option
+@click.option("--most", type=click.IntRange(1), default=10, show_default=True, help="How many actions to list.")
+@allow_bad
+@json_option
+@click.pass_context
+def why(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    most: int,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """List the actions that an event depended on, the largest credit first, with causal paths.
+
+    The last two arguments are the id of a trace and the id of one of its events: PATH... TRACE EVENT.
+    """
+    if len(paths) < 3:
+        raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
+    from credit.ledger.receipts.explaining import event_index
+    from credit.methods.option_texts import parse_options
+    from credit.methods.running import run
+    from credit.metrics.event_influence import why as find_responsible
+
+    *logs, trace, event = paths
+    options = parse_options(method, given)
+    traces = read_traces(tuple(logs), **reading)
+    _, row, _ = event_index(traces, trace, event)
+    with working(stderr(), f"computing {method}"):
+        credit = run(traces, method, evidence=also, **options)
+    found = find_responsible(traces, row, credit, most=most)
+    if as_json:
+        print_json(
+            {"trace": trace, "event": event, "method": method, "actions": [dataclasses.asdict(x) for x in found]}
+        )
+    elif found:
+        table = plain_table("action", "agent", "type", "#credit", "#±", "", "path")
+        for one in found:
+            error = "–" if one.stderr is None else f"{one.stderr:.3g}"
+            cells = (f"{one.amount:+z.4g}", error, "*" if one.stands_out else "")
+            table.add_row(words(one.event), words(one.agent), one.type, *cells, words(" → ".join(one.path)))
+        stdout().print(table)
+        stdout().print(LEGEND, soft_wrap=True)
+    else:
+        stdout().print(words(f"no action with credit by {method} leads to event {event}"), soft_wrap=True)
+    leave(ctx, traces, allow_bad)

@@ -1,0 +1,237 @@
+"""What an event depended on, who is responsible for it, and what an edit of it would undo."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from credit.metrics.cost_summary import Amount
+from credit.metrics.event_costs import event_costs
+from estimators.base import Credit
+from graphs.errors import CreditError, expect
+from graphs.event_graph import EventType
+from graphs.structure.forest import longest_paths, real_edges
+from graphs.traces.batch import Traces
+
+__all__ = ["EditEffect", "Responsible", "dependents", "if_edited", "why"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Responsible:
+    """An action that an event depended on.
+
+    Attributes:
+      event, agent, type: which one.
+      amount: its credit − baseline.
+      stderr: its standard error; None where the method states none.
+      stands_out: whether the amount is beyond two standard errors.
+      path: ids of events from the action to the event, over the fewest dependencies.
+    """
+
+    event: str
+    agent: str
+    type: str
+    amount: float
+    stderr: float | None
+    stands_out: bool
+    path: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class EditEffect:
+    """What an edit of one event undoes.
+
+    Attributes:
+      invalidated: ids of the events that depended on it, in order.
+      actions: how many of them are actions.
+      later: events after it in its trace, which a run that starts there makes again.
+      tool_calls: tool calls among the invalidated events.
+      tokens, input_tokens, seconds: what the invalidated events took, which making them again may take.
+      change: expected change of the return; None where `without` says why it is not known.
+      stderr: its standard error; None where it is not known.
+      source: "replays" or "value".
+      without: why there is no change; "" where there is one.
+    """
+
+    invalidated: tuple[str, ...]
+    actions: int
+    later: int
+    tool_calls: int
+    tokens: Amount
+    input_tokens: Amount
+    seconds: Amount
+    change: float | None
+    stderr: float | None
+    source: str
+    without: str
+
+
+def dependents(traces: Traces, events: np.ndarray, *, backward: bool = False) -> np.ndarray:
+    """Events that depend on some events, those included: bool [events].
+
+    An event depends on its logged causes, and on the previous event of its agent instance, whose context an agent
+    keeps. A path of such dependencies is a causal path. The work is O(E + K).
+
+    Args:
+      traces: what was read.
+      events: bool [events].
+      backward: the events that these depend on instead.
+    """
+    senders, receivers = _dependencies(traces)
+    ends = (receivers, senders) if backward else (senders, receivers)
+    reached, _ = longest_paths(*ends, events.astype(np.int64))
+    return reached > 0
+
+
+def why(traces: Traces, row: int, credit: Credit, *, most: int = 10) -> list[Responsible]:
+    """The actions that an event depended on, the largest credit in absolute value first.
+
+    Args:
+      traces: what was read.
+      row: of the event in the batch.
+      credit: a method's result on `traces.graph`.
+      most: how many to name.
+
+    Raises:
+      CreditError: `credit` is of another batch, or no such event.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0, 0], trace=["a", "a", "b"], agent=["x", "x", "x"], reward=[1.0, 1.0, 0.0])
+      >>> [(found.amount, len(found.path)) for found in why(rows.traces, 1, credit.rloo(graph, reward))]
+      [(1.0, 1), (1.0, 2)]
+    """
+    _check(traces, row)
+    expect("credit", credit, Credit, "what a method returns, such as credit.run(traces, 'rloo')")
+    if credit.credit.shape != (traces.graph.num_events,):
+        raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
+    following = _towards(traces, row)
+    valid = np.asarray(credit.valid)
+    amount = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
+    error = np.asarray(credit.stderr, np.float64)
+    rows = sorted((e for e in following if valid[e]), key=lambda e: (-abs(amount[e]), -e))[:most]
+    ids, agents = traces.events["event"], traces.agents["name"]
+    found = []
+    for e in rows:
+        path = [e]
+        while path[-1] != row:
+            path.append(following[path[-1]])
+        stated = float(error[e]) if math.isfinite(error[e]) else None
+        found.append(
+            Responsible(
+                event=ids[e].as_py(),
+                agent=agents[int(traces.graph.agent_ids[e])].as_py(),
+                type=EventType(int(traces.graph.event_type[e])).name.lower(),
+                amount=float(amount[e]),
+                stderr=stated,
+                stands_out=stated is not None and abs(float(amount[e])) > 2 * stated,
+                path=tuple(ids[place].as_py() for place in path),
+            )
+        )
+    return found
+
+
+def if_edited(traces: Traces, row: int) -> EditEffect:
+    """What an edit of an event undoes, what making it again costs, and the change of the return to expect.
+
+    The change is `counterfactual_reward` − return where re-runs of this decision are logged, else `value` − (outcome
+    and rewards from this event on): what is expected if it and all that followed were drawn again.
+
+    Args:
+      traces: what was read.
+      row: of the event in the batch.
+
+    Raises:
+      CreditError: no such event.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(
+      ...     group=[0, 0], trace=["a", "a"], agent=["x", "x"], reward=[1.0, 1.0])
+      >>> effect = if_edited(rows.traces, 0)
+      >>> len(effect.invalidated), effect.without
+      (1, 'the log has neither value nor counterfactual_reward at this event')
+    """
+    _check(traces, row)
+    graph, n = traces.graph, traces.sizes.events
+    edited = np.zeros(n, bool)
+    edited[row] = True
+    undone = dependents(traces, edited) & ~edited
+    of_trace = np.asarray(graph.trace_ids)[:n] == graph.trace_ids[row]
+    costs = event_costs(traces)
+    change, stderr, source, without = _change(traces, row, of_trace)
+    return EditEffect(
+        invalidated=tuple(traces.events["event"].take(np.flatnonzero(undone)).to_pylist()),
+        actions=int(np.sum(undone & np.asarray(graph.action_mask)[:n])),
+        later=int(np.sum(of_trace[row + 1 :])),
+        tool_calls=int(np.sum(costs.tool_calls[undone])),
+        tokens=_sum(costs.tokens[undone]),
+        input_tokens=_sum(costs.input_tokens[undone]),
+        seconds=_sum(costs.seconds[undone]),
+        change=change,
+        stderr=stderr,
+        source=source,
+        without=without,
+    )
+
+
+def _change(traces: Traces, row: int, of_trace: np.ndarray) -> tuple[float | None, float | None, str, str]:
+    """Expected change of the return, its standard error, its source, and why there is none."""
+
+    def stated(name: str) -> float | None:
+        evidence = traces.evidence.get(name)
+        return None if evidence is None else evidence.of_row(row)
+
+    outcome = float(np.asarray(traces.reward)[int(traces.graph.trace_ids[row])])
+    if not math.isfinite(outcome):
+        return None, None, "", "the trace has no outcome"
+    step = traces.evidence.get("event_reward")
+    arrived = np.zeros(len(of_trace)) if step is None else np.where(step.mask, step.array, 0)[: len(of_trace)]
+    arrived = np.where(of_trace, arrived, 0.0)
+    error = stated("replay_stderr")
+    counterfactual, value = stated("counterfactual_reward"), stated("value")
+    if counterfactual is not None:
+        return counterfactual - outcome - float(arrived.sum()), error, "replays", ""
+    if value is not None:
+        return value - outcome - float(arrived[row:].sum()), error, "value", ""
+    return None, None, "", "the log has neither value nor counterfactual_reward at this event"
+
+
+def _dependencies(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+    """The logged edges and those between consecutive events of an instance."""
+    senders, receivers = real_edges(traces.graph)
+    agent = np.asarray(traces.graph.agent_ids)[: traces.sizes.events]
+    order = np.argsort(agent, kind="stable")
+    same = agent[order[1:]] == agent[order[:-1]]
+    return np.concatenate([senders, order[:-1][same]]), np.concatenate([receivers, order[1:][same]])
+
+
+def _towards(traces: Traces, row: int) -> dict[int, int]:
+    """Each event that `row` depends on, itself included, with the next one on a shortest path to it."""
+    senders, receivers = _dependencies(traces)
+    within = np.asarray(traces.graph.trace_ids)[senders] == traces.graph.trace_ids[row]
+    causes: dict[int, list[int]] = {}
+    for sender, receiver in zip(senders[within].tolist(), receivers[within].tolist(), strict=True):
+        causes.setdefault(receiver, []).append(sender)
+    following, waiting = {row: row}, [row]
+    for event in waiting:  # grows while it is read: breadth first, so the first path found is a shortest one
+        for cause in causes.get(event, ()):
+            if cause not in following:
+                following[cause] = event
+                waiting.append(cause)
+    return following
+
+
+def _sum(cost: np.ndarray) -> Amount:
+    known = np.isfinite(cost)
+    total = float(cost[known].sum()) if known.any() or not len(cost) else None
+    return Amount(total, int((~known).sum()))
+
+
+def _check(traces: Traces, row: int) -> None:
+    expect("traces", traces, Traces, "what credit.read returns")
+    if not 0 <= row < traces.sizes.events:
+        raise CreditError(f"row is {row}; expected 0 to {traces.sizes.events - 1}, the row of an event")

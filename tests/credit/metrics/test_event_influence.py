@@ -1,0 +1,132 @@
+"""Responsible actions, what an edit undoes, and untrusted events: against brute force and by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.metrics.event_influence import dependents, if_edited, why
+from credit.metrics.untrusted_reach import untrusted_reach
+from estimators.base import Credit
+from graphs.traces.batch import Traces
+
+
+def read(folder: Path, *lines: dict[str, Any]) -> Traces:
+    (folder / "log.jsonl").write_text("".join(json.dumps({"schema_version": "1.0"} | one) + "\n" for one in lines))
+    traces = credit.read(folder / "log.jsonl")
+    assert traces.problems == ()
+    return traces
+
+
+def drawn(rng: np.random.Generator, name: str) -> dict[str, Any]:
+    """Events of some agents with random edges."""
+    count = int(rng.integers(3, 25))
+    events = [{"id": f"e{i}", "type": "message", "agent": f"a{rng.integers(4)}"} for i in range(count)]
+    pairs = {
+        tuple(sorted(rng.choice(count, 2, replace=False).tolist())) for _ in range(int(rng.integers(0, 2 * count)))
+    }
+    edges = [{"src": f"e{s}", "dst": f"e{d}", "type": "causal"} for s, d in sorted(pairs)]
+    return {"trace_id": name, "task_id": "q", "events": events, "edges": edges, "rewards": {"team": 1.0}, "costs": {}}
+
+
+def run_again(line: dict[str, Any], edited: str | None) -> dict[str, int]:
+    """What each event says in a run in which an event says all that it has read, and one is edited."""
+    said: dict[str, int] = {}
+    memory: dict[str, int] = {}
+    for event in line["events"]:
+        causes = sorted(edge["src"] for edge in line["edges"] if edge["dst"] == event["id"])
+        heard = tuple(said[cause] for cause in causes)
+        said[event["id"]] = hash((event["id"], memory.get(event["agent"]), heard, event["id"] == edited))
+        memory[event["agent"]] = said[event["id"]]
+    return said
+
+
+def test_reach_and_invalidation_are_those_of_running_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = [drawn(rng, f"t{i}") for i in range(4)]
+    traces = read(tmp_path, *lines)
+    trace, ids = np.asarray(traces.graph.trace_ids), traces.events["event"].to_pylist()
+    for number, line in enumerate(lines):
+        rows = np.flatnonzero(trace[: traces.sizes.events] == number)
+        plain = run_again(line, None)
+        influence = {}
+        for row in rows.tolist():
+            again = run_again(line, ids[row])
+            influence[row] = {name for name in plain if plain[name] != again[name]}
+            assert {*if_edited(traces, row).invalidated} == influence[row] - {ids[row]}
+        for row in rows.tolist():
+            target = np.zeros(traces.sizes.events, bool)
+            target[row] = True
+            before = np.flatnonzero(dependents(traces, target, backward=True)).tolist()
+            assert before == [cause for cause in rows.tolist() if ids[row] in influence[cause]]
+
+
+LINE: dict[str, Any] = {
+    "trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {},
+    "events": [
+        {"id": "d", "t": 0, "type": "orchestrator_decision", "agent": "boss", "tokens": 10, "input_tokens": 5,
+         "value": 0.25},
+        {"id": "r", "t": 1, "type": "tool_result", "agent": "web", "tool": "web", "trusted": False},
+        {"id": "u", "t": 2, "type": "message", "agent": "solver", "tokens": 20, "event_reward": 0.5, "value": 0.75},
+        {"id": "x", "t": 3, "type": "message", "agent": "other", "tokens": 1, "counterfactual_reward": 2.0,
+         "replays": 4, "replay_stderr": 0.1},
+        {"id": "z", "t": 5, "type": "stop", "agent": "boss", "tokens": 30},
+    ],
+    "edges": [{"src": s, "dst": d, "type": "causal"} for s, d in ("du", "ru", "dx", "uz")],
+}  # fmt: skip
+
+
+def numbers(traces: Traces, **amounts: tuple[float, float]) -> Credit:
+    """Credit and errors by ids of events; no other event has a number."""
+    size, ids = traces.graph.num_events, traces.events["event"].to_pylist()
+    value, error, reason = np.zeros(size), np.zeros(size), np.full(size, 2, np.int8)
+    for name, (amount, stderr) in amounts.items():
+        value[ids.index(name)], error[ids.index(name)], reason[ids.index(name)] = amount, stderr, 0
+    return Credit(value, np.zeros(size), np.ones(size), error, reason, "event", "increment", "test", False, False)
+
+
+def test_responsible_actions_by_hand(tmp_path: Path) -> None:
+    traces = read(tmp_path, LINE)
+    made = numbers(traces, d=(-0.3, 0.1), u=(0.5, np.inf), x=(9.0, 0.1), z=(0.1, 0.2))
+    found = why(traces, 4, made)
+    assert [(one.event, one.amount, one.stderr, one.stands_out) for one in found] == [
+        ("u", 0.5, None, False), ("d", -0.3, 0.1, True), ("z", 0.1, 0.2, False),
+    ]  # fmt: skip
+    assert [one.path for one in found] == [("u", "z"), ("d", "z"), ("z",)]  # the boss's own memory is the shortest path
+    assert [one.event for one in why(traces, 4, made, most=1)] == ["u"]
+    assert why(traces, 1, made) == []
+
+
+def test_an_edit_by_hand(tmp_path: Path) -> None:
+    traces = read(tmp_path, LINE)
+    first, third, other, last = (if_edited(traces, row) for row in (0, 2, 3, 4))
+    assert first.invalidated == ("u", "x", "z") and (first.actions, first.later) == (3, 4)
+    assert (first.tokens.total, first.input_tokens.missing) == (51, 3)
+    assert (first.change, first.source) == (0.25 - 1.5, "value")
+    assert third.invalidated == ("z",) and third.seconds.total == 3
+    assert third.change == 0.75 - 1.5
+    assert (other.invalidated, other.change, other.stderr, other.source) == ((), 0.5, pytest.approx(0.1), "replays")
+    assert last.change is None and "neither value nor counterfactual_reward" in last.without
+    with pytest.raises(credit.CreditError, match="row is 5; expected 0 to 4"):
+        if_edited(traces, 5)
+
+
+def test_untrusted_events_reach_what_depended_on_them(tmp_path: Path) -> None:
+    traces = read(tmp_path, LINE, LINE | {"trace_id": "clean", "events": [LINE["events"][0]], "edges": []})
+    made = numbers(traces, d=(-0.3, 0.1), u=(0.5, 0.1), x=(0.1, 0.1), z=(0.1, 0.2))
+    whole, source = untrusted_reach(traces, made)
+    assert (whole.source, source.source) == ("all", "tool_result of web")
+    assert (whole.events, whole.traces, whole.reached, whole.actions, whole.answers) == (1, 1, 2, 5, 1)
+    assert whole.credit_at_risk == pytest.approx(0.6)
+    typed = {one.source: one.reached for one in untrusted_reach(traces, types=["message"])}
+    assert typed == {"all": 3, "tool_result of web": 2, "message": 3}
+    with pytest.raises(credit.CreditError, match="type is 'tool'; expected some of orchestrator_decision"):
+        untrusted_reach(traces, types=["tool"])
+    silent = [{k: v for k, v in event.items() if k != "trusted"} for event in LINE["events"]]
+    with pytest.raises(credit.CreditError, match="says of no event whether it is trusted"):
+        untrusted_reach(read(tmp_path, LINE | {"events": silent}))
