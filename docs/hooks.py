@@ -522,7 +522,7 @@ TABLES: dict[str, Callable[[], str]] = {
             "bench train",
             "shapley plan",
             "shapley solve",
-        )  # fmt: skip
+        )
     },
 }
 """The marks of all pages, and what makes their tables."""

@@ -157,9 +157,7 @@ def test_an_outcome_of_each_agent_is_paid_to_it() -> None:
 @pytest.mark.slow
 def test_an_outcome_of_each_agent_in_a_moving_average() -> None:
     amounts = [1, 1, 1, 0, -0.1, 1, 1, 1, 1]
-    _, _, rows = credit.from_columns(
-        group=["q"] * 9, trace=range(9), agent=AGENT, evidence={"agent_reward": amounts}
-    )
+    _, _, rows = credit.from_columns(group=["q"] * 9, trace=range(9), agent=AGENT, evidence={"agent_reward": amounts})
     close(rows.gather(credit.run(rows.traces, "spiral_rae").advantage), RAE)
 
 
