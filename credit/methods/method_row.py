@@ -103,7 +103,7 @@ class Method:
         if options.get("population", "trace") != "trace":
             return False, "other samples of the trace enter its own baseline"
         if options.get("filters", "none") != "none":
-            return False, "what is filtered out depends on the outcome"
+            return False, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
         if options.get("singleton") != "raw" and set(names_of_key(options["by"])) - {"task"}:
             return False, "an action that no other trace has a key for gets nothing; singleton=raw gives it its return"
         return True, ""

@@ -1,0 +1,39 @@
+"""Exact bias of the leave-one-out mean under every kind of key, in worlds that stop or spawn by choice, groups of two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import credit
+from credit.bench.bias import measure
+from credit.bench.bias_settings import SETTINGS, Setting
+
+RAW = {"singleton": "raw"}
+# Options, and the bias in stop-rewards and in hire-additive, as docs/bias.md has it.
+CASES: dict[str, tuple[dict[str, Any], float, float]] = {
+    "agent": ({"by": "task,agent"} | RAW, 0, 0),
+    "turn": ({"by": "task,turn"} | RAW, 0, 0),
+    "step": ({"by": "task,step"} | RAW, 0, 0),
+    "depth": ({"by": "task,depth"} | RAW, 0, 0),
+    "agent and turn": ({"by": "task,agent,turn"} | RAW, 0, 0),
+    "step, refused": ({"by": "task,step"}, 0.24, 0.14),
+    "length": ({"by": "task,length"} | RAW, 0.24, 0.69),
+    "length, refused": ({"by": "task,length"}, 0.95, 0.37),
+    "rows": ({"by": "task,agent", "population": "row"} | RAW, 0.59, 0),
+    "filtered": ({"by": "task", "filters": "equal"}, 0, 0),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", ["stop-rewards", "hire-additive"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_key_is_called_unbiased_only_where_it_is(case: str, world: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options, *figures = CASES[case]
+    monkeypatch.setitem(SETTINGS, case, Setting(credit.METHODS["rloo"].fn, options=options))
+    figure = figures[world == "hire-additive"]
+    bias = measure(case, world, 2).bias
+    assert bias == pytest.approx(figure, abs=0.005 if figure else 1e-12)
+    called, _ = credit.METHODS["rloo"].unbiased_with(options)
+    assert not called or bias < 1e-12
