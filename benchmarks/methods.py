@@ -1,6 +1,6 @@
-"""Every method at the design point as multiples of one segment sum; GAE beside rlax's.
+"""Every method at the design point as multiples of one segment sum; comparison keys; GAE beside rlax's.
 
-    python benchmarks/methods.py [speed|gae] ...     (default: all)
+    python benchmarks/methods.py [speed|gae|keys] ...     (default: all)
     python benchmarks/methods.py speed=gigpo,marshal          (measures these rows of the table again)
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
@@ -10,6 +10,7 @@ section by section. The site puts them into docs/speed.md.
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import os
@@ -34,6 +35,7 @@ RESULTS = Path(__file__).parent / "results" / "methods.json"
 TRACES, LENGTH, AGENTS, GROUP = 512, 4000, 300, 8
 REPEATS = 5
 BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
+KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
 SLOW = 60  # segment sums; no method takes longer
 
 
@@ -161,6 +163,25 @@ def speed(only: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"traces": TRACES, "events": graph.num_events, "agents": AGENTS, "repeats": REPEATS, **found}
 
 
+def keys() -> dict[str, Any]:
+    """RLOO by keys of one part to four, over traces and rows, at a thousand, 100,000 and a million events."""
+    found: dict[str, Any] = {}
+    for traces, length, agents in ((16, 64, 8), (128, 800, 40), (512, 2000, 300)):
+        graph = jax.tree.map(jnp.asarray, graph_of(traces, length, agents))
+        reward = jnp.asarray(np.random.default_rng(0).uniform(size=traces).astype(np.float32))
+        total = jax.jit(lambda x, ids, num=traces: jax.ops.segment_sum(x, ids, num_segments=num))
+        step = jnp.ones(graph.num_events, jnp.float32)
+
+        def bind(by: str, population: Any, graph: EventGraph = graph, reward: jax.Array = reward) -> Callable[[], Any]:
+            return lambda: credit.rloo(graph, reward, by=by, population=population).advantage
+
+        calls = {f"{by}, {population}": bind(by, population) for by in KEYS for population in ("trace", "row")}
+        part = interleaved(calls, functools.partial(total, step, graph.trace_ids), REPEATS)
+        found[str(graph.num_events)] = {name: row["multiple"] for name, row in part["methods"].items()}
+        found[f"segment_sum seconds at {graph.num_events}"] = part["segment_sum seconds"]
+    return found
+
+
 def gae() -> dict[str, Any]:
     """Generalised advantages of one block [512, 4000] by rlax and by this library, and of the flat batch."""
     import rlax
@@ -208,7 +229,7 @@ def record(results: dict[str, Any]) -> None:
 
 
 def main(sections: list[str]) -> None:
-    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae}
+    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "keys": keys}
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for section in sections or list(known):
         name, _, rows = section.partition("=")

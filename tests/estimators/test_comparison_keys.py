@@ -168,3 +168,17 @@ def test_two_outcomes_of_one_agent_and_of_agents_and_traces_are_refused() -> Non
     _, _, rows = credit.from_columns(**columns, evidence={"agent_reward": [None, 0.5]})
     with pytest.raises(credit.CreditError, match="has outcomes of traces and of agents; expected"):
         credit.run(rows.traces, "rloo", population="agent")
+
+
+def test_each_role_of_a_batch_has_a_method_of_its_own() -> None:
+    """rLLM's GRPO (ddof 0) for one role and a leave-one-out mean for the other."""
+    columns: dict[str, Any] = {"group": ["q"] * 6, "trace": list("aabbcc"), "role": ["S", "V"] * 3}
+    _, _, rows = credit.from_columns(**columns, reward=[1.0, 1, 0, 0, 1, 1])
+    own = {"S": ("grpo", {"ddof": 0, "by": "task,role"}), "V": ("rloo", {"by": "task,role"})}
+    result = credit.run_by_role(rows, own)
+    close(rows.gather(result.advantage), [0.707105, 0.5, -1.414211, -1, 0.707105, 0.5])
+    assert (result.source, result.unit, result.estimand) == ("S: grpo, V: rloo", "role", "scale")
+    with pytest.raises(
+        credit.CreditError, match="methods has no method for the role 'V'; expected one for each of S, V"
+    ):
+        credit.run_by_role(rows, {"S": "grpo"})

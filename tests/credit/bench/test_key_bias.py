@@ -1,4 +1,4 @@
-"""Exact bias of the leave-one-out mean under every kind of key, in worlds that stop or spawn by choice, groups of two."""
+"""Exact bias of the leave-one-out mean under every kind of key, in worlds that stop or spawn; groups of two."""
 
 from __future__ import annotations
 
