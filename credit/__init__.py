@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from credit.ledger.receipts.explaining import explain
     from credit.methods.method_row import Method
     from credit.methods.registry import METHODS
-    from credit.methods.role_methods import run_by_role
     from credit.methods.running import run
     from credit.replay.shapley_game import shapley_plan
     from credit.reports.comparison import compare
@@ -116,7 +115,6 @@ _HOME: dict[str, str] = {
     "Method": "credit.methods.method_row",
     "METHODS": "credit.methods.registry",
     "run": "credit.methods.running",
-    "run_by_role": "credit.methods.role_methods",
     "shapley_plan": "credit.replay.shapley_game",
     "compare": "credit.reports.comparison",
     "table": "credit.tables.advantages",

@@ -46,6 +46,7 @@ def run_by_role(traces: Traces | Rows, methods: Mapping[str, str | tuple[str, Ma
 
     Examples:
       >>> import credit
+      >>> from credit.methods.role_methods import run_by_role
       >>> _, _, rows = credit.from_columns(
       ...     group=[0] * 4, trace=list("aabb"), role=["plan", "solve"] * 2, reward=[1.0, 1.0, 0.0, 0.0])
       >>> result = run_by_role(rows, {"plan": "rloo", "solve": ("grpo", {"ddof": 0, "by": "task,role"})})

@@ -13,6 +13,7 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages
+from credit.methods.role_methods import run_by_role
 from estimators import Reason
 
 close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
@@ -175,10 +176,10 @@ def test_each_role_of_a_batch_has_a_method_of_its_own() -> None:
     columns: dict[str, Any] = {"group": ["q"] * 6, "trace": list("aabbcc"), "role": ["S", "V"] * 3}
     _, _, rows = credit.from_columns(**columns, reward=[1.0, 1, 0, 0, 1, 1])
     own = {"S": ("grpo", {"ddof": 0, "by": "task,role"}), "V": ("rloo", {"by": "task,role"})}
-    result = credit.run_by_role(rows, own)
+    result = run_by_role(rows, own)
     close(rows.gather(result.advantage), [0.707105, 0.5, -1.414211, -1, 0.707105, 0.5])
     assert (result.source, result.unit, result.estimand) == ("S: grpo, V: rloo", "role", "scale")
     with pytest.raises(
         credit.CreditError, match="methods has no method for the role 'V'; expected one for each of S, V"
     ):
-        credit.run_by_role(rows, {"S": "grpo"})
+        run_by_role(rows, {"S": "grpo"})
