@@ -149,17 +149,19 @@ def test_agents_of_a_team_are_compared_with_their_like(queue: None) -> None:
     )
 
 
-def test_a_misspelt_key_is_named(queue: None) -> None:
+def test_a_misspelt_key_is_named() -> None:
     """All rows of Dr. MAS were pooled, without a word."""
-    outputs = {f"q_{i}_{j}": (float(i), {"agnet": "ab"[j]}) for i in range(2) for j in range(2)}
-    metrics: dict[str, Any] = {}
-    with pytest.warns(MissingColumnWarning, match="'dr_mas' needs the column 'agent', and .* the agent loop writes it"):
-        advantages_of(trainer("credit_dr_mas"), put(outputs), metrics)
-    assert metrics["credit/agents"] == 1
+    extra, data = [{"agnet": agent} for agent in "abab"], legacy([1.0, 1.0, 0.0, 0.0], ["q"] * 4)
+    data.batch["token_level_scores"] = data.batch["token_level_rewards"]
+    rows = (data, [f"q_{i}_{j}" for i in range(2) for j in range(2)], extra, [False] * 4)
+    with pytest.warns(
+        MissingColumnWarning, match=r"'dr_mas' needs the column 'agent', and .* agent loop writes it"
+    ):
+        assert session_advantage(trainer("credit_dr_mas")._credit, *rows)["credit/agents"] == 1
     with pytest.raises(CreditError, match="'dr_mas' needs the column 'agent'"):
-        advantages_of(trainer("credit_dr_mas", "credit_sync", "+algorithm.credit.strict=True"), put(outputs))
+        session_advantage(trainer("credit_dr_mas", "credit_sync", "+algorithm.credit.strict=True")._credit, *rows)
     with pytest.raises(CreditError, match="'gae' needs value: the agent loop writes it into extra_fields"):
-        advantages_of(trainer("credit_gae"), put(outputs))
+        session_advantage(trainer("credit_gae")._credit, *rows)
 
 
 def test_turns_stand_in_the_order_of_their_keys(queue: None) -> None:
