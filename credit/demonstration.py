@@ -19,7 +19,7 @@ from credit.tables.advantages import table
 from credit.tables.files import write_table
 from estimators import Credit, rloo
 from graphs.atomic import atomic_folder, atomic_write
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 from graphs.event_graph import EventType
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -81,6 +81,7 @@ def run(out: str | Path, seed: int = 0) -> DemoResult:
     """Run the demonstration.
 
     Writes `traces.jsonl` (native format), `otlp/` (OpenTelemetry), `advantages.parquet` and `trace.svg` to `out`.
+    Without matplotlib there is no picture, and the report says so.
 
     Args:
       out: a folder; created if it is not there.
@@ -88,7 +89,6 @@ def run(out: str | Path, seed: int = 0) -> DemoResult:
 
     Raises:
       CreditError: a format did not give back the same graph, rewards or advantages.
-      MissingExtraError: matplotlib is not installed.
       OSError: the folder cannot be written to.
     """
     out = Path(out)
@@ -101,23 +101,29 @@ def run(out: str | Path, seed: int = 0) -> DemoResult:
     gain = np.pad(np.asarray(episodes.reward - truth.expected, np.float64), (0, traces.graph.num_traces - TRACES))
     comparison = compare(traces, credit, increments, gain)
     shown = _telling_trace(traces, credit)
-    figure = draw_trace(traces, shown, np.asarray(credit.advantage), label="advantage (rloo)")
+    names, unpictured = ["traces.jsonl", "otlp", "advantages.parquet"], ""
+    try:
+        figure = draw_trace(traces, shown, np.asarray(credit.advantage), label="advantage (rloo)")
+        names.append("trace.svg")
+    except MissingExtraError as error:
+        figure, unpictured = None, f"\nno picture of a trace: {error}"
     with atomic_folder(out) as new:
         native.write(traces, new / "traces.jsonl")
         otlp.write(traces, new / "otlp")
         for written in (new / "traces.jsonl", new / "otlp"):
             _require_same(traces, credit, written)
         write_table(table(traces, credit), new / "advantages.parquet")
-        with atomic_write(new / "trace.svg") as file:
-            figure.savefig(file, format="svg", metadata={"Date": None})
+        if figure is not None:
+            with atomic_write(new / "trace.svg") as file:
+                figure.savefig(file, format="svg", metadata={"Date": None})
 
-    files = tuple(out / name for name in ("traces.jsonl", "otlp", "advantages.parquet", "trace.svg"))
+    files = tuple(out / name for name in names)
     report = (
         f"{traces!r}\nwritten as native and OTLP, read back: graphs, rewards and advantages are bit-identical\n",
         _trace_table(world, episodes, truth, traces, credit, shown),
         _account(episodes, truth, shown),
         _summary(traces, comparison),
-        "\nwrote " + ", ".join(map(str, files)),
+        "\nwrote " + ", ".join(map(str, files)) + unpictured,
     )
     return DemoResult(traces, credit, increments, comparison, shown, files, report)
 

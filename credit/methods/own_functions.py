@@ -56,11 +56,13 @@ def load_function(name: str) -> Callable[..., Credit]:
 def _naming_faults(name: str, fn: Callable[..., Credit]) -> Callable[..., Credit]:
     """The function, whose results are checked and whose exceptions name it, the file, the line and the exception."""
 
+    from credit.methods.own_memory import check_memory
     from credit.methods.own_results import check_finite, check_form
 
     @functools.wraps(fn)
     def called(*args: Any, **kwargs: Any) -> Credit:
         try:
+            check_memory(f"method {name!r}", fn, args, kwargs)
             result = fn(*args, **kwargs)
         except CreditError:
             raise

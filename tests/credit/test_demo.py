@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,3 +127,14 @@ def test_a_format_that_changes_a_reward_is_found(tmp_path: Path, monkeypatch: py
 def test_another_seed_is_another_corpus(ran: Ran, tmp_path: Path) -> None:
     other = demo.run(tmp_path, seed=1)
     assert other.traces.sizes != ran[0].traces.sizes
+
+
+@pytest.mark.slow
+def test_without_matplotlib_there_is_no_picture_and_the_report_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    result = demo.run(tmp_path / "new")
+    assert sorted(file.name for file in result.files) == ["advantages.parquet", "otlp", "traces.jsonl"]
+    assert all(file.exists() for file in result.files) and not (tmp_path / "new" / "trace.svg").exists()
+    assert "no picture of a trace" in str(result.report[-1]) and "plot" in str(result.report[-1])

@@ -13,12 +13,18 @@ from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+    from rich.text import Text
 
     from credit.methods.availability import Availability
     from credit.methods.method_page import MethodPage
 
 __all__ = ["methods"]
+
+NARROW = 80
+"""Columns of a terminal below which cells of a table are one word wide."""
 
 LEGEND = """\
 unit: the events that share one number. estimand: what the number estimates. unbiased: the policy gradient has the right
@@ -100,10 +106,9 @@ def _print_catalog(as_json: bool) -> None:
     if as_json:
         print_json([dataclasses.asdict(row) | {"needs": row.needs} for row in CATALOG])
         return
-    table = _grid("method", "arXiv", "here", "by", "needs", "what differs, or why not")
-    for row in CATALOG:
-        table.add_row(*map(words, (row.name, row.paper, row.state, row.by, ", ".join(row.needs), row.note)))
-    stdout().print(table)
+    headers = ("method", "arXiv", "here", "by", "needs", "what differs, or why not")
+    cells = ((row.name, row.paper, row.state, row.by, ", ".join(row.needs), row.note) for row in CATALOG)
+    stdout().print(_grid(headers, [list(map(words, row)) for row in cells]))
     stdout().print(CATALOG_LEGEND, soft_wrap=True)
 
 
@@ -154,58 +159,75 @@ def _plain(states: dict[str, Availability] | None) -> dict[str, Any]:
     return plain
 
 
-def _short() -> Table:
+def _short() -> RenderableType:
     from credit.methods.registry import METHODS
 
-    table = _grid("method", "unit", "estimand", "unbiased", "needs", "computes")
+    headers = ("method", "unit", "estimand", "unbiased", "needs", "computes")
+    rows: list[Sequence[Text]] = []
     for name, m in METHODS.items():
         needs, unbiased = ", ".join(m.needs) or "-", "yes" if m.unbiased else "no"
-        table.add_row(*map(words, (name, m.unit, m.estimand, unbiased, needs, m.summary)))
-    return table
+        rows.append(list(map(words, (name, m.unit, m.estimand, unbiased, needs, m.summary))))
+    return _grid(headers, rows)
 
 
-def _promises() -> Table:
+def _promises() -> RenderableType:
     from credit.methods.registry import METHODS
 
-    table = _grid("method", "unit", "estimand", "unbiased", "scope", "needs", "cost", "status", "reference")
+    headers = ("method", "unit", "estimand", "unbiased", "scope", "needs", "cost", "status", "reference")
+    rows: list[Sequence[Text]] = []
     for name, m in METHODS.items():
         needs, unbiased = ", ".join(m.needs) or "-", "yes" if m.unbiased else "no"
         row = (name, m.unit, m.estimand, unbiased, m.scope, needs, m.cost, m.status, m.reference)
-        table.add_row(*map(words, row))
-    return table
+        rows.append(list(map(words, row)))
+    return _grid(headers, rows)
 
 
-def _states(states: dict[str, Availability]) -> Table:
+def _states(states: dict[str, Availability]) -> RenderableType:
     from credit.methods.registry import METHODS
 
-    table = _grid("method", "on these logs", "why", "computes")
+    headers = ("method", "on these logs", "why", "computes")
+    rows: list[Sequence[Text]] = []
     style = {"computable": "green", "degenerate": "yellow", "missing": "red"}
     for name, method in METHODS.items():
         state = states[name]
-        table.add_row(
-            words(name), words(state.state, style[state.state]), words(state.why or "-"), words(method.summary)
+        rows.append(
+            [words(name), words(state.state, style[state.state]), words(state.why or "-"), words(method.summary)]
         )
-    return table
+    return _grid(headers, rows)
 
 
-def _published(states: dict[str, Availability] | None) -> Table:
+def _published(states: dict[str, Availability] | None) -> RenderableType:
     """Every published name, what computes it, and how sure that is."""
     from credit.methods.published import PUBLISHED
 
-    table = _grid("name", "status" if states is None else "on these logs", "computed by", "published as; notes")
+    headers = ("name", "status" if states is None else "on these logs", "computed by", "published as; notes")
+    rows: list[Sequence[Text]] = []
     for name, paper in PUBLISHED.items():
         state = paper.status if states is None else states[name].state
         portable = f"; usable part: {paper.portable}" if paper.portable else ""
         by = paper.method or paper.function or "-"
-        table.add_row(*map(words, (name, state, by, f"{paper.title}: {paper.note}{portable}")))
-    return table
+        rows.append(list(map(words, (name, state, by, f"{paper.title}: {paper.note}{portable}"))))
+    return _grid(headers, rows)
 
 
-def _grid(*headers: str) -> Table:
+def _grid(headers: Sequence[str], rows: Sequence[Sequence[Text]]) -> RenderableType:
+    """A table; on a terminal too narrow for one, a block a row, with each cell behind its header."""
     from rich import box
+    from rich.console import Group
+    from rich.padding import Padding
     from rich.table import Table
+    from rich.text import Text
 
+    if stdout().width < NARROW:
+        blocks: list[RenderableType] = []
+        for name, *cells in rows:
+            blocks.append(Text(name.plain, "bold"))
+            for header, cell in zip(headers[1:], cells, strict=True):
+                blocks.append(Padding(Text.assemble((f"{header} ", "dim"), cell), (0, 0, 0, 2)))
+        return Group(*blocks)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, header in enumerate(headers):
         table.add_column(header, no_wrap=i == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table

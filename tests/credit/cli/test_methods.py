@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .logs import GOOD, run, trace, write
 
 
@@ -49,3 +51,11 @@ def test_methods_says_what_logs_allow(good: Path, tmp_path: Path) -> None:
     none = states(trace("a", "q", None), trace("b", "q", None), path=path)
     assert none["grpo"][0] == "missing" and "--rewards" in none["grpo"][1]
     assert "degenerate" in run("methods", write(path, GOOD[2:4])).stdout
+
+
+def test_a_narrow_terminal_gets_blocks_in_place_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 60 columns a cell was one word wide, and a method 14 lines long."""
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run("methods").stdout.splitlines()
+    assert lines[0].strip() == "grpo" and max(map(len, lines[:200])) <= 60
+    assert "  computes return against the group's mean, over the group's" in [line.rstrip() for line in lines]

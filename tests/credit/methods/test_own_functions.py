@@ -49,3 +49,27 @@ def test_a_module_that_fails_names_its_line_and_the_command_prints_no_traceback(
     line = done.output.strip().splitlines()[-1]
     assert line.startswith("error: method 'failing_own:f' cannot be imported: ")
     assert line.endswith("failing_own.py:2: RuntimeError: two lines")
+
+
+def test_a_quadratic_function_is_refused_before_it_takes_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Benchmarks took 10 and 15 GB for a table of all pairs of events, and then the machine."""
+    (tmp_path / "pairs.py").write_text(
+        "import dataclasses\nimport jax.numpy as jnp\nfrom estimators import rloo\n"
+        "def fn(graph, reward, *, event_reward=None):\n"
+        "    alike = graph.agent_ids[:, None] == graph.agent_ids[None, :]\n"
+        "    plain = rloo(graph, reward)\n"
+        "    return dataclasses.replace(plain, credit=plain.credit + 0 * jnp.sum(alike.astype(jnp.float32), axis=1))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    graph, _, rows = credit.from_columns(
+        group=["q"] * 600, trace=range(600), reward=[float(i % 2) for i in range(600)]
+    )
+    n = graph.num_events
+    assert credit.run(rows.traces, "pairs:fn").credit.shape == (n,)
+    monkeypatch.setattr("credit.methods.own_memory.room", lambda: 4 * n * n - 1)
+    with pytest.raises(CreditError, match=f"method 'pairs:fn' makes an array of {n:,} x {n:,} numbers"):
+        credit.run(rows.traces, "pairs:fn")
+    monkeypatch.setattr("credit.methods.own_memory.room", lambda: 4 * n * n)
+    assert credit.run(rows.traces, "pairs:fn").credit.shape == (n,)
