@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from credit.cli.composition.explain import _number
+from credit.critics.fitted_critic import Critic
+
 from .logs import GOOD, run, trace, write
 
 
@@ -49,3 +52,21 @@ def test_methods_says_what_logs_allow(good: Path, tmp_path: Path) -> None:
     none = states(trace("a", "q", None), trace("b", "q", None), path=path)
     assert none["grpo"][0] == "missing" and "--rewards" in none["grpo"][1]
     assert "degenerate" in run("methods", write(path, GOOD[2:4])).stdout
+
+
+def test_methods_that_logs_allow_come_first(good: Path) -> None:
+    result = run("methods", good)
+    table = result.output.partition("published as")[0]
+    assert 0 < table.rindex(" computable ") < table.index(" missing ")
+
+
+def test_an_amount_that_single_precision_cannot_tell_from_0_is_0() -> None:
+    """`explain` printed -4e-09."""
+    assert _number(-4e-09, largest=1.0) == "0" and _number(-4e-09) == "-4e-09" and _number(0.5, largest=1.0) == "0.5"
+
+
+def test_a_critic_prints_as_a_line() -> None:
+    """It filled hundreds of lines with its arrays."""
+    fitted: Any = [0.0] * 10_000
+    critic = Critic(fitted, ("lead", "worker"), 0, fitted, ("q",), {"network": 0.25}, ())
+    assert repr(critic) == "<Critic: network model, 2 roles, judged on 1 held-out task, validation loss: network 0.25>"
