@@ -47,6 +47,14 @@ class Critic:
     validation: dict[str, float]
     tests: tuple[SignTest, ...]
 
+    def __repr__(self) -> str:
+        """What was fitted, in a line; the arrays of an ensemble would fill hundreds."""
+        losses = ", ".join(f"{name} {loss:.4g}" for name, loss in self.validation.items())
+        return (
+            f"<Critic: {self.model} model, {counted(len(self.roles), 'role')}, "
+            f"judged on {counted(len(self.held_out), 'held-out task')}, validation loss: {losses or 'none'}>"
+        )
+
     @property
     def model(self) -> str:
         """The kind of model that was kept: "network" or "additive"."""

@@ -72,6 +72,7 @@ class Survey:
       unscored_groups: groups of several traces of which fewer than two have an outcome and an action.
       unscored: traces without an outcome.
       idle: traces with an outcome and without an action, which enter no baseline.
+      masked: traces with an outcome and tokens of which the masks train none; they enter baselines, as in the trainers.
       elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
         of a choice (`graphs.replay_clusters.replays_elsewhere`).
       reward_channels: for each reward channel of the log, how many traces have it.
@@ -101,6 +102,7 @@ class Survey:
     unscored_groups: tuple[str, ...]
     unscored: tuple[str, ...]
     idle: tuple[str, ...]
+    masked: tuple[str, ...]
     elsewhere: dict[str, str]
     reward_channels: dict[str, int]
     agents_per_trace: Spread
@@ -165,6 +167,7 @@ class Tally:
       groups: the groups.
       unscored: ids of traces without an outcome, with their places.
       idle: ids of traces with an outcome and without an action, with their places.
+      masked: ids of traces with an outcome and tokens of which the masks train none, with their places.
       elsewhere: ids of traces that share a choice with a trace of another group, with their places, and that trace.
       groups_of_task: names of the groups of each task.
     """
@@ -177,6 +180,7 @@ class Tally:
     groups: list[Group]
     unscored: list[tuple[str, tuple[str, int]]]
     idle: list[tuple[str, tuple[str, int]]]
+    masked: list[tuple[str, tuple[str, int]]]
     elsewhere: list[tuple[str, tuple[str, int], str]]
     groups_of_task: dict[str, set[str]]
 
@@ -212,6 +216,7 @@ class Tally:
             groups=_groups(traces, np.isfinite(earned) & acted, places),
             unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned)).tolist()],
             idle=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & ~acted).tolist()],
+            masked=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & _masked(traces, trace))],
             elsewhere=[
                 (names[row], places[row], names[other])
                 for row, other in replays_elsewhere(graph, np.isfinite(np.asarray(traces.reward))).tolist()
@@ -233,6 +238,7 @@ class Tally:
         self.groups.extend(other.groups)
         self.unscored.extend(other.unscored)
         self.idle.extend(other.idle)
+        self.masked.extend(other.masked)
         self.elsewhere.extend(other.elsewhere)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
@@ -249,6 +255,7 @@ class Tally:
             groups=sorted(self.groups, key=lambda group: at(group.place)),
             unscored=sorted(self.unscored, key=lambda trace: at(trace[1])),
             idle=sorted(self.idle, key=lambda trace: at(trace[1])),
+            masked=sorted(self.masked, key=lambda trace: at(trace[1])),
             elsewhere=sorted(self.elsewhere, key=lambda trace: at(trace[1])),
         )
 
@@ -277,6 +284,7 @@ class Tally:
             unscored_groups=tuple(group.name for group in self.groups if group.traces > 1 and group.scored < 2),
             unscored=tuple(name for name, _ in self.unscored),
             idle=tuple(name for name, _ in self.idle),
+            masked=tuple(name for name, _ in self.masked),
             elsewhere={name: other for name, _, other in self.elsewhere},
             reward_channels=dict(self.channels),
             agents_per_trace=spreads["agents_per_trace"],
@@ -327,6 +335,16 @@ def groups_of_task(traces: Traces) -> dict[str, set[str]]:
     for task, group in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
         groups.setdefault(task, set()).add(group)
     return groups
+
+
+def _masked(traces: Traces, trace: np.ndarray) -> np.ndarray:
+    """The traces whose log has tokens and whose masks train none of them: bool [T]."""
+    if traces.tokens is None:
+        return np.zeros(traces.sizes.traces, bool)
+    logged = np.bincount(trace, np.diff(traces.tokens.offsets), minlength=traces.sizes.traces)
+    trained = np.bincount(trace, traces.tokens.generated, minlength=traces.sizes.traces)
+    masked: np.ndarray = (logged > 0) & (trained == 0)
+    return masked
 
 
 def _tokens(traces: Traces, trace: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from graphs.atomic import atomic_folder, atomic_write
 from graphs.traces.batch import Traces
 from graphs.writers.native import lines
 
-__all__ = ["write"]
+__all__ = ["left_out", "write"]
 
 _TOP = ("trace_id", "task_id", "system", "topology", "events", "edges", "rewards", "costs", "metrics")
 
@@ -23,7 +23,8 @@ _TOP = ("trace_id", "task_id", "system", "topology", "events", "edges", "rewards
 def write(traces: Traces, folder: str | Path) -> list[Path]:
     """Write each trace to a separate file, `000001.json`, `000002.json`, … in the order of the batch.
 
-    - `schema_version`, `model`, `agents` and the evidence of traces are left out; events keep their further keys.
+    - `schema_version`, `model` and `agents` are left out (`left_out`); events keep their further keys. Evidence of
+      traces, which is numbers, becomes `metrics` under the names `evidence.NAME`.
     - A `stop` is written as an `orchestrator_decision`.
     - `t` is the time if every event has one, and otherwise the position of the event.
     - `costs.tokens` defaults to the sum of the events' tokens, and `costs.wall_clock_s` to the time from the first
@@ -54,6 +55,12 @@ def write(traces: Traces, folder: str | Path) -> list[Path]:
     return written
 
 
+def left_out(traces: Traces) -> dict[str, int]:
+    """What this form has no place for, with the number of traces that have it."""
+    models = sum(model is not None for model in traces.traces["model"].to_pylist())
+    return {name: count for name, count in (("model", models), ("agents", traces.sizes.traces)) if count}
+
+
 def _survey_form(document: dict[str, Any]) -> dict[str, Any]:
     """A trace of the native format in the survey's form."""
     events = document["events"]
@@ -64,6 +71,7 @@ def _survey_form(document: dict[str, Any]) -> dict[str, Any]:
         if event["type"] == "stop":
             event["type"] = "orchestrator_decision"
     costs, metrics = document["costs"], document.setdefault("metrics", {})
+    metrics |= {f"evidence.{name}": amount for name, amount in document.get("evidence", {}).items()}
     tokens = [event["tokens"] for event in events if "tokens" in event]
     wall_clock = max(times) - min(times) if timed else None
     for name, amount in (("tokens", sum(tokens) if tokens else None), ("wall_clock_s", wall_clock)):

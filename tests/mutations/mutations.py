@@ -239,7 +239,7 @@ _READERS = (
              "the greeting, equal in every simulation, is an action"),
     Mutation(_FORMATS + "tau2_bench.py", "chat.team.tool_call(chat.user,", "chat.team.tool_call(chat.agent,",
              "the user's tools are the assistant's"),
-    Mutation(_FORMATS + "langfuse/observations.py", 'span.failed = observation.level == "ERROR"', "span.failed = False",
+    Mutation(_FORMATS + "langfuse/observations.py", 'span.failed = stated.level == "ERROR"', "span.failed = False",
              "errors and safety events are not seen"),
     Mutation(_FORMATS + "openhands.py", 'EventType.STOP if event.action in ("finish", "reject") else None', "None",
              "the end of a run is a message"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compose", "parse_channels"]
 
-NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"  # no sign before it but a minus, no inf and no nan
+NUMBER = r"-?(?:\d+(?:\.\d+)?|\.\d+)(?:e-?\d+)?"  # no sign before it but a minus, no inf and no nan
 
 LEGEND = (
     "entry: an action's part of reward − expected. explained: by what was known before the outcome; 1 is all of it, "

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
+_PRECISION = 2**-22  # relative, of sums of a few single-precision numbers
 COLUMNS = (
     "wanted: credit − baseline of the method. as increment: that amount for this action alone. "
     "weight: of the claim in the average. got: what it brought to the entry."
@@ -100,7 +101,7 @@ def _print(console: Console, receipt: Receipt) -> None:
         entry = f"{entry} ± {_number(receipt.stderr)}"
     console.print(words(f"added up, the claims would pay {_number(receipt.naive)}; the ledger pays {entry}"))
     account = plain_table("account of the trace", "#amount")
-    for name, amount in (
+    amounts = (
         ("expected at the start", receipt.expected),
         ("this event (noise)" if receipt.noise else "this event", receipt.entry),
         ("its other events", receipt.others),
@@ -108,13 +109,18 @@ def _print(console: Console, receipt: Receipt) -> None:
         ("unexplained", receipt.unexplained),
         ("remainder of exact arithmetic", receipt.remainder),
         ("reward", receipt.reward),
-    ):
-        account.add_row(name, _number(amount))
+    )
+    largest = max((abs(amount) for _, amount in amounts if amount is not None), default=0.0)
+    for name, amount in amounts:
+        account.add_row(name, _number(amount, largest))
     console.print()
     console.print(account)
     console.print()
     console.print(f"{COLUMNS} {LEGEND}", soft_wrap=True)
 
 
-def _number(value: float | None) -> str:
+def _number(value: float | None, largest: float = 0.0) -> str:
+    """A number; 0 where it is below what single precision tells apart beside the `largest` of its account."""
+    if value is not None and abs(value) <= largest * _PRECISION:
+        value = 0.0
     return "–" if value is None else f"{value:z.6g}"

@@ -80,6 +80,7 @@ def convert(
         check_folder(Path(output), "--output")
     stay_outside(ctx, Path(output))
     traces = read_traces(paths, **reading)
+    left_out: dict[str, int] = {}
     if to == "native":
         from graphs.writers import native
 
@@ -92,12 +93,17 @@ def convert(
         from graphs.writers import survey
 
         survey.write(traces, output)
+        left_out = survey.left_out(traces)
     else:
         from graphs.writers import otlp
 
         otlp.write(traces, output)
     console = stderr()
     console.print(words(f"wrote {counted(traces.sizes.traces, 'trace')} to {output}"), soft_wrap=True)
+    if left_out:
+        listed = ", ".join(f"{name} (of {counted(count, 'trace')})" for name, count in left_out.items())
+        console.print(words(f"left out, since the survey's form has no place for it: {listed}"), soft_wrap=True)
     if as_json:
-        print_json({"traces": traces.sizes.traces, "to": to, "output": output, "problems": len(traces.problems)})
+        answer = {"traces": traces.sizes.traces, "to": to, "output": output, "problems": len(traces.problems)}
+        print_json(answer | ({"left_out": left_out} if to == "survey" else {}))
     leave(ctx, traces, allow_bad)

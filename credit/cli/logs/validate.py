@@ -110,6 +110,7 @@ def validate(
         list_names("Groups with fewer than two outcomes", corpus.unscored_groups)
         list_names("Traces without outcome", corpus.unscored if len(corpus.unscored) < corpus.traces else ())
         list_names("Traces with an outcome and no action, which enter no baseline", corpus.idle)
+        list_names("Traces whose masks train no token, which enter baselines as in the trainers", corpus.masked)
         list_names(ELSEWHERE.capitalize(), (f"{name} ({other})" for name, other in corpus.elsewhere.items()))
         if corpus.elsewhere:
             console.print(words(f"  {REMEDY}"), soft_wrap=True)

@@ -27,9 +27,9 @@ NARROW = 80
 """Columns of a terminal below which cells of a table are one word wide."""
 
 LEGEND = """\
-unit: the events that share one number. estimand: what the number estimates. unbiased: the policy gradient has the right
-mean. needs: evidence that the log must hold.
-`credit methods NAME` describes one method, `credit methods --all` adds scope, cost, source and published names,
+unit: the events that share one number. needs: evidence that the log must hold.
+`credit methods NAME` describes one method, `credit methods --all` adds what each estimates, whether the policy gradient
+has the right mean (unbiased), scope, cost, source and published names,
 `credit methods --catalog` lists the methods of two surveys. `credit methods runs/` says which methods logs allow."""
 
 CATALOG_LEGEND = """\
@@ -48,7 +48,7 @@ made first. not computable: no log holds what it needs. `credit methods NAME` sa
     """,
 )
 @reads_logs(required=False)
-@click.option("--all", "all_", is_flag=True, help="Add scope, cost, source and published names.")
+@click.option("--all", "all_", is_flag=True, help="Add estimand, bias, scope, cost, source and published names.")
 @click.option("--catalog", is_flag=True, help="List the methods of two surveys, and what this library does about each.")
 @allow_bad
 @json_option
@@ -162,11 +162,8 @@ def _plain(states: dict[str, Availability] | None) -> dict[str, Any]:
 def _short() -> RenderableType:
     from credit.methods.registry import METHODS
 
-    headers = ("method", "unit", "estimand", "unbiased", "needs", "computes")
-    rows: list[Sequence[Text]] = []
-    for name, m in METHODS.items():
-        needs, unbiased = ", ".join(m.needs) or "-", "yes" if m.unbiased else "no"
-        rows.append(list(map(words, (name, m.unit, m.estimand, unbiased, needs, m.summary))))
+    headers = ("method", "unit", "needs", "computes")
+    rows = [[*map(words, (name, m.unit, ", ".join(m.needs) or "-", m.summary))] for name, m in METHODS.items()]
     return _grid(headers, rows)
 
 
@@ -188,7 +185,7 @@ def _states(states: dict[str, Availability]) -> RenderableType:
     headers = ("method", "on these logs", "why", "computes")
     rows: list[Sequence[Text]] = []
     style = {"computable": "green", "degenerate": "yellow", "missing": "red"}
-    for name, method in METHODS.items():
+    for name, method in sorted(METHODS.items(), key=lambda item: list(style).index(states[item[0]].state)):
         state = states[name]
         rows.append(
             [words(name), words(state.state, style[state.state]), words(state.why or "-"), words(method.summary)]

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from credit.cli.composition.explain import _number
+from credit.critics.fitted_critic import Critic
+
 from .logs import GOOD, run, trace, write
 
 
@@ -59,3 +62,21 @@ def test_a_narrow_terminal_gets_blocks_in_place_of_a_table(monkeypatch: pytest.M
     lines = run("methods").stdout.splitlines()
     assert lines[0].strip() == "grpo" and max(map(len, lines[:200])) <= 60
     assert "  computes return against the group's mean, over the group's" in [line.rstrip() for line in lines]
+
+
+def test_methods_that_logs_allow_come_first(good: Path) -> None:
+    result = run("methods", good)
+    table = result.output.partition("published as")[0]
+    assert 0 < table.rindex(" computable ") < table.index(" missing ")
+
+
+def test_an_amount_that_single_precision_cannot_tell_from_0_is_0() -> None:
+    """`explain` printed -4e-09."""
+    assert _number(-4e-09, largest=1.0) == "0" and _number(-4e-09) == "-4e-09" and _number(0.5, largest=1.0) == "0.5"
+
+
+def test_a_critic_prints_as_a_line() -> None:
+    """It filled hundreds of lines with its arrays."""
+    fitted: Any = [0.0] * 10_000
+    critic = Critic(fitted, ("lead", "worker"), 0, fitted, ("q",), {"network": 0.25}, ())
+    assert repr(critic) == "<Critic: network model, 2 roles, judged on 1 held-out task, validation loss: network 0.25>"

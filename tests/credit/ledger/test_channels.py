@@ -117,6 +117,7 @@ def test_schedules() -> None:
     with pytest.raises(credit.CreditError, match="shape is 'step'"):
         annealed(1, 0, 5, shape="step")  # type: ignore[arg-type]
     assert parse_channels(["team=1", "a=b=0.5..0/100"], 50) == {"team": 1.0, "a=b": 0.25}
+    assert parse_channels(["parallel=.2..0/1000", "finish=-.5"], 500) == {"parallel": 0.1, "finish": -0.5}
     for wrong in ("team", "team=", "=1", "team=1..0", "team=nan", "team=1..0/0x"):
         with pytest.raises(credit.CreditError, match="expected NAME=WEIGHT"):
             parse_channels([wrong], 0)

@@ -63,9 +63,7 @@ def test_a_quadratic_function_is_refused_before_it_takes_the_memory(
         "    return dataclasses.replace(plain, credit=plain.credit + 0 * jnp.sum(alike.astype(jnp.float32), axis=1))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    graph, _, rows = credit.from_columns(
-        group=["q"] * 600, trace=range(600), reward=[float(i % 2) for i in range(600)]
-    )
+    graph, _, rows = credit.from_columns(group=["q"] * 600, trace=range(600), reward=[float(i % 2) for i in range(600)])
     n = graph.num_events
     assert credit.run(rows.traces, "pairs:fn").credit.shape == (n,)
     monkeypatch.setattr("credit.methods.own_memory.room", lambda: 4 * n * n - 1)

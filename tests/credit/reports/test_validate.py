@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -85,6 +87,20 @@ def test_traces_without_an_action_are_named_and_not_compared() -> None:
     assert (found.teaching, found.equal, found.unscored_groups) == (0, {"q": 1.0}, ("r",))
     assert [row["signal"] for row in group_rows(rows.traces)] == ["equal", "unscored"]
     assert not credit.run(rows.traces, "rloo").advantage.any()
+
+
+def test_traces_whose_masks_train_no_token_are_named(tmp_path: Path) -> None:
+    """They enter baselines, as in the trainers, and nothing said so."""
+    masks = {"a": [False, False], "b": [False, True], "c": None}
+    log = tmp_path / "log.jsonl"
+    with log.open("w") as file:
+        for name, mask in masks.items():
+            event = {"id": "1", "type": "message", "agent": "x"} | (
+                {"token_ids": [1, 2], "token_mask": mask} if mask else {}
+            )
+            trace = {"trace_id": name, "task_id": "q", "events": [event], "rewards": {"team": float(name == "a")}}
+            file.write(json.dumps(trace) + "\n")
+    assert survey(credit.read(log)).masked == ("a",)
 
 
 @pytest.mark.parametrize(

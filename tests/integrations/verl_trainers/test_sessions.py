@@ -154,9 +154,7 @@ def test_a_misspelt_key_is_named() -> None:
     extra, data = [{"agnet": agent} for agent in "abab"], legacy([1.0, 1.0, 0.0, 0.0], ["q"] * 4)
     data.batch["token_level_scores"] = data.batch["token_level_rewards"]
     rows = (data, [f"q_{i}_{j}" for i in range(2) for j in range(2)], extra, [False] * 4)
-    with pytest.warns(
-        MissingColumnWarning, match=r"'dr_mas' needs the column 'agent', and .* agent loop writes it"
-    ):
+    with pytest.warns(MissingColumnWarning, match=r"'dr_mas' needs the column 'agent', and .* agent loop writes it"):
         assert session_advantage(trainer("credit_dr_mas")._credit, *rows)["credit/agents"] == 1
     with pytest.raises(CreditError, match="'dr_mas' needs the column 'agent'"):
         session_advantage(trainer("credit_dr_mas", "credit_sync", "+algorithm.credit.strict=True")._credit, *rows)

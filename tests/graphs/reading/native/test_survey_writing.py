@@ -36,6 +36,9 @@ def test_an_extended_trace_becomes_one_of_the_survey(tmp_path: Path) -> None:
     assert again.problems == ()
     assert again.events["event"].to_pylist() == traces.events["event"].to_pylist()
     assert float(again.reward[0]) == float(traces.reward[0])
+    stated = {f"evidence.{name}": amount for name, amount in extended_trace()["evidence"].items()}
+    assert stated and stated.items() <= document["metrics"].items()
+    assert survey.left_out(traces) == {"agents": 1}
 
 
 def test_costs_that_the_log_does_not_state_are_said_to_be_unstated(tmp_path: Path) -> None:
