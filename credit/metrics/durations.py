@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphs.structure.forest import longest_paths, real_edges
+from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
 
 __all__ = ["UNSTATED", "Durations", "durations"]
@@ -90,14 +90,22 @@ def durations(traces: Traces) -> Durations:
     np.fmax.at(latest, receivers, time[senders])
     event = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)
     event[~usable[trace]] = 0
-    total, _ = longest_paths(senders, receivers, event)
     path = np.zeros(m)
-    np.maximum.at(path, trace, total)
+    np.maximum.at(path, trace, _along(senders, receivers, event))
     work = np.bincount(trace, event, m)
     wall = np.where(known, stated, span)
     event[~usable[trace]] = np.nan
     work, path, wall = (np.where(usable, number, np.nan) for number in (work, path, wall))
     return Durations(event, work, path, wall, reasons.tolist())
+
+
+def _along(senders: np.ndarray, receivers: np.ndarray, event: np.ndarray) -> np.ndarray:
+    """The greatest sum along a chain that ends at each event: every edge runs forward, so one pass settles it."""
+    total, own = event.tolist(), event.tolist()
+    order = np.argsort(senders)
+    for cause, effect in zip(senders[order].tolist(), receivers[order].tolist(), strict=True):
+        total[effect] = max(total[effect], total[cause] + own[effect])
+    return np.array(total)
 
 
 def _causes(traces: Traces) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,8 @@ from credit.metrics.event_costs import event_costs
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
-from graphs.structure.forest import longest_paths, real_edges
+from graphs.structure.forest import real_edges
+from graphs.structure.reachability import reachable
 from graphs.traces.batch import Traces
 
 __all__ = ["EditEffect", "Responsible", "dependents", "if_edited", "why"]
@@ -79,10 +80,7 @@ def dependents(traces: Traces, events: np.ndarray, *, backward: bool = False) ->
       events: bool [events].
       backward: the events that these depend on instead.
     """
-    senders, receivers = _dependencies(traces)
-    ends = (receivers, senders) if backward else (senders, receivers)
-    reached, _ = longest_paths(*ends, events.astype(np.int64))
-    return reached > 0
+    return reachable(*_dependencies(traces), events, backward=backward)
 
 
 def why(traces: Traces, row: int, credit: Credit, *, most: int = 10) -> list[Responsible]:

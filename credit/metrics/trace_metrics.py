@@ -15,11 +15,12 @@ from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS
 from graphs.structure.critical_path import critical_steps, parallelism
-from graphs.structure.forest import longest_paths, real_edges
+from graphs.structure.forest import real_edges
+from graphs.structure.reachability import reachable
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.traces.batch import Traces
 
-__all__ = ["METRICS", "MetricOptions", "TraceMetric", "reaches", "team_sizes", "trace_metrics"]
+__all__ = ["METRICS", "MetricOptions", "TraceMetric", "team_sizes", "trace_metrics"]
 
 
 class TraceMetric(NamedTuple):
@@ -72,18 +73,9 @@ def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[
     return found
 
 
-def reaches(traces: Traces, targets: np.ndarray, *, forward: bool = False) -> np.ndarray:
-    """Events with a path to one of the targets, the targets included: bool [events].
-
-    Args:
-      traces: what was read.
-      targets: bool [events].
-      forward: the events that a target has a path to instead.
-    """
-    senders, receivers = real_edges(traces.graph)
-    ends = (senders, receivers) if forward else (receivers, senders)
-    on_the_way, _ = longest_paths(*ends, targets[: traces.sizes.events].astype(np.int64))
-    return on_the_way > 0
+def _reaches(traces: Traces, targets: np.ndarray) -> np.ndarray:
+    """Events with a path to one of the targets, the targets included: bool [events]."""
+    return reachable(*real_edges(traces.graph), targets, backward=True)
 
 
 def team_sizes(traces: Traces) -> np.ndarray:
@@ -192,7 +184,7 @@ def _useful(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     target = np.zeros(n, bool)
     target[answer[actions > 0]] = True
     useful = np.zeros(graph.num_agents, bool)
-    useful[agent[reaches(traces, target)]] = True
+    useful[agent[_reaches(traces, target)]] = True
     owner = np.asarray(graph.agent_trace)
     idle = (actions == 0, NO_ACTION)
     reached = np.bincount(owner[useful & (acts > 0)], minlength=m)
@@ -286,8 +278,10 @@ def _errors(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     wrong = error_mask(traces)
     stated = np.asarray(traces.events["status"].is_valid())
     silent = np.bincount(trace, stated, m) == 0
-    _, before = longest_paths(*real_edges(traces.graph), wrong.astype(np.int64))
-    every, roots = (np.bincount(trace[mask], minlength=m) for mask in (wrong, wrong & (before == 0)))
+    senders, receivers = real_edges(traces.graph)
+    led = np.zeros(n, bool)
+    led[receivers[reachable(senders, receivers, wrong)[senders]]] = True
+    every, roots = (np.bincount(trace[mask], minlength=m) for mask in (wrong, wrong & ~led))
     return {
         "error_amplification": _metric(
             _divided(every, roots),
