@@ -28,6 +28,7 @@ from estimators.baselines.trainers import (
     verl_grpo,
     verl_rloo,
 )
+from estimators.baselines.trees_and_segments import hae, hcapo, tree_grpo
 from estimators.baselines.turns import mt_grpo, turn_baseline
 from estimators.composition.control import control_advantage
 from estimators.composition.increments import as_increment, combine
@@ -84,6 +85,8 @@ __all__ = [
     "graph_gpo",
     "group_relative",
     "grpo",
+    "hae",
+    "hcapo",
     "hgpo",
     "igpo",
     "igrpo",
@@ -114,6 +117,7 @@ __all__ = [
     "rloo",
     "slime_grpo",
     "spiral_rae",
+    "tree_grpo",
     "trl_grpo",
     "turn_baseline",
     "verl_grpo",

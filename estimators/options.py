@@ -83,6 +83,7 @@ BOUNDS: Mapping[str, Bound] = {
     "eps": _NOT_NEGATIVE,
     "input_weight": _NOT_NEGATIVE,
     "lambda_": _FRACTION,
+    "lambda_high": _FRACTION,
     "max_steps": Bound(1, 2**31 - 1, "a positive integer", whole=True),
     "min_ess": _NOT_NEGATIVE,
     "min_ess_fraction": _FRACTION,

@@ -148,7 +148,11 @@ _VARIANTS: dict[str, Setting] = {
 }
 
 UNSCORED: dict[str, str] = {
-    "shapley": "a share of the worth of the team, the same whatever the agent chose: no advantage of its actions"
+    "shapley": "a share of the worth of the team, the same whatever the agent chose: no advantage of its actions",
+    "ccpo": "the worlds have no outcome of a team without one of its agents",
+    "tree_grpo": "the worlds sample no trees; within a tree it is c3 with the mean of all siblings, over their spread",
+    "hcapo": "the worlds have no model that could be shown how the trace ended",
+    "hae": "the worlds have no decisions of a higher level; within a segment it is gae",
 }
 """Registered methods for which bias and advantage error are not defined, and why."""
 

@@ -109,12 +109,7 @@ CATALOG: tuple[CatalogRow, ...] = (
     ),
     CatalogRow("TARL", "2509.14480", "channel", "mt_grpo", _judged("its judge's scores of turns")),
     CatalogRow("ITPO", "2603.23550", "channel", "mt_grpo", _rewards("the changes of log-probability that it pays for")),
-    CatalogRow(
-        "HCAPO",
-        "2603.08754",
-        "not computable",
-        note="it needs each action's log-probability under a prompt that states how the trace ended",
-    ),
+    CatalogRow("HCAPO", "2603.08754", "needs", "hcapo", "the tokens scored again with the final state in the prompt"),
     CatalogRow("C3", "2603.06859", "runs", "c3", "before the division by the siblings' spread"),
     CatalogRow("CCPO", "2603.21563", "runs", "ccpo", "the released form, without its vote that leaves one agent out"),
     CatalogRow("CriticSearch", "2511.12159", "channel", "foldgrpo", _rewards("its critic's marks of turns")),

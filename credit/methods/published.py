@@ -339,6 +339,29 @@ PUBLISHED: dict[str, Published] = {
         function="estimators.tokens.baselines.gdpo",
         kind="an advantage of rows with several rewards",
     ),
+    "spa_rl": Published(
+        "SPA-RL",
+        None,
+        "it learns a part of the outcome for each turn so that the parts add up to it; they do so up to the fit, which "
+        "is not made here (MIT, `prm/` at ed20087)",
+        "the parts as rewards at events, or as a claim on increments without an error (`credit.claim`): a ledger shows "
+        "what they leave unexplained",
+        fitted=False,
+    ),
+    "sepo": Published(
+        "SEPO (with CCPO)",
+        None,
+        "two agents rate how credit or blame is split; the ratings are in the trainer's prompts, not in logs "
+        "(Apache-2.0, SEPO/ at ea50d3a)",
+        "the ratings as two raters of a judgement file (docs/judgements.md)",
+    ),
+    "unitymas_o": Published(
+        "UnityMAS-O",
+        None,
+        "it pays the change of the pass rate of a turn to two or three agents at once; who is paid is written into its "
+        "allocators (Apache-2.0, `reward_allocators/` at 7f1616a)",
+        "the changes as rewards at events; `credit audit` shows what is paid twice",
+    ),
     "vineppo": Published(
         "VinePPO",
         "gae",

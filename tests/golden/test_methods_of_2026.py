@@ -43,6 +43,9 @@ SOURCES = {
     "at_grpo": Source("pettingllms-ai/PettingLLMs", "a054fb1", "MIT", "multi_agents_ppo_trainer.py", True),
     "turn_loo": Source("AgentCreditBench", "02afaf3", "", "estimators/turn_loo.py", False),
     "mhgpo": Source("volcengine/verl", "1dda039", "Apache-2.0", "compute_grpo_outcome_advantage", True),
+    "tree_grpo": Source("AMAP-ML/Tree-GRPO", "90b1709", "Apache-2.0", "verl/trainer/ppo/core_algos.py", True),
+    "hcapo": Source("an independent re-implementation", "", "", "arXiv:2603.08754", False),
+    "hae": Source("HiPER", "9d3c118", "Apache-2.0", "compute_hae_advantage", True),
     "adca_grpo": Source("modelscope/AgentEvolver", "a5a8db8", "Apache-2.0", "adv_processor/adca_grpo.py", True),
     "marti": Source("TsinghuaC3I/MARTI", "a2fe2c7", "MIT", "verifiers/auto_reward_alloc.py", True),
     "ccpo": Source("bhai114/ccpo", "ea50d3a", "Apache-2.0", "_compute_counterfactual_role_rewards", True),
@@ -77,6 +80,19 @@ SOLO: dict[str, Any] = {
     "agent": ["thinker", "solver"] * 3,
     "reward": [1.0, 1, -1, -1, 1, 1],
     "evidence": {"counterfactual_reward": [-1.0, None, -1.0, None, 1.0, None]},
+}
+LEAVES: dict[str, Any] = {"group": ["q"] * 4, "trace": list("abcd"), "reward": [1.0, 0, 1, 1]}
+TREE = np.full(128, -1, np.int32)
+TREE[:4] = [0, 0, 1, 1]
+SEGMENTS: dict[str, Any] = {
+    "group": ["q"] * 4,
+    "trace": ["c"] * 4,
+    "reward": [1.0] * 4,
+    "evidence": {
+        "value": [0.4, 0.5, 0.6, 0.8],
+        "value_high": [0.45, 0.5, 0.7, 0.75],
+        "segment": ["x", "x", "y", "y"],
+    },
 }
 TWO_TASKS: dict[str, Any] = {"group": list("qqqrrr"), "trace": list("abcdef"), "reward": [1.0, 0, 1, 0, 0, 0.5]}
 
@@ -160,6 +176,16 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
     ),
     ("turn_loo", TASK, {}, [0.5, 0.5, 0, -1, -1, 0.5, 0.5, 0, 1]),
     ("mhgpo", PENALISED, {}, [0.503219] * 3 + [-1.653432, -1.869097] + [0.503219] * 4),
+    ("tree_grpo", LEAVES, {"tree": TREE}, [1.207105, -2.207103, 0.499999, 0.499999]),
+    ("tree_grpo", LEAVES, {"tree": TREE, "mode": "tree_2norm"}, [0.707106, -0.707106, 0, 0]),
+    (
+        "hcapo",
+        TASK | {"evidence": {"hindsight_log_prob": [-0.4, -0.6, -0.2, -0.9, -0.7, -0.5, -0.8, -0.3, -0.3]}},
+        {},
+        [0.998616, 1.086943, 1.17527, -3.71944, -3.71944, 0.849244, 0.932711, 1.137425, 1.258672],
+    ),
+    ("hae", SEGMENTS, {"lambda_": 0.9, "level": "low"}, [0.216075, 0.165, 0.331, 0.2]),
+    ("hae", SEGMENTS, {"lambda_high": 0.8, "level": "high"}, [0.36225, 0, 0.25, 0]),
     ("marti", ROUNDS, {}, [0, 1, 1.25, 1.25, 1.375, -0.125]),
     ("marti", ROUNDS, {"mode": "margin"}, [0, 1, 1.25, 1.25, 1.125, -0.375]),
     ("marti", ROUNDS, {"mode": "margin", "history": "own", "outcome_weight": 0.5}, [0.5, 1, 2, 1, 1.75, -0.5]),

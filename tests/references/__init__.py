@@ -72,6 +72,9 @@ REFERENCES: dict[str, Reference] = {
     "hgpo": newer.hgpo,
     "g2po": newer.g2po,
     "graph_gpo": newer.graph_gpo,
+    "tree_grpo": newer.tree_grpo,
+    "hcapo": newer.hcapo,
+    "hae": newer.hae,
     "adca_grpo": newer.adca_grpo,
     "ccpo": newer.ccpo,
     "marti": newer.marti,
@@ -138,6 +141,8 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
         {"outcome_at": "all", "root_length": True},
         functools.partial(newer.adca_grpo, every=True, root=True),
     ),
+    ("tree_grpo", {"mode": "tree_2norm"}, functools.partial(newer.tree_grpo, mode="tree_2norm")),
+    ("hae", {"lambda_": 0.5, "lambda_high": 0.8}, functools.partial(newer.hae, low=0.5, high=0.8)),
     ("ccpo", {"bonus": "difference"}, functools.partial(newer.ccpo, difference=True)),
     (
         "marti",

@@ -7,8 +7,8 @@ import math
 from .plain import Trace, grouped, mean_sd
 
 __all__ = [
-    "adca_grpo", "ccpo", "g2po", "gpg", "graph_gpo", "hgpo", "igpo", "igrpo",
-    "marti", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp",
+    "adca_grpo", "ccpo", "g2po", "gpg", "graph_gpo", "hae", "hcapo", "hgpo", "igpo",
+    "igrpo", "marti", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp", "tree_grpo",
 ]  # fmt: skip
 
 
@@ -300,4 +300,66 @@ def adca_grpo(
                 total += r / (math.sqrt(len(t.rows)) if root else 1)
                 if abs(total) <= 10 * math.sqrt(len(task)):
                     out[t.rows[k].place] = total
+    return out
+
+
+def tree_grpo(traces: list[Trace], mode: str = "tree") -> dict[int, float]:
+    out: dict[int, float] = {}
+    for task in _tasks([t for t in traces if t.given["tree"] is not None]):
+        whole = _z([(t.number, t.total) for t in task], True)
+        inner: dict[int, float] = {}
+        for leaves in grouped(task, lambda t: t.given["tree"]).values():
+            scores = [(t.number, whole[t.number] if mode == "tree_2norm" else t.total) for t in leaves]
+            inner |= _z(scores, True)
+        out |= {n: x + (whole[n] if mode == "tree" else 0) for n, x in inner.items()}
+    return _spread(out, traces)
+
+
+def hcapo(traces: list[Trace], gamma: float = 0.95) -> dict[int, float]:
+    out = {}
+    for task in _tasks([t for t in traces if all(e.given["hindsight_log_prob"] is not None for e in t.rows)]):
+        rows, smooth = [], []
+        for t in task:
+            likely = [math.exp(e.given["hindsight_log_prob"] / 5) for e in t.rows]
+            mean, steps = sum(likely) / len(likely), len(likely)
+            q = [min(max(x / mean, 0.8), 1.2) * gamma ** (steps - 1 - k) * t.outcome for k, x in enumerate(likely)]
+            for k, e in enumerate(t.rows):
+                beside = [q[j] for j in (k - 1, k + 1) if 0 <= j < steps]
+                smooth.append(0.5 * q[k] + 0.5 * sum(beside) / len(beside) if beside else q[k])
+                rows.append((e.place, t.outcome))
+
+        def z(values: list[float]) -> list[float]:
+            mean, sd = mean_sd(values, ddof=0)
+            return [(x - mean) / (sd + 1e-3 if sd > 1e-3 else 1) for x in values]
+
+        for (place, _), a, b in zip(rows, z([x for _, x in rows]), z(smooth), strict=True):
+            out[place] = min(max(a + b, -5), 5)
+    return out
+
+
+def hae(traces: list[Trace], gamma: float = 0.95, low: float = 0.95, high: float = 0.95) -> dict[int, float]:
+    out = {}
+    for t in traces:
+        if not t.rows:
+            continue
+        rewards = _earned(t, 0.0)
+        a_low, a_high = 0.0, 0.0
+        sums, length, ahead = 0.0, 0, 0.0  # of the segment that is being read backwards; V_high behind it
+        for k in range(len(t.rows) - 1, -1, -1):
+            e = t.rows[k]
+            v, part, top = (e.given[name] for name in ("value", "segment", "value_high"))
+            first = k == 0 or t.rows[k - 1].given["segment"] != part
+            if v is None or part is None or (first and top is None):
+                break
+            ends = k == len(t.rows) - 1 or t.rows[k + 1].given["segment"] != part
+            if ends:
+                sums, length = 0.0, 0
+            next_value = ahead if ends else t.rows[k + 1].given["value"]
+            a_low = rewards[k] + gamma * next_value - v + (0.0 if ends else gamma * low * a_low)
+            sums, length = rewards[k] + gamma * sums, length + 1
+            out[e.place] = a_low
+            if first:
+                a_high = sums + gamma**length * ahead - top + gamma**length * high * a_high
+                ahead = top
+                out[e.place] += a_high
     return out
