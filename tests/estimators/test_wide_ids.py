@@ -51,7 +51,7 @@ def test_wide_ids_are_ids_like_others(name: str, more: dict[str, Any]) -> None:
         np.testing.assert_allclose(found.advantage, expected.advantage, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gigpo", "magrpo", "c3"])
 def test_ids_beyond_the_events_are_ids_inside_a_compiled_function(name: str) -> None:
     method = credit.METHODS[name]

@@ -54,6 +54,7 @@ def test_c3_analysis_metrics(oracle: Oracle) -> None:
     close(influence(counts), outputs["mi"])
 
 
+@pytest.mark.slow
 def test_rank_correlation_is_that_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(0)

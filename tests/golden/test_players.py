@@ -41,7 +41,7 @@ def play(batch: Batch, games: list[dict]) -> tuple:
     return credit.EventGraph(**{**vars(graph), "turn_ids": turn_ids}), reward, event_reward, row
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 def test_spiral_rae(batch: Batch, oracle: Oracle) -> None:
     case = oracle("spiral_rae")
     games, outputs = case["inputs"]["games"], case["outputs"]["games"]

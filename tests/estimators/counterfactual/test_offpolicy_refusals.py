@@ -134,6 +134,7 @@ def test_a_favourite_that_is_hardly_ever_drawn_has_no_answer(seed: int) -> None:
     assert not np.asarray(off_policy(graph, reward, **given).valid).any()
 
 
+@pytest.mark.slow
 def test_a_rare_alternative_without_a_draw_has_no_answer_although_the_mean_weight_is_near_one() -> None:
     """A tenth of the target is on an alternative of probability 0.0005: 0.9 is within the error of heavy weights."""
     world = SiblingWorld(

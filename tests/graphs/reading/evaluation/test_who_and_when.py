@@ -162,6 +162,7 @@ def test_a_history_longer_than_the_head_is_known_by_its_roles() -> None:
     assert sniff(text[: 1 << 16].encode())
 
 
+@pytest.mark.slow
 def test_the_real_runs_teach_a_group_relative_method_nothing(shared_data: Path) -> None:
     """Every run failed: within a group all rewards are equal, and most groups have one run only."""
     from estimators import rloo
