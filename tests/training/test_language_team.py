@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -189,14 +188,12 @@ def test_c3_and_control_of_the_logged_reruns_are_those_of_the_arrays(
 @pytest.mark.slow
 def test_a_team_learns_by_its_reward_and_nothing_by_none_and_repeats_bit_for_bit() -> None:
     settings = LanguageSettings(events=4000, warm_steps=25)
-    short = dataclasses.replace(settings, events=1000)
-    still = train_language("zero", short, 0, 0.003)
+    still = train_language("zero", settings, 0, 0.003)
     first = warm_team(0, settings.warm_steps)
     assert all((a == b).all() for a, b in zip(jax.tree.leaves(still.team), jax.tree.leaves(first), strict=True))
     assert still.start == still.final
-    one, two = (train_language("rloo", budget, 0, 0.003) for budget in (settings, short))
-    assert 2 < len(two.reward) < len(one.reward)
-    assert one.reward[: len(two.reward)].tobytes() == two.reward.tobytes()
+    one, two = (train_language("rloo", settings, 0, 0.003) for _ in range(2))
+    assert one.reward.tobytes() == two.reward.tobytes() and one.final == two.final
     assert one.final > one.start + 0.1
     paid = train_language("c3", settings, 0, 0.003)
     assert len(paid.reward) < len(one.reward) and paid.spent[-1] <= settings.events
