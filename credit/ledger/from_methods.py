@@ -13,6 +13,7 @@ from credit.ledger.composition import compose
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.sums import weighted_sum
 from credit.methods.published import find_method
+from credit.methods.running import has_agent_outcomes
 from credit.reports.trace_returns import returns
 from estimators.composition.votes import Errors
 from graphs.errors import CreditError
@@ -62,8 +63,13 @@ def compose_claims(
 
     Raises:
       CreditError: a claim is of another batch or cannot be composed by the rule; no such rule; `exact` names no claim;
-        `expected` is "value" and the log has no values.
+        `expected` is "value" and the log has no values; agents have outcomes of their own, and no `total` has them.
     """
+    if total is None and has_agent_outcomes(traces):
+        raise CreditError(
+            "the log has agent_reward, outcomes that are of one agent each; a ledger accounts for what a trace earned: "
+            "expected total=, float [T], or a log without agent_reward"
+        )
     propensity = traces.evidence.get("propensity")
     for name in exact:
         if name not in claims:

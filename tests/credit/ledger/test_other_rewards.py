@@ -8,6 +8,7 @@ import pytest
 import credit
 from credit.ledger import weighted_sum
 from credit.ledger.from_methods import compose_claims
+from graphs.errors import CreditError
 
 COLUMNS = {"group": [0] * 6, "trace": [0, 0, 1, 1, 2, 2], "turn": [0, 1] * 3, "reward": [1.0, 1, 0, 0, 0, 0]}
 STEPS = [5.0, 0, 3, 0, 1, 0]
@@ -40,3 +41,13 @@ def test_a_return_adds_up_to_its_reward_whatever_its_values(lambda_: float) -> N
     assert not credit.compose(graph, outcome, [of_outcome]).other_rewards
     named = credit.compose(graph, 2 * outcome, [of_outcome]).other_rewards
     assert named["gae"].startswith("'gae' adds up to 1 in trace 0, whose reward is 2:")
+
+
+def test_a_log_with_outcomes_of_agents_has_no_ledger_of_the_team() -> None:
+    """`spiral_rae` pays each player its own outcome, of which the ledger's total would know nothing."""
+    _, _, rows = credit.from_columns(
+        group=["q"] * 2, trace=["a"] * 2, agent=["x", "y"], reward=[1.0] * 2, evidence={"agent_reward": [1.0, -1.0]}
+    )
+    claims = {"rae": credit.run(rows, "spiral_rae", evidence=["agent_reward"])}
+    with pytest.raises(CreditError, match="agent_reward, outcomes that are of one agent each"):
+        compose_claims(rows.traces, claims)
