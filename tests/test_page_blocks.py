@@ -143,6 +143,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/critic.md": with_runs,
     "docs/judgements.md": judged,
     "docs/laws.md": dict,
+    "docs/metrics.md": with_runs,
     "docs/off-policy.md": siblings,
     "docs/re-running.md": of_inspect,
     "docs/structure.md": with_runs,

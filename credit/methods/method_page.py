@@ -64,7 +64,7 @@ def method_page(name: str) -> MethodPage:
     Examples:
       >>> page = method_page("rloo")
       >>> page.facts["unbiased"], list(page.options)
-      ('yes', ['singleton'])
+      ('yes', ['by', 'population', 'singleton', 'filters'])
     """
     key = key_of(name)
     if name not in METHODS and key in PUBLISHED and PUBLISHED[key].method is None:

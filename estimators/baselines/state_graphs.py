@@ -118,7 +118,8 @@ def hgpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       anchor: int [E], ids of observations, any numbers; -1 where the log has none, and the action is invalid.
-      event_reward, env_step, env_reward, discount: of the return, as for `gigpo`. The paper's γ is 0.95; equal outcomes
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      env_step, env_reward, discount: of the return, as for `gigpo`. The paper's γ is 0.95; equal outcomes
         at different distances from the end are only then different.
       history: K, how many earlier observations are compared.
       alpha: the greater, the more the long histories weigh.

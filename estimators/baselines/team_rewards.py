@@ -229,7 +229,7 @@ def adca_grpo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
-      event_reward: float [E], the marks; 0 or absent is good, as the code fills in.
+      event_reward: float [E], the marks; 0 or absent is good, as the code fills in. NaN counts as 0.
       variant, outcome_at, root_length: as above.
       weight: w.
 

@@ -73,7 +73,7 @@ def decode_record(
 
 
 def object_text(value: bytes | msgspec.Raw) -> bytes:
-    """The JSON of an object that a log states as an object or as a JSON text of it; any other value as it is.
+    r"""The JSON of an object that a log states as an object or as a JSON text of it; any other value as it is.
 
     Tables and many databases keep objects as texts, so one field has both forms in exports of one run.
 

@@ -76,7 +76,7 @@ def test_assign_takes_options_of_the_method(good: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--method", "gpro"], "no method is called 'gpro'; did you mean grpo"),
+        (["--method", "gpro"], "no method is called 'gpro'; did you mean igpo or hgpo or grpo?"),
         (["--method", "zzzzzz"], "`credit methods` lists them"),
         (
             ["-m", "grpo", "--option", "epz=1"],
