@@ -16,7 +16,7 @@ from estimators.options import checked_options
 from estimators.relative_mean import mean_from_first
 from estimators.sequence.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
-from graphs.levels import pair_ids
+from graphs.levels import key_ids, pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
 __all__ = ["adca_grpo", "ccpo", "marti"]
@@ -129,8 +129,8 @@ def ccpo(
         bonus = +1 if R > middle > b, −1 if R < middle < b, else 0        "difference": (R − b) / 2
         x = R + w bonus for that agent, R for the others        A = x − mean of x over the task
 
-    The agents whose absence was tried (the "thinkers") are those of a name that states `counterfactual_reward`. The
-    means of thinkers and of the others (the "solvers") are over the traces of the task. A group of one keeps x. The
+    The agents whose absence was tried (the "thinkers") are those of a name that states `counterfactual_reward` on the
+    task. The means of thinkers and of the others (the "solvers") are over the traces of the task. A group of one keeps x. The
     bonus compares with the mean of solo outcomes, not with the trace's own, and the trace itself is in both means:
     biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent one are
     refused (`estimators.clusters`).
@@ -173,7 +173,7 @@ def ccpo(
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     solo, stated = check_event_array(graph, "counterfactual_reward", counterfactual_reward)
     stated = stated & row
-    names = jnp.asarray(graph.agent_name_ids)[jnp.asarray(graph.agent_ids)]
+    names = key_ids(graph, "agent_name")[jnp.asarray(graph.agent_ids)]  # of the task: another may try other absences
     thinker = row & (segment_count(names, graph.num_agents, stated) > 0)[names]
     solver = row & ~thinker
     told = segment_count(trace, num, stated) > 0

@@ -18,7 +18,7 @@ from credit.laws.trial_batches import SIZES, padded, ragged
 from credit.methods.running import keywords_of
 from graphs.traces.schema import EVENT_EVIDENCE
 
-REORDERED = ("gae", "puppeteer", "maporl", "magrpo")
+REORDERED = ("gae", "puppeteer", "maporl", "magrpo", "marti")
 """Methods whose order of addition depends on where in the batch a trace is."""
 
 

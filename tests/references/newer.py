@@ -250,8 +250,8 @@ def marti(traces: list[Trace], own: bool = False, margin: bool = False, beta: fl
 
 def ccpo(traces: list[Trace], difference: bool = False) -> dict[int, float]:
     out = {}
-    thinkers = {e.name for t in traces for e in t.rows if e.given["counterfactual_reward"] is not None}
     for task in _tasks(traces):
+        thinkers = {e.name for t in task for e in t.rows if e.given["counterfactual_reward"] is not None}
         solo = {}
         for t in task:
             stated = [e.given["counterfactual_reward"] for e in t.rows if e.given["counterfactual_reward"] is not None]

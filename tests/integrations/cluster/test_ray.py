@@ -30,7 +30,7 @@ from graphs.errors import CreditError  # noqa: E402
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE  # noqa: E402
 
 EVENTS = 60  # of a part, here
-REORDERED = ("discounted_return", "gae", "maporl", "puppeteer")
+REORDERED = ("discounted_return", "gae", "maporl", "puppeteer", "marti")
 """Methods whose last digits depend on where in a batch a trace is: equal where one process takes the same parts."""
 
 
