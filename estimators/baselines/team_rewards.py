@@ -130,10 +130,10 @@ def ccpo(
         x = R + w bonus for that agent, R for the others        A = x − mean of x over the task
 
     The agents whose absence was tried (the "thinkers") are those of a name that states `counterfactual_reward` on the
-    task. The means of thinkers and of the others (the "solvers") are over the traces of the task. A group of one keeps x. The
-    bonus compares with the mean of solo outcomes, not with the trace's own, and the trace itself is in both means:
-    biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent one are
-    refused (`estimators.clusters`).
+    task. The means of thinkers and of the others (the "solvers") are over the traces of the task. A group of one keeps
+    x. The bonus compares with the mean of solo outcomes, not with the trace's own, and the trace itself is in both
+    means: biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent
+    one are refused (`estimators.clusters`).
 
     With scale "std" and n traces, no |A| exceeds (n − 1)/√n, however little the rewards differ; a group of one has no
     bound but its reward.
@@ -173,7 +173,7 @@ def ccpo(
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     solo, stated = check_event_array(graph, "counterfactual_reward", counterfactual_reward)
     stated = stated & row
-    names = key_ids(graph, "agent_name")[jnp.asarray(graph.agent_ids)]  # of the task: another may try other absences
+    names = key_ids(graph, "agent_name")[jnp.asarray(graph.agent_ids)]
     thinker = row & (segment_count(names, graph.num_agents, stated) > 0)[names]
     solver = row & ~thinker
     told = segment_count(trace, num, stated) > 0
