@@ -13,7 +13,7 @@ from estimators.relative_mean import mean_from_first, relative_to_first
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, Keyed, key_of, keyed
-from graphs.levels import pair_ids
+from graphs.levels import key_ids, pair_ids
 from graphs.segment import (
     safe_divide,
     segment_count,
@@ -71,7 +71,9 @@ class Members(NamedTuple):
 def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
     """The outcome of each agent instance, and whether it has one: float [A], bool [A].
 
-    It is the outcome of its trace plus its own, whichever are there.
+    It is the outcome of its trace plus its own. Where a trace of the group has an outcome, a trace without one has no
+    number for its agents; where an agent of the name has an outcome of its own in the group, one without has none. A
+    sum that lacks a part is not compared with whole ones.
 
     Args:
       graph: the batch.
@@ -94,7 +96,11 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
     agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
     has = segment_count(agent, num, stated) > 0
     own = amount[segment_first(agent, num, stated)].astype(outcome.dtype)
-    return outcome[own_trace] + jnp.where(has, own, jnp.zeros_like(own)), scored[own_trace] | has
+    group, name = jnp.asarray(graph.group_ids), key_ids(graph, "agent_name")
+    of_teams = (segment_count(group, graph.num_traces, scored) > 0)[group][own_trace]
+    of_names = (segment_count(name, num, has & jnp.asarray(graph.agent_mask)) > 0)[name]
+    whole = (scored[own_trace] | ~of_teams) & (has | ~of_names) & (scored[own_trace] | has)
+    return outcome[own_trace] + jnp.where(has, own, jnp.zeros_like(own)), whole
 
 
 def row_scores(

@@ -213,7 +213,7 @@ def key_of(by: By, evidence: Mapping[str, Array] | None = None) -> Key:
     """
     if isinstance(by, Key):
         return by
-    given, evidence = _parts(by), evidence or {}
+    given = _parts(by)
     found: dict[str, tuple[Level, Array | None]] = {}
     for place, part in enumerate(given):
         name = part if isinstance(part, str) else f"part {place + 1}"
@@ -222,7 +222,7 @@ def key_of(by: By, evidence: Mapping[str, Array] | None = None) -> Key:
         found[name] = _of_name(name, evidence) if isinstance(part, str) else ("event", _as_ids(part))
     if not found:
         raise CreditError(f"by is {excerpt(by)}; expected one name or more")
-    draws = evidence.get("node") if "prefix" in found else None
+    draws = evidence.get("node") if evidence and "prefix" in found else None
     return Key(tuple(found), tuple(at for at, _ in found.values()), tuple(ids for _, ids in found.values()), draws)
 
 
@@ -234,7 +234,7 @@ def _parts(by: By) -> Sequence[Any]:
         return by.names
     if isinstance(by, str):
         return _NAMES.get(by) or [name.strip() for name in by.split(",")]
-    if isinstance(by, tuple) or (isinstance(by, list) and any(isinstance(part, str) for part in by)):
+    if isinstance(by, tuple) or (isinstance(by, list) and not all(isinstance(part, int | np.integer) for part in by)):
         return by
     return (by,)
 
@@ -315,21 +315,25 @@ def evidence_of_key(by: By) -> list[str]:
     return names
 
 
-def _of_name(name: str, evidence: Mapping[str, Array]) -> tuple[Level, Array | None]:
-    """The level of a named part, and its ids; None where the graph has them."""
+_NO_LOG = "a graph does not hold it: call credit.run"
+
+
+def _of_name(name: str, evidence: Mapping[str, Array] | None) -> tuple[Level, Array | None]:
+    """The level of a named part, and its ids; None where the graph has them. `evidence` is None without a log."""
     part = PARTS.get(name)
     if part is not None and not part.evidence:
         return part.level, None
     source = name if part is None else part.evidence
-    if source in evidence:
+    if evidence is not None and source in evidence:
         at: Level = part.level if part is not None else "trace" if source in TRACE_EVIDENCE else "event"
         return at, _as_ids(evidence[source])
     stated = EVENT_EVIDENCE.get(source) or TRACE_EVIDENCE.get(source)
     if stated is not None and stated.kind != "float":
-        how = f"the log lacks it: {stated.how_to_log}" if evidence else "a graph does not hold it: call credit.run"
+        how = _NO_LOG if evidence is None else f"the log lacks it: {stated.how_to_log}"
         raise CreditError(f"by names {name!r}, and {how}; or pass an array of integers [E] in its place")
     if part is not None:
-        raise CreditError(f"by names {name!r}, and a graph does not hold it: call credit.run, or pass an array [E]")
+        how = _NO_LOG if evidence is None else "the log lacks it"
+        raise CreditError(f"by names {name!r}, and {how}; or pass an array of integers [E] in its place")
     near = difflib.get_close_matches(name, PARTS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"expected names among {', '.join(PARTS)}"
     raise CreditError(f"by names {excerpt(name)}; {hint}")
@@ -337,11 +341,15 @@ def _of_name(name: str, evidence: Mapping[str, Array]) -> tuple[Level, Array | N
 
 def _as_ids(ids: Any) -> Array:
     """Integers in 32 bits, numbered anew where they are wider. Floats are no ids: 0.1 + 0.2 is not 0.3."""
+    if isinstance(ids, np.ma.MaskedArray):
+        raise CreditError("by has a masked array; expected -1 where an event has no key: `array.filled(-1)`")
     array = ids if isinstance(ids, jax.Array) else np.asarray(ids)
     if array.dtype.kind not in "iub":
         raise CreditError(f"by has {excerpt(ids)}, of dtype {array.dtype}; expected names, or an array of integers [E]")
-    if isinstance(array, jax.core.Tracer) or np.can_cast(array.dtype, np.int32):
+    if np.can_cast(array.dtype, np.int32):
         return array
+    if isinstance(array, jax.core.Tracer):  # whose numbers cannot be looked at
+        raise CreditError(f"by has an array of dtype {array.dtype}; within a compiled function, expected int32")
     wide = np.asarray(array)
     if wide.size and int(wide.max()) > np.iinfo(np.int32).max:
         wide = np.where(wide < 0, -1, np.unique(wide, return_inverse=True)[1].reshape(wide.shape))

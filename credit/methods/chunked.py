@@ -11,8 +11,9 @@ import numpy as np
 from credit.methods.lost_outcomes import no_outcome
 from credit.methods.published import find_method
 from credit.methods.running import EVIDENCE, Request, run_part
-from estimators.options import check_arguments
+from estimators.options import check_arguments, takes_key
 from graphs.errors import CreditError
+from graphs.keys import evidence_of_key
 from graphs.traces.schema import EVENT_EVIDENCE
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ class ChunkedMethod:
         request.check_names(self.options)
         request.check_evidence(self.evidence)
         check_arguments(request.fn, self.options)
+        if "by" in self.options and takes_key(request.fn) and evidence_of_key(self.options["by"]):
+            named = ", ".join(evidence_of_key(self.options["by"]))
+            raise CreditError(
+                f"by compares by {named}, evidence of the log, which chunks may lack; expected all traces at once"
+            )
 
     def refuse_pooled_errors(self) -> None:
         """Refuse a method whose claims a ledger of some groups would weigh otherwise than a ledger of all.

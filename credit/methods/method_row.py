@@ -95,16 +95,22 @@ class Method:
           >>> credit.METHODS["rloo"].unbiased_with({"by": "task,length", "singleton": "raw"})
           (False, 'length: Every action may make the trace longer or shorter.')
         """
-        if not self.unbiased or not self._compares_by_key(options):
+        if not takes_key(self.fn):
             return self.unbiased, ""
-        decided, why = decided_by(options["by"])
+        by = options.get("by")
+        decided, why = decided_by(by)
         if decided != "before":
-            return (False if decided == "by the action" else None), why
-        if options.get("population", "trace") != "trace":
+            return (None if self.unbiased and decided == "by the log" else False), why
+        if not self.unbiased:
+            return False, ""
+        population = options.get("population", "trace")
+        if population == "agent" and "agent" in names_of_key(by):
+            return None, "a trace may have several instances of one name, which then enter each other's baseline"
+        if population != "trace":
             return False, "other samples of the trace enter its own baseline"
         if options.get("filters", "none") != "none":
             return False, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
-        if options.get("singleton") != "raw" and set(names_of_key(options["by"])) - {"task"}:
+        if options.get("singleton") != "raw" and set(names_of_key(by)) - {"task"}:
             return False, "an action that no other trace has a key for gets nothing; singleton=raw gives it its return"
         return True, ""
 

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from credit.metrics.trace_metrics import TraceMetric
+from credit.reports.tasks import task_ids
 from estimators.task_means import TaskMean, task_mean
 from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
@@ -75,7 +76,7 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
     """
     if by not in UNITS:
         raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS)}")
-    task = np.unique(np.asarray(traces.traces["task"].to_pylist(), object).astype(str), return_inverse=True)[1]
+    task = task_ids(traces)
     names, unit = _units(traces, by)
     means = []
     for name, rows in zip(names, rows_of_each(unit), strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -81,8 +82,8 @@ def _reaches(traces: Traces, targets: np.ndarray) -> np.ndarray:
 def team_sizes(traces: Traces) -> np.ndarray:
     """The number of agent instances in the team at each event: int64 [events].
 
-    An instance is in the team from its first event to its last one. Every form of a log has these; who spawned whom,
-    and agents without an event, only some have.
+    An instance that acts is in the team from its first event to its last one. Tools, people and simulated users do not
+    act. Every form of a log has these; who spawned whom, and agents without an event, only some have.
     """
     graph, n = traces.graph, traces.sizes.events
     agent = np.asarray(graph.agent_ids)[:n]
@@ -90,12 +91,17 @@ def team_sizes(traces: Traces) -> np.ndarray:
     rows = np.arange(n)
     np.minimum.at(first, agent, rows)
     np.maximum.at(last, agent, rows)
-    there = last >= 0
+    there = np.bincount(agent[np.asarray(graph.action_mask)[:n]], minlength=graph.num_agents) > 0
     change = np.bincount(first[there], minlength=n + 1) - np.bincount(last[there] + 1, minlength=n + 1)
     return np.cumsum(change)[:n]  # 0 between traces, whose events are contiguous
 
 
 def _check(traces: Traces, options: MetricOptions) -> None:
+    if options.success_at is not None and not math.isfinite(options.success_at):
+        raise CreditError(f"success_at is {options.success_at}; expected a finite number")
+    if options.embeddings is not None and np.asarray(options.embeddings).dtype.kind not in "fiu":
+        kind = np.asarray(options.embeddings).dtype
+        raise CreditError(f"embeddings are of dtype {kind}; expected numbers, float [events, D]")
     if options.credit is not None and options.credit.credit.shape != (traces.graph.num_events,):
         raise CreditError(f"credit has shape {options.credit.credit.shape}; expected ({traces.graph.num_events},)")
     if options.embeddings is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credit.reports.ranks import mean_ranks
+from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens
 from estimators.task_means import LEAST_TASKS, TaskMean, chance_above, holm, task_mean
@@ -94,7 +95,9 @@ class OutcomeDifferences:
     def lines(self) -> list[str]:
         """What was compared and what came of it, in sentences."""
         if not self.rows:
-            return ["All outcomes are equal, so no trace failed beside one that succeeded."] if self.failed else []
+            if math.isnan(self.cut):
+                return ["All outcomes are equal, so no trace failed beside one that succeeded."] if self.failed else []
+            return ["Failed and succeeded traces have the same length, agents, errors and tools: nothing to compare."]
         kinds = f"{counted(self.failed, 'trace')} failed (outcome below {self.cut:g}), {self.succeeded} succeeded."
         alike = (
             f"Compared within {counted(self.tasks, 'task')} that have both."
@@ -144,7 +147,7 @@ def outcome_differences(traces: Traces) -> OutcomeDifferences:
     cut = float(np.median(known))
     cut = float(known[known > known.min()].min()) if cut <= known.min() else float(known[known >= cut].min())
     failed = known < cut
-    _, task = np.unique(np.asarray(traces.graph.group_ids)[scored], return_inverse=True)
+    _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
     within = int(both.sum()) >= LEAST_TASKS
     kept = both[task] if within else ~both[task]

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from credit.reports.tasks import task_ids
 from credit.tables.advantages import turn_in_trace
 from estimators.base import Credit
 from estimators.task_means import ROUNDING, TaskMean, holm, task_mean
@@ -198,7 +199,7 @@ class _Numbers:
         first[present] = advantage[rows[earliest]]
         total = np.bincount(where, advantage[rows] - first[where], many)
         off, count = np.bincount(where, rounding[rows], many), np.bincount(where, minlength=many)
-        return cls(advantage, rounding, first, total, off, count, trace, np.asarray(graph.group_ids))
+        return cls(advantage, rounding, first, total, off, count, trace, task_ids(traces))
 
 
 def _unit(name: str, rows: np.ndarray, numbers: _Numbers) -> Unit:

@@ -8,6 +8,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -183,3 +184,43 @@ def test_each_role_of_a_batch_has_a_method_of_its_own() -> None:
         credit.CreditError, match="methods has no method for the role 'V'; expected one for each of S, V"
     ):
         run_by_role(rows, {"S": "grpo"})
+
+
+def test_a_sum_that_lacks_a_part_is_not_compared() -> None:
+    """A missing outcome of the team counted as 0 beside outcomes of agents."""
+    columns: dict[str, Any] = {"group": [0] * 6, "trace": [0, 0, 1, 1, 2, 2], "agent": ["x", "y"] * 3}
+    own = {"agent_reward": [1.0, 0, 0, 1, 0.5, 0.5]}
+    _, _, rows = credit.from_columns(**columns, reward=[1, 1, 0, 0, np.nan, np.nan], evidence=own)
+    found = credit.run(rows, "rloo", by="task,agent", population="agent", evidence=["agent_reward"])
+    assert rows.gather(found.valid).tolist() == [True] * 4 + [False] * 2
+    assert rows.gather(found.advantage).tolist() == [2.0, 0.0, -2.0, 0.0, 0.0, 0.0]
+    _, _, rows = credit.from_columns(**columns, reward=[1.0] * 6, evidence={"agent_reward": [1, 0, 0, 1, np.nan, 0]})
+    found = credit.run(rows, "rloo", by="task,agent", population="agent", evidence=["agent_reward"])
+    assert rows.gather(found.valid).tolist() == [True] * 4 + [False, True]
+
+
+def test_arrays_that_hide_ids_are_refused() -> None:
+    """A masked array was read under its mask, and large unsigned ids within a compiled function became absent."""
+    graph, reward, _ = credit.from_columns(group=[0] * 4, trace=[0, 1, 2, 3], reward=[1.0, 0, 1, 0])
+    with pytest.raises(credit.CreditError, match="masked array"):
+        credit.rloo(graph, reward, by=np.ma.array(np.zeros(graph.num_events, int), mask=True))
+    wide = jax.numpy.zeros(graph.num_events, jax.numpy.uint32)
+    with pytest.raises(credit.CreditError, match="expected int32"):
+        jax.jit(lambda ids: credit.rloo(graph, reward, by=ids).advantage)(wide)
+
+
+def test_a_column_that_is_a_key_keeps_its_own_meaning(tmp_path: Path) -> None:
+    """`--by task,type` turned every event into a message, and tool results into actions."""
+    kinds = ["tool_call", "tool_result"] * 2
+    lines = [f"{trace},q,{kind},{reward}" for trace, kind, reward in zip("aabb", kinds, "1100", strict=True)]
+    (tmp_path / "log.csv").write_text("\n".join(["trace,group,type,reward", *lines]) + "\n")
+    plain, keyed = (credit.read(tmp_path / "log.csv", columns=columns) for columns in (None, {"key": "type"}))
+    np.testing.assert_array_equal(plain.graph.event_type, keyed.graph.event_type)
+    np.testing.assert_array_equal(plain.graph.action_mask, keyed.graph.action_mask)
+    assert keyed.evidence["key"].mask.sum() == 4
+
+
+def test_whose_samples_enter_a_baseline_decides_what_is_said_of_its_bias() -> None:
+    rloo = credit.METHODS["rloo"]
+    assert rloo.unbiased_with({"population": "agent"})[0] is False
+    assert rloo.unbiased_with({"by": "task,agent", "population": "agent", "singleton": "raw"})[0] is None

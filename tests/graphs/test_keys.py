@@ -100,14 +100,14 @@ def test_arrays_of_any_width_are_parts_and_minus_one_is_none() -> None:
         ("", {}, "by names ''; expected names among task, "),
         ((), {}, r"by is \(\); expected one name or more"),
         ("task,task", {}, "by names 'task' twice"),
-        ("anchor", {}, "by names 'anchor', and a graph does not hold it: call credit.run"),
+        ("anchor", None, "by names 'anchor', and a graph does not hold it: call credit.run"),
         ("anchor", {"stage": np.zeros(3, int)}, "by names 'anchor', and the log lacks it: add \"anchor\""),
-        ("model", {}, "by names 'model', and a graph does not hold it"),
+        ("model", None, "by names 'model', and a graph does not hold it"),
         (np.array([0.5]), {}, "of dtype float64; expected names, or an array of integers"),
         (("task", np.zeros(3, int)), {}, r"by has part 2 of shape \(3,\); expected \(4,\), one entry for each event"),
     ],
 )
-def test_refusals(by: Any, evidence: dict[str, Any], message: str) -> None:
+def test_refusals(by: Any, evidence: dict[str, Any] | None, message: str) -> None:
     graph, _, _ = credit.from_columns(group=[0], trace=["a"], reward=[0.0], events=4)
     with pytest.raises(credit.CreditError, match=message):
         event_keys(graph, by, evidence)

@@ -67,7 +67,7 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
             expected = f"a column that the table has: {listed_names(names)}{hint}"
             raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
         column_of[ours] = theirs
-    taken = set(column_of.values())
+    taken = {theirs for ours, theirs in column_of.items() if ours != "key"}  # to be compared by changes no meaning
     for ours, known in KNOWN.items():
         candidates = [name for name in known if name in names and name not in taken]
         if ours in column_of or not candidates:
