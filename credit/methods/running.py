@@ -238,7 +238,15 @@ class Request:
                     "evidence=['agent_reward'] (--evidence agent_reward), which adds them, or agent_reward=None"
                 )
             wanted["agent_reward"] = None
-        return {name: traces.evidence[name].array for name in wanted} | dict(given)
+        return {name: _array_of(traces, name) for name in wanted} | dict(given)
+
+
+def _array_of(traces: Traces, name: str) -> np.ndarray:
+    """Evidence as methods take it: a batch has ids and counts of traces as floats, with NaN where there is none."""
+    found, known = traces.evidence[name], TRACE_EVIDENCE.get(name)
+    if known is None or known.kind == "float":
+        return found.array
+    return np.where(found.mask, found.array, -1).astype(np.int32)
 
 
 def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any]) -> dict[str, Any]:

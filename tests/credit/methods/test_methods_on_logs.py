@@ -69,7 +69,8 @@ def write(path: Path, without: str = "") -> Path:
         for k in range(3):
             event: dict[str, Any] = {"id": f"e{k}", "t": k, "type": "message", "agent": AGENTS[k], "action": True}
             filler = {key: {"float": 0.5, "count": 1, "id": "x"}[spec.kind] for key, spec in EVENT_EVIDENCE.items()}
-            events.append(event | {key: v for key, v in (filler | known(leaf, k)).items() if key != without})
+            absent = (without, "agent_reward")  # beside the outcome of the team it would be another reward
+            events.append(event | {key: v for key, v in (filler | known(leaf, k)).items() if key not in absent})
         content: dict[str, Any] = {"trace_id": "t" + "".join(map(str, leaf)), "task_id": "q", "events": events}
         content |= {"edges": [], "rewards": {"team": float(all(leaf))}, "costs": {"tokens": 9, "wall_clock_s": 1.0}}
         per_trace = {key: 1.0 for key in TRACE_EVIDENCE if key != without}

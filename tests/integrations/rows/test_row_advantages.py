@@ -117,6 +117,7 @@ def test_methods_name_the_columns_on_which_their_numbers_depend(method: str) -> 
         "event_reward": draw.normal(size=48),
     }  # fmt: skip
     known: dict[str, Any] = {"stage": traces % 2, "tokens": traces + 1, "block": traces // 2, "greedy_reward": traces}
+    known |= {"tree": traces // 2, "segment": np.tile([0, 0, 1, 1, 2, 2], 8)}
     known |= {name: [f"{traces[i] // 4}/{i % 3}" for i in range(48)] for name in ("context", "anchor")}
     labels = {name: [f"{i}" for i in range(48)] for name in ("node", "alternative")}
     evidence = {name: {**labels, **known}.get(name, draw.uniform(0.1, 0.9, 48)) for name in entry.needs}
