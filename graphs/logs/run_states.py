@@ -24,7 +24,7 @@ REFUSE, ATTACH = "refuse", "root"
 ORPHANS = (REFUSE, ATTACH)
 """What may be done with pieces of a trace of spans whose parents are missing."""
 
-_STEP_REWARDS = "event_reward"
+_REWARDS_OF_EVENTS = ("event_reward", "agent_reward")
 
 
 def check_errors(errors: str, orphans: str = REFUSE) -> None:
@@ -54,7 +54,8 @@ def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) ->
             continue
         if item.invalidated:
             item.rewards = {}
-            item.columns.pop(_STEP_REWARDS, None)
+            for name in _REWARDS_OF_EVENTS:
+                item.columns.pop(name, None)
             expected = "an outcome that the log has not withdrawn: the trace is read without one"
             yield _note("invalidated", "outcome", item, item.invalidated, expected)
         if item.error:
@@ -65,9 +66,9 @@ def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) ->
             yield item
     if first is not None:
         expected = (
-            "another name of what is a reward of its own: a number under the name of the outcome states the outcome "
+            "rewards of steps under names of their own: this number states the outcome at an earlier moment, so it is no "
+            "reward but the evidence `value` of the next action"
         )
-        expected += "at an earlier moment, so it is evidence, the `value` of the next action"
         note = _note("earlier-outcome", first.earlier_outcomes, first, "", expected)
         yield dataclasses.replace(note, value="stated before the end, too", count=count)
 
