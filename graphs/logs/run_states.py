@@ -66,8 +66,8 @@ def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) ->
             yield item
     if first is not None:
         expected = (
-            "rewards of steps under names of their own: this number states the outcome at an earlier moment, so it is no "
-            "reward but the evidence `value` of the next action"
+            "rewards of steps under names of their own: this number states the outcome at an earlier moment, so it is "
+            "no reward but the evidence `value` of the next action"
         )
         note = _note("earlier-outcome", first.earlier_outcomes, first, "", expected)
         yield dataclasses.replace(note, value="stated before the end, too", count=count)
