@@ -323,7 +323,7 @@ def keywords_of(fn: Callable[..., Any]) -> tuple[str, ...]:
     Examples:
       >>> import credit
       >>> keywords_of(credit.rloo)
-      ('event_reward', 'singleton')
+      ('event_reward', 'agent_reward', 'by', 'population', 'singleton', 'filters')
     """
     parameters = inspect.signature(fn).parameters
     return tuple(name for name, parameter in parameters.items() if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
