@@ -25,7 +25,7 @@ from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
-__all__ = ["Trajectory", "is_mini", "read_mini"]
+__all__ = ["Info", "Trajectory", "is_mini", "read_mini"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _ENDED = frozenset({"", "Submitted", "LimitsExceeded", "TimeExceeded", "RepeatedFormatError", "UserInterruption"})
@@ -42,7 +42,9 @@ class _Config(msgspec.Struct):
     model: _Model | None = None
 
 
-class _Info(msgspec.Struct):
+class Info(msgspec.Struct):
+    """What a run says of itself."""
+
     exit_status: str | None = None
     mini_version: str | None = None
     config: _Config | None = None
@@ -51,7 +53,7 @@ class _Info(msgspec.Struct):
 class Trajectory(msgspec.Struct):
     """A file."""
 
-    info: _Info
+    info: Info
     messages: msgspec.Raw
     trajectory_format: str = ""
     instance_id: str | None = None

@@ -22,7 +22,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
-from graphs.formats.mini_swe_agent import Trajectory, is_mini, read_mini
+from graphs.formats.mini_swe_agent import Info, Trajectory, is_mini, read_mini
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Document, Place, documents, stem
@@ -70,7 +70,7 @@ class _Prediction(msgspec.Struct):
     model_name_or_path: str | None = None
 
 
-RECORDS = (_Trajectory, _Step, Trajectory)
+RECORDS = (_Trajectory, _Step, Trajectory, Info)
 
 _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
 _STEP = msgspec.json.Decoder(_Step)
