@@ -65,9 +65,10 @@ def check(
       finite         holds
       equal_rewards  holds
     """
-    method, shaped = fn, False
+    method, shaped, nonnegative = fn, False, False
     if isinstance(method, Method):
         fn, needs, scope, shaped = method.fn, method.needs, method.scope, method.shaped
+        nonnegative = method.nonnegative
     if seed < 0:
         raise CreditError(f"seed is {seed}; expected 0 or more")
     if scope not in get_args(Scope):
@@ -75,7 +76,7 @@ def check(
     for name in skip:
         if name not in LAWS:
             raise CreditError(f"skip has {name!r}; expected names among {', '.join(LAWS)}")
-    subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped)
+    subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped, nonnegative=nonnegative)
     results: list[LawResult] = []
     for name, law in LAWS.items():
         if name in skip:

@@ -45,12 +45,20 @@ class Subject:
     """A method under trial: its compiled form, one for all batches, and what it was declared to be."""
 
     def __init__(
-        self, fn: Callable[..., Credit], needs: Needs, scope: Scope, seed: int, *, shaped: bool = False
+        self,
+        fn: Callable[..., Credit],
+        needs: Needs,
+        scope: Scope,
+        seed: int,
+        *,
+        shaped: bool = False,
+        nonnegative: bool = False,
     ) -> None:
         parameters = inspect.signature(fn).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         self.fn, self.needs, self.scope, self.seed = fn, needs, scope, seed
         self.shaped = shaped
+        self.nonnegative = nonnegative
         self.takes_event_reward = open_ended or "event_reward" in parameters
         self.traced = 0
         self.unit = self.estimand = ""

@@ -32,6 +32,7 @@ class Method:
       pools_errors: whether the errors by which a ledger weighs its claims are pooled over the groups of the batch,
         though no other group changes the claims.
       shaped: whether it pays for progress or marks by itself, so that advantages differ where all outcomes are equal.
+      nonnegative: whether it refuses traces of a group whose mean return is not above 0.
       scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
       columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
@@ -61,6 +62,7 @@ class Method:
     cost: str = "O(E)"
     pools_errors: bool = False
     shaped: bool = False
+    nonnegative: bool = False
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:

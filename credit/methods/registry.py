@@ -227,6 +227,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="reconstructed",
         reference="MaxRL, arXiv:2602.02710; prime-rl algo/max_rl.py, SkyRL compute_maxrl_advantage",
+        nonnegative=True,
     ),
     "opo": Method(
         estimators.opo,

@@ -55,7 +55,7 @@ def grouped(names: Any) -> list[Any]:
 def subject(name: str) -> Subject:
     method = SUBJECTS[name]
     levels = {need: "trace" if need in TRACE_EVIDENCE else "event" for need in method.needs}
-    return Subject(method.fn, levels, method.scope, seed=0, shaped=method.shaped)
+    return Subject(method.fn, levels, method.scope, seed=0, shaped=method.shaped, nonnegative=method.nonnegative)
 
 
 compiled_at = 0
@@ -156,7 +156,7 @@ def test_method_is_its_reference(name: str, seed: int) -> None:
 )
 def test_options_are_their_references(name: str, options: dict[str, Any], reference: Callable[..., Any]) -> None:
     method, needs = credit.METHODS[name], subject(name).needs
-    s = Subject(functools.partial(method.fn, **options), needs, method.scope, seed=0)
+    s = Subject(functools.partial(method.fn, **options), needs, method.scope, seed=0, nonnegative=method.nonnegative)
     for seed in range(3):
         agrees(s, reference, seed, joint=name == "magrpo")
 
