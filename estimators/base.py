@@ -30,6 +30,7 @@ __all__ = [
     "check_event_array",
     "check_reward",
     "finish",
+    "finish_score",
 ]
 
 Estimand = Literal["increment", "return", "total", "effect", "share", "score", "scale"]
@@ -414,3 +415,34 @@ def check_batch(graph: EventGraph, name: str, credit: Credit) -> None:
             f"{name} is the result of another batch: its fingerprint is not that of this graph; "
             "expected results of methods run on the same graph"
         )
+
+
+def finish_score(graph: EventGraph, amount: Array, reason: Array, unit: str, source: str) -> Credit:
+    """The result of a method whose advantages are scores: nothing subtracted or divided by, and no error known.
+
+    Args:
+      graph: the batch.
+      amount: float [E].
+      reason: int [E], `Reason`.
+      unit, source: as of `Credit`.
+
+    Examples:
+      >>> import credit, jax.numpy as jnp
+      >>> graph, _, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0])
+      >>> amount = jnp.ones(graph.num_events)
+      >>> rows.gather(finish_score(graph, amount, jnp.zeros(graph.num_events, int), "event", "mine").credit).tolist()
+      [1.0]
+    """
+    return finish(
+        graph,
+        credit=amount,
+        baseline=jnp.zeros_like(amount),
+        scale=jnp.ones_like(amount),
+        stderr=jnp.full_like(amount, jnp.inf),
+        reason=reason,
+        unit=unit,
+        estimand="score",
+        source=source,
+        centred=False,
+        own_outcome=True,
+    )

@@ -67,7 +67,7 @@ def compose_claims(
     """
     if total is None and has_agent_outcomes(traces):
         raise CreditError(
-            "the log has agent_reward, outcomes that are of one agent each; a ledger accounts for what a trace earned: "
+            "the log has agent_reward, outcomes of single agents; a ledger accounts for what a trace earned: "
             "expected total=, float [T], or a log without agent_reward"
         )
     propensity = traces.evidence.get("propensity")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish_score
 from estimators.baselines.anchors import step_returns
 from estimators.clusters import clusters_of
 from estimators.group import beyond_members
@@ -81,7 +81,9 @@ def igpo(
     reason = jnp.where(n < 2, Reason.SINGLETON, jnp.where(beyond, Reason.TOO_FEW, Reason.VALID))
     reason = jnp.where(jnp.isfinite(spread), reason, Reason.OUT_OF_RANGE)  # else A would be a valid 0
     reason = jnp.where(m.shared_mask[trace], Reason.SHARED_PREFIX, reason)
-    return _finish(graph, safe_divide(returns - mean, spread), jnp.where(row, reason, Reason.NO_REWARD), "igpo")
+    return finish_score(
+        graph, safe_divide(returns - mean, spread), jnp.where(row, reason, Reason.NO_REWARD), "event", "igpo"
+    )
 
 
 @checked_options
@@ -151,20 +153,4 @@ def igrpo(
     # A sum is refused with any term of it: without an independent sample, or over a spread whose squares overflow.
     reason = jnp.where(path.reaches(row & ~jnp.isfinite(spread)), Reason.OUT_OF_RANGE, Reason.VALID)
     reason = jnp.where(path.reaches(row & m.shared_mask), Reason.SHARED_PREFIX, reason)
-    return _finish(graph, score, jnp.where(row, reason, Reason.NO_REWARD), "igrpo")
-
-
-def _finish(graph: EventGraph, amount: jax.Array, reason: jax.Array, source: str) -> Credit:
-    return finish(
-        graph,
-        credit=amount,
-        baseline=jnp.zeros_like(amount),
-        scale=jnp.ones_like(amount),
-        stderr=jnp.full_like(amount, jnp.inf),
-        reason=reason,
-        unit="event",
-        estimand="score",
-        source=source,
-        centred=False,
-        own_outcome=True,
-    )
+    return finish_score(graph, score, jnp.where(row, reason, Reason.NO_REWARD), "event", "igrpo")

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish_score
 from estimators.baselines.anchors import step_returns
 from estimators.clusters import clusters_of
 from estimators.compared_ids import before_compiling, numbered
@@ -167,7 +167,7 @@ def hgpo(
         replays_only, compared_once = replays_only | (there & shared), compared_once | compared
     reason = jnp.where(replays_only & ~compared_once, Reason.SHARED_PREFIX, Reason.VALID)
     reason = jnp.where(known, reason, jnp.where(steps.row, Reason.NO_EVIDENCE, Reason.NO_REWARD))
-    return _finish(graph, total / (weights + 1e-6), reason, "hgpo")
+    return finish_score(graph, total / (weights + 1e-6), reason, "event", "hgpo")
 
 
 @checked_options
@@ -245,7 +245,7 @@ def g2po(
     progress = _z(graph, ahead - value, steps.key, known, divided=divided)[0]
     reason = jnp.where(shared, Reason.SHARED_PREFIX, Reason.VALID)
     reason = jnp.where(known, reason, jnp.where(steps.row, Reason.NO_EVIDENCE, Reason.NO_REWARD))
-    return _finish(graph, whole + weight * (state + progress), reason, "g2po")
+    return finish_score(graph, whole + weight * (state + progress), reason, "event", "g2po")
 
 
 @checked_options
@@ -342,20 +342,4 @@ def graph_gpo(
     state = _z(graph, near, steps.here, known, divided=True)[0]
     reason = jnp.where(shared, Reason.SHARED_PREFIX, Reason.VALID)
     reason = jnp.where(known, reason, jnp.where(steps.row, Reason.NO_EVIDENCE, Reason.NO_REWARD))
-    return _finish(graph, whole + state, reason, "graph_gpo")
-
-
-def _finish(graph: EventGraph, amount: jax.Array, reason: jax.Array, source: str) -> Credit:
-    return finish(
-        graph,
-        credit=amount,
-        baseline=jnp.zeros_like(amount),
-        scale=jnp.ones_like(amount),
-        stderr=jnp.full_like(amount, jnp.inf),
-        reason=reason,
-        unit="event",
-        estimand="score",
-        source=source,
-        centred=False,
-        own_outcome=True,
-    )
+    return finish_score(graph, whole + state, reason, "event", "graph_gpo")

@@ -8,7 +8,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish_score
 from estimators.clusters import clusters_of
 from estimators.compared_ids import before_compiling, numbered
 from estimators.counterfactual.replays import event_ids
@@ -99,7 +99,7 @@ def tree_grpo(
     reason = jnp.where(finite_task & finite_tree, Reason.VALID, Reason.OUT_OF_RANGE)
     reason = jnp.where(shared, Reason.SHARED_PREFIX, reason)
     reason = jnp.where(m.member_mask & ~known, Reason.NO_EVIDENCE, jnp.where(known, reason, Reason.NO_REWARD))
-    return _finish(graph, amount[m.of_event], reason[m.of_event], "trace", "tree_grpo")
+    return finish_score(graph, amount[m.of_event], reason[m.of_event], "trace", "tree_grpo")
 
 
 @checked_options
@@ -185,7 +185,7 @@ def hcapo(
     reason = jnp.where(finite & also, Reason.VALID, Reason.OUT_OF_RANGE)
     reason = jnp.where(m.shared_mask, Reason.SHARED_PREFIX, reason)
     reason = jnp.where(row, reason, jnp.where(acts, Reason.NO_EVIDENCE, Reason.NO_REWARD))
-    return _finish(graph, amount, reason, "event", "hcapo")
+    return finish_score(graph, amount, reason, "event", "hcapo")
 
 
 @checked_options
@@ -274,20 +274,4 @@ def hae(
     top = begins.backward(shrunk * lambda_high, jnp.where(first, delta, 0))
     amount = low if level == "low" else top if level == "high" else low + top
     reason = jnp.where(row, jnp.where(lost, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
-    return _finish(graph, amount, reason, "event", "hae")
-
-
-def _finish(graph: EventGraph, amount: jax.Array, reason: jax.Array, unit: str, source: str) -> Credit:
-    return finish(
-        graph,
-        credit=amount,
-        baseline=jnp.zeros_like(amount),
-        scale=jnp.ones_like(amount),
-        stderr=jnp.full_like(amount, jnp.inf),
-        reason=reason,
-        unit=unit,
-        estimand="score",
-        source=source,
-        centred=False,
-        own_outcome=True,
-    )
+    return finish_score(graph, amount, reason, "event", "hae")

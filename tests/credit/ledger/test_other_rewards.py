@@ -49,5 +49,5 @@ def test_a_log_with_outcomes_of_agents_has_no_ledger_of_the_team() -> None:
         group=["q"] * 2, trace=["a"] * 2, agent=["x", "y"], reward=[1.0] * 2, evidence={"agent_reward": [1.0, -1.0]}
     )
     claims = {"rae": credit.run(rows, "spiral_rae", evidence=["agent_reward"])}
-    with pytest.raises(CreditError, match="agent_reward, outcomes that are of one agent each"):
+    with pytest.raises(CreditError, match="agent_reward, outcomes of single agents"):
         compose_claims(rows.traces, claims)
