@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= test,lint
 
-.PHONY: demo test coverage test-slow lint docs pictures notebooks bench clean
+.PHONY: demo test coverage test-slow studies lint docs pictures notebooks bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,10 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Statistical studies, an hour: coverage of intervals over many worlds, whole tables of bias, kills at many moments.
+studies: $(VENV)/installed
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m study
 
 # The documentation site, in site/; warnings are errors.
 docs: $(VENV)/installed

@@ -157,12 +157,11 @@ SETTLED = {
 
 LONGEST = (
     "tests/test_notebooks.py",
-    "tests/credit/bench/test_bench_bias.py", "tests/credit/test_killed.py", "tests/credit/bench/test_bench_snr.py",
-    "tests/estimators/counterfactual/test_offpolicy_coverage.py", "tests/credit/page/test_browser.py",
-    "tests/credit/test_devices.py", "tests/estimators/composition/test_reconcile.py",
-    "tests/training/test_training_loop.py", "tests/test_page_blocks.py", "tests/critic/test_devices_fit.py",
-    "tests/graphs/reading/hostile/test_hostile_memory.py", "tests/critic/test_training.py",
-    "tests/training/test_language_team.py", "tests/test_wheel.py",
+    "tests/training/test_training_loop.py", "tests/test_page_blocks.py", "tests/credit/bench/test_replay_bias.py",
+    "tests/credit/methods/test_scopes.py", "tests/credit/test_devices.py", "tests/credit/page/test_browser.py",
+    "tests/critic/test_devices_fit.py", "tests/test_doctests.py", "tests/test_wheel.py",
+    "tests/credit/methods/test_methods_on_logs.py", "tests/critic/test_training.py",
+    "tests/training/test_language_team.py", "tests/graphs/reading/hostile/test_hostile_memory.py",
 )  # fmt: skip
 """Files of the slow run that take longest, in this order: begun last, one of them would keep a single process busy."""
 
@@ -171,11 +170,16 @@ LONGEST = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to the slow run what compiles every settled method anew, and all but the first of a `sampled` test.
 
-    The slow run begins with the files that take longest.
+    A `study` is run where the expression of markers names it, and nowhere else. The slow run begins with the files that
+    take longest.
     """
     if config.getoption("markexpr") != "not slow":
         rank = {str(ROOT / file): i for i, file in enumerate(LONGEST)}
         items.sort(key=lambda item: rank.get(str(item.path), len(LONGEST)))
+    if "study" not in config.getoption("markexpr"):
+        studies = [item for item in items if item.get_closest_marker("study")]
+        config.hook.pytest_deselected(items=studies)
+        items[:] = [item for item in items if not item.get_closest_marker("study")]
     begun = set()
     for item in items:
         if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:

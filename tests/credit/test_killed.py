@@ -13,8 +13,6 @@ import pytest
 from graphs.atomic import atomic_write
 
 ROOT = Path(__file__).resolve().parents[2]
-MOMENTS = 8
-
 # A command is killed at a chosen call that touches its output, in the middle of what it writes. Every run is a fork of
 # one process that has imported what is slow to import.
 DRIVER = """
@@ -129,11 +127,11 @@ def logs(folder: Path) -> Path:
     return file
 
 
-def killed(folder: Path, output: str, old: str, *command: str) -> None:
+def killed(folder: Path, moments: int, output: str, old: str, *command: str) -> None:
     """Run a command to its end, then as often as said killed at a random moment and to its end again."""
     (folder / "out").mkdir()
     target = folder / "out" / output
-    shares = np.random.default_rng(11).random(MOMENTS).tolist()
+    shares = np.random.default_rng(11).random(moments).tolist()
     arguments = [command[0], str(logs(folder)), "-o", str(target), *command[1:]]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", DRIVER, str(target), json.dumps(shares), old, *arguments],
@@ -143,31 +141,33 @@ def killed(folder: Path, output: str, old: str, *command: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     count, left, _ = json.loads(done.stdout.splitlines()[-1])
-    assert (count, left) == (MOMENTS, MOMENTS)  # each kill fell into the writing and left its temporary file
+    assert (count, left) == (moments, moments)  # each kill fell into the writing and left its temporary file
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("output", "old", "command"),
+    [("x.jsonl", "none", ["convert"]), ("x.parquet", "old", ["assign", "--method", "rloo", "--chunk-events", "400"])],
+)
+def test_killed_at_two_moments(output: str, old: str, command: list[str], tmp_path: Path) -> None:
+    killed(tmp_path, 2, output, old, *command)
+
+
+@pytest.mark.study
 @pytest.mark.parametrize("old", ["old", "none"])
-def test_convert_killed_at_random_moments(old: str, tmp_path: Path) -> None:
-    killed(tmp_path, "x.jsonl", old, "convert")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("output", ["x.parquet", "x.csv"])
-def test_assign_killed_at_random_moments(output: str, tmp_path: Path) -> None:
-    killed(tmp_path, output, "old", "assign", "--method", "rloo")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("output", ["x.parquet", "x.csv"])
-def test_chunked_assign_killed_at_random_moments(output: str, tmp_path: Path) -> None:
-    killed(tmp_path, output, "old", "assign", "--method", "rloo", "--chunk-events", "400")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("old", ["old", "none"])
-def test_compose_killed_at_random_moments(old: str, tmp_path: Path) -> None:
-    killed(tmp_path, "x.parquet", old, "compose", "--methods", "rloo")
+@pytest.mark.parametrize(
+    ("output", "command"),
+    [
+        ("x.jsonl", ["convert"]),
+        ("x.parquet", ["assign", "--method", "rloo"]),
+        ("x.csv", ["assign", "--method", "rloo"]),
+        ("x.parquet", ["assign", "--method", "rloo", "--chunk-events", "400"]),
+        ("x.csv", ["assign", "--method", "rloo", "--chunk-events", "400"]),
+        ("x.parquet", ["compose", "--methods", "rloo"]),
+    ],
+)
+def test_killed_at_random_moments(output: str, old: str, command: list[str], tmp_path: Path) -> None:
+    killed(tmp_path, 8, output, old, *command)
 
 
 def test_a_writer_that_lives_keeps_its_temporary_file(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def logs(folder: Path) -> Path:
     return file
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_fit_killed_at_random_moments_ends_with_the_identical_critic(tmp_path: Path) -> None:
     pytest.importorskip("flax")
     arguments = [sys.executable, "-W", "ignore", "-c", DRIVER, str(tmp_path), str(logs(tmp_path)), str(LONGEST)]

@@ -28,7 +28,7 @@ def logged(episodes: DecisiveEpisodes) -> credit.Rows:
     )[2]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_planted_decision_comes_first() -> None:
     """It came first in 22 to 31 % of fresh traces, and its increment was never within two standard errors."""
     world = DecisiveWorld()
@@ -40,7 +40,7 @@ def test_a_planted_decision_comes_first() -> None:
     assert np.abs(amount - fresh.increments)[:, fresh.decisive].max() < 0.12
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_no_sign_is_reported_where_the_log_does_not_show_what_mattered() -> None:
     """`World(Bernoulli)`: 420 of 2,223 signs were reported, 45 % of them right where the truth is not 0."""
     world = World(outcome=Bernoulli())

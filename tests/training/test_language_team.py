@@ -185,7 +185,7 @@ def test_c3_and_control_of_the_logged_reruns_are_those_of_the_arrays(
     assert float(here.cost) == float(runs.cost)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_team_learns_by_its_reward_and_nothing_by_none_and_repeats_bit_for_bit() -> None:
     settings = LanguageSettings(events=4000, warm_steps=25)
     still = train_language("zero", settings, 0, 0.003)

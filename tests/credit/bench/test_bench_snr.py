@@ -215,7 +215,7 @@ def test_what_cannot_be_measured_is_refused(call: Any, words: str) -> None:
         call()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_quick_run_says_what_the_closed_forms_say() -> None:
     report = run(lengths=QUICK_LENGTHS, effort=QUICK)
     for line in report.fits:

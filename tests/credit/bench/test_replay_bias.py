@@ -130,8 +130,8 @@ REMEDY = "start from `estimators.members.members`, end with `settle_alone`; see 
     ("world", "fans", "at"),
     [
         ("relay-and", 2, 1),
-        pytest.param("relay-and", 1, 0, marks=pytest.mark.slow),
-        pytest.param("stop-rewards", 2, 1, marks=pytest.mark.slow),
+        pytest.param("relay-and", 1, 0, marks=pytest.mark.study),
+        pytest.param("stop-rewards", 2, 1, marks=pytest.mark.study),
     ],
 )
 @pytest.mark.sampled
@@ -150,7 +150,7 @@ def test_moving_averages_pass_over_replays_of_a_trace(name: str) -> None:
     assert row.answered == pytest.approx(1)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", AWARE)
 @pytest.mark.parametrize("world", MICRO)
 def test_what_promises_no_bias_has_none_at_any_step(name: str, world: str) -> None:

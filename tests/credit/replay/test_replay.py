@@ -326,7 +326,7 @@ def test_drivers_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             load_replayer(name)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_killed_at_random_moments_no_outcome_is_lost_or_counted_twice(tmp_path: Path) -> None:
     """Twenty processes are killed; what each wrote stays, and the file ends with every run once."""
     plan, path = plan_replays(log(), "value", 400), tmp_path / "results.jsonl"

@@ -99,7 +99,7 @@ def test_the_interval_is_one_of_the_value_whatever_the_estimator() -> None:
         np.testing.assert_array_equal(ends[0], other)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_intervals_cover_in_worlds_drawn_by_seed() -> None:
     for seed in range(101, 110):
         found = judged(world_of(seed), np.random.default_rng(seed), 1000)
@@ -116,8 +116,7 @@ def test_answers_with_overlap_and_none_without() -> None:
         assert not np.asarray(policy_value(graph, reward, Alternatives(**given)).valid).any()
 
 
-@pytest.mark.slow
-@pytest.mark.optimised
+@pytest.mark.study
 def test_intervals_cover_in_twenty_worlds() -> None:
     """By one estimator, without a critic: a test above holds that intervals depend on neither."""
     found = np.array([coverage(overlapping_world(seed), 100 + seed, MANY) for seed in range(20)])
@@ -128,7 +127,7 @@ def test_intervals_cover_in_twenty_worlds() -> None:
     assert width.max() <= 1.3
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("kind", SHIFTS)
 def test_intervals_cover_given_an_answer(kind: Shift) -> None:
     """The bounds are 93 and 97 %, and 2.5 standard errors of the 1,600 contexts."""
@@ -145,7 +144,7 @@ def test_intervals_cover_given_an_answer(kind: Shift) -> None:
     assert 0.93 - slack <= covers.mean() <= 0.97 + slack
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(("kind", "seed"), [(SHIFTS[2], 3), (SHIFTS[3], 3), (SHIFTS[4], 0)])
 def test_intervals_cover_where_value_and_a_multiple_of_its_error_fall_short(kind: Shift, seed: int) -> None:
     """One world of each kind, where value ± t · stderr covered 69, 91 and 92 %; pooled with others, it hardly shows."""
@@ -165,7 +164,7 @@ def test_intervals_cover_where_value_and_a_multiple_of_its_error_fall_short(kind
     assert plain.mean() < min(0.93 - slack, held.mean() - 0.03)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_no_estimate_in_twenty_worlds_without_an_answer() -> None:
     for seed in range(20):
         graph, reward, given = unanswerable_world(seed).sample(np.random.default_rng(seed), 200, LONG)

@@ -141,7 +141,7 @@ def test_increments_are_those_of_all_completions(kind: str) -> None:
         verify(small_world(kind, seed), seed)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("kind", KINDS)
 def test_increments_are_those_of_all_completions_in_thirty_worlds(kind: str) -> None:
     for seed in range(30):
