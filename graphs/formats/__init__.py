@@ -72,6 +72,7 @@ FORMATS: dict[str, Format] = {
     ),
     "verifiers": _row("verifiers", "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl", "traces"),
     "rollouts": _row("rollouts", "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym", "traces"),
+    "rllm": _row("rllm", "episodes of rLLM: trajectories of agents, with a reward each", "traces"),
     "tau2-bench": _row(
         "tau2_bench", "results of tau2-bench: simulations of an agent and a user, both with tools", "traces"
     ),
@@ -101,6 +102,7 @@ FORMATS: dict[str, Format] = {
     ),
     "autogen": _row("autogen", "runs of AutoGen's AgentChat, Magentic-One among them", "session"),
     "langgraph": _row("langgraph", "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints"),
+    "adk": _row("adk", "Google ADK: sessions, and results of evaluations", "traces"),
     "otlp": _row("otlp", "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs"),
     "spans": _row("span_dumps", "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow"),
     "table": _row("table", "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)"),

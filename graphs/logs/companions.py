@@ -34,6 +34,8 @@ COMPANIONS = (
     _Companion("inspect-ai", "listing.json"),  # the same in a bundle of the viewer
     _Companion("swe-agent", "preds.json"),  # empty; else the reader takes the models from it
     _Companion("openhands", "metadata.json", frozenset({"agent_class", "llm_config"})),
+    _Companion("rllm", "batch_summary.json", frozenset({"num_episodes", "episode_files"})),
+    _Companion("rllm", "meta.json", frozenset({"benchmark", "agent", "attempts"})),
 )
 
 # prime-rl writes each finished episode to rollouts/step_N/KIND/all/traces.jsonl, and what it trains on, which may lack

@@ -68,8 +68,8 @@ def read(
       errors: "keep" or "drop": whether runs that their log calls failed are read, with the reward that it states, or
         left out. Either way each is named in `problems` (kind "run-error"). docs/formats/index.md lists what counts.
       orphans: "refuse" or "root": whether a trace of OpenTelemetry spans with pieces whose parents are missing is
-        refused, or the pieces are attached to its root span, if they lie within it in time. Each trace with attached
-        pieces is named in `problems` (kind "attached-orphans").
+        refused, or each piece is attached to the one agent that was at work or that it names, else to the root span.
+        Each trace with attached pieces is named in `problems` (kind "attached-orphans").
       to: sizes to pad to; by default the bucket of what was read.
       limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
       progress: wraps the iteration over files, as a progress bar does.

@@ -1,5 +1,7 @@
 """Claude Code session files (JSON lines): a session is a trace, with its sub-agents, inline or in files of their own.
 
+`/clear` empties the context: what follows it is a trace of its own.
+
 A model call is all lines with one `message.id`, and one action. Its tool uses are effects; those that started an agent
 are spawns. Tool results are joined to tool uses by `tool_use_id` alone. A session has no outcome and no task: it is a
 group of its own. `docs/formats/claude-code.md` has the whole mapping.
@@ -18,7 +20,7 @@ from pathlib import Path
 from graphs.errors import Problem, TraceError
 from graphs.formats.claude_code.events import write_events
 from graphs.formats.claude_code.lines import Line, Transcript, identify, read_lines
-from graphs.formats.claude_code.links import Chain, chains_of, find_spawns
+from graphs.formats.claude_code.links import Chain, chains_of, conversations, find_spawns
 from graphs.formats.claude_code.threads import foreign_agent, foreign_session, missing_parent
 from graphs.reading.decode import content
 from graphs.reading.find import files_beside, identity
@@ -129,29 +131,30 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
         blank = [member for member in members if not content(member).strip()]
         main = read_lines(source)
         others = [read_lines(member) for member in members if member not in blank]
-        record, unlinked = _assemble(main, others)
+        records, unlinked = _assemble(main, others)
     except TraceError as error:
         yield error.problem
         return
     finally:
         for each in (source, *members):
             each.release()
-    record.sources = [member.name for member in members]
-    yield record
+    for record in records:
+        record.sources = [member.name for member in members]
+        yield record
     for member in blank:
-        yield Problem("empty-file", member.name, 0, "content", "empty", "a message of the agent", record.trace_id)
+        yield Problem("empty-file", member.name, 0, "content", "empty", "a message of the agent", records[0].trace_id)
     for transcript in (main, *others):
-        missing = missing_parent(transcript, main, record.trace_id)
+        missing = missing_parent(transcript, main, records[0].trace_id)
         if missing is not None:
             yield missing
     for chain in unlinked:
         (file, line, _), expected = chain.entries[0].place, "an agent that a tool use of the session started"
         value = excerpt(chain.agent or chain.entries[0].uuid)
-        yield Problem("unlinked-subagent", file, line, "agentId", value, expected, record.trace_id)
+        yield Problem("unlinked-subagent", file, line, "agentId", value, expected, records[0].trace_id)
 
 
-def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, list[Chain]]:
-    """The record of a session, and the chains of agents that nothing in it started."""
+def _assemble(main: Transcript, others: list[Transcript]) -> tuple[list[TraceRecord], list[Chain]]:
+    """The records of a session, one a conversation, and the chains of agents that nothing in it started."""
     if not main.entries:
         raise TraceError(Problem("no-events", main.file, 1, "content", "no message", "a message of a user or a model"))
     if not main.sessions:
@@ -169,12 +172,17 @@ def _assemble(main: Transcript, others: list[Transcript]) -> tuple[TraceRecord, 
         if foreign is not None:
             raise TraceError(foreign)
     trace = f"{session}/{agent}" if is_lone and agent else session
-    record = TraceRecord(trace, trace, main.file, line=1, format="claude-code")
-    chains = chains_of(main, others)
+    whole, *subs = chains_of(main, others)
+    roots = conversations(whole)
     agents = {use: agent for transcript in reversed([main, *others]) for use, agent in transcript.agents.items()}
-    write_events(record, chains[0], find_spawns(chains, agents, session))
-    if not record.ids:
-        record.refuse("no-events", "content", "no message", "a message of a user or a model")
-    if set(record.files) <= {main.file}:
-        record.files = []
-    return record, [chain for chain in chains[1:] if not chain.taken]
+    spawns, records = find_spawns(roots, subs, agents, session), []
+    for number, root in enumerate(roots):
+        name, line = (f"{trace}/clear-{number}", root.entries[0].place.line) if number else (trace, 1)
+        record = TraceRecord(name, name, main.file, line=line, format="claude-code")
+        write_events(record, root, spawns)
+        if not record.ids:
+            record.refuse("no-events", "content", "no message", "a message of a user or a model")
+        if set(record.files) <= {main.file}:
+            record.files = []
+        records.append(record)
+    return records, [chain for chain in subs if not chain.taken]

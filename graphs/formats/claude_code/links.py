@@ -17,10 +17,12 @@ import msgspec
 from graphs.formats.claude_code.lines import Block, Entry, Link, Transcript, spawn_result
 from graphs.reading.json_problems import JSON_ERRORS
 
-__all__ = ["COMPACTION", "Chain", "Spawn", "agent_of_file", "chains_of", "find_spawns", "is_prompt"]
+__all__ = ["COMPACTION", "Chain", "Spawn", "agent_of_file", "chains_of", "conversations", "find_spawns", "is_prompt"]
 
 SPAWNERS = ("Task", "Agent")
 COMPACTION = "acompact"  # how ids begin of agents with which the harness sums up a conversation
+# A command that Claude Code notes as text of the user. Text that quotes it begins otherwise.
+_CLEAR = re.compile(r"\s*(?:<command-message>clear</command-message>\s*)?<command-name>/clear</command-name>")
 
 _ANYTHING = msgspec.json.Decoder()
 
@@ -138,17 +140,36 @@ def _top(entry: Entry, links: dict[str, Link], inside: set[str], known: dict[str
     return above or top
 
 
-def find_spawns(chains: list[Chain], agents: dict[str, str], trace: str) -> dict[str, Spawn]:
+def conversations(chain: Chain) -> list[Chain]:
+    """The main agent's lines, parted where `/clear` emptied its context between two model calls."""
+    parts: list[list[Entry]] = [[]]
+    for entry in chain.entries:
+        if is_prompt(entry) and _CLEAR.match(plain_text(entry)) and _has_call(parts[-1]):
+            parts.append([])
+        parts[-1].append(entry)
+    if len(parts) > 1 and not _has_call(parts[-1]):
+        last = parts.pop()
+        parts[-1] += last
+    return [Chain(entries) for entries in parts]
+
+
+def _has_call(entries: list[Entry]) -> bool:
+    return any(entry.type == "assistant" and not entry.harness for entry in entries)
+
+
+def find_spawns(roots: list[Chain], subs: list[Chain], agents: dict[str, str], trace: str) -> dict[str, Spawn]:
     """Spawns by tool use id.
 
     Args:
-      chains: the main agent's, then the sub-agents'.
+      roots: the main agent's chains.
+      subs: the sub-agents'.
       agents: agent ids by tool use id, from progress lines; results add theirs.
       trace: the trace's id.
 
     Raises:
       TraceError: a tool result names an agent by something else than a string.
     """
+    chains = [*roots, *subs]
     uses = {block.id or "": (block, chain) for chain in chains for block in _calls_of_spawners(chain)}
     named, launched = {use: agent for use, agent in agents.items() if use in uses}, set()
     for chain in chains:
@@ -160,10 +181,10 @@ def find_spawns(chains: list[Chain], agents: dict[str, str], trace: str) -> dict
                     named.setdefault(answers[0], result.agent)
                 if result.status in ("async_launched", "remote_launched"):
                     launched.add(answers[0])
-    by_agent = {chain.agent: chain for chain in reversed(chains[1:]) if chain.agent is not None}
+    by_agent = {chain.agent: chain for chain in reversed(subs) if chain.agent is not None}
     taken = set(named.values())
     by_prompt: dict[str, list[Chain]] = {}
-    for chain in reversed(chains[1:]):
+    for chain in reversed(subs):
         if chain.agent not in taken and chain.prompt:
             by_prompt.setdefault(chain.prompt, []).append(chain)
     spawns: dict[str, Spawn] = {}

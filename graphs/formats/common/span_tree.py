@@ -69,7 +69,7 @@ class Span:
       name: of the agent or the tool.
       start, end: seconds, NaN where absent. They become times and order nothing.
       target: of a hand-off, the name of the agent that takes over.
-      giver: of a hand-off, the name of the agent that hands over, where the log states it.
+      giver: the name of the agent whose act it is, where a hand-off, a call or a tool states it.
       label: the id of its event, by default the span's.
       instance: agent spans of one instance are one agent, woken again; by default each is an instance of its own.
       failed: it ended in an error; of a guardrail: it was triggered.

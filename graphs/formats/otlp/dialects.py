@@ -143,6 +143,7 @@ def meaning(span_name: str, given: Attributes) -> Meaning:
     if kind is Kind.CALL:
         return Meaning(
             kind,
+            giver=_text(given, names.agent[:1]),
             decides=word == "plan",
             tokens=_count(given, names.tokens),
             input_tokens=_count(given, names.input_tokens),
@@ -156,7 +157,7 @@ def meaning(span_name: str, given: Attributes) -> Meaning:
     rest = span_name.removeprefix(operation).strip() if operation else span_name
     if kind is Kind.TOOL:
         name = _text(given, names.tool) or rest or (word if operation else word.lower())
-        return Meaning(kind, name=name, call_id=_text(given, names.call_id))
+        return Meaning(kind, name=name, giver=_text(given, names.agent[:1]), call_id=_text(given, names.call_id))
     if kind is Kind.AGENT:
         agent_id, role = _text(given, names.agent_id), _text(given, names.role)
         words = [_text(given, (key,)) for key in names.agent]

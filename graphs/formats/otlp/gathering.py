@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
 from graphs.formats.otlp.traces import build
@@ -24,7 +25,7 @@ class Gathering:
 
     Args:
       format: what the records say they were read as.
-      attach_orphans: whether pieces of a trace in the air are attached to its root span, if they lie within it in time.
+      attach_orphans: whether pieces of a trace in the air are attached, where their agents are clear (`_attach`).
     """
 
     def __init__(self, format: str, attach_orphans: bool = False) -> None:
@@ -62,18 +63,18 @@ class Gathering:
                 unknown[spans[0].place.file] += 1
                 continue
             root, loose = _orphans(spans)
-            if root is not None and self.attach_orphans:
-                for span in loose:
-                    span.parent = root.id
             try:
+                if root is not None and loose and self.attach_orphans:
+                    _attach(root, loose, spans, trace)
                 record = build(trace, spans, evaluations, self.format)
             except TraceError as error:
-                yield _advised(error.problem) if root is not None and loose else error.problem
+                is_advised = root is not None and loose and not self.attach_orphans
+                yield _advised(error.problem) if is_advised else error.problem
                 continue
             if record.ids:
                 yield record
                 if root is not None and loose and self.attach_orphans:
-                    yield _attached(root, loose, trace)
+                    yield _attached(loose, trace)
             else:
                 without_events[record.file] += 1
         for file, count in unknown.items():
@@ -124,17 +125,54 @@ def _orphans(spans: list[TracedSpan]) -> tuple[TracedSpan | None, list[TracedSpa
     return (roots[0] if lie_within else None), loose
 
 
+def _attach(root: TracedSpan, loose: list[TracedSpan], spans: list[TracedSpan], trace: str) -> None:
+    """Give each piece in the air a parent: the one agent that it can be of, or the root where none was at work.
+
+    An agent can be meant if it was at work throughout the piece, is no part of it, and has the name that the piece
+    states, if it states one.
+
+    Raises:
+      TraceError: kind "missing-parent", the piece may be of several agents, or of one that is not in the log.
+    """
+    inside: dict[str, list[TracedSpan]] = {}
+    for span in spans:
+        inside.setdefault(span.parent, []).append(span)
+    agents = [span for span in spans if span.kind is Kind.AGENT]
+    parents: list[str] = []
+    for span in loose:
+        piece = [span]
+        for member in piece:  # it grows: a walk without recursion
+            piece += inside.get(member.id, ())
+        if all(member.kind is Kind.OTHER for member in piece):
+            parents.append(root.id)
+            continue
+        members, (start, end) = {member.id for member in piece}, span.clock
+        working = [each for each in agents if each.id not in members and each.clock[0] <= start <= end <= each.clock[1]]
+        meant = [each for each in working if not span.giver or each.name == span.giver]
+        if len(meant) > 1 or (working and not meant):
+            file, line, _ = span.place
+            names = " and ".join(excerpt(each.name) for each in working)
+            stated = f", and states {excerpt(span.giver)}" if span.giver else ""
+            expected = f"a span of this log, which tells whose work it is: it lies within {names} in time{stated}"
+            raise TraceError(
+                Problem("missing-parent", file, line, "parentSpanId", excerpt(span.parent), expected, trace)
+            )
+        parents.append(meant[0].id if meant else root.id)
+    for span, parent in zip(loose, parents, strict=True):
+        span.parent = parent
+
+
 def _advised(problem: Problem) -> Problem:
     """The problem of pieces in the air, with the option that attaches them."""
     if problem.kind != "missing-parent":
         return problem
-    advice = "--orphans root (in Python orphans='root') attaches them to the root span, within which all lie in time"
+    advice = "--orphans root (in Python orphans='root') attaches those whose agent their times or names tell"
     return dataclasses.replace(problem, expected=f"{problem.expected}; {advice}")
 
 
-def _attached(root: TracedSpan, loose: list[TracedSpan], trace: str) -> Problem:
+def _attached(loose: list[TracedSpan], trace: str) -> Problem:
     """The note that pieces of a trace were attached."""
     file, line, _ = loose[0].place
     value = f"missing for {counted(len(loose), 'span')}, {excerpt(loose[0].name or loose[0].id)} first"
-    expected = f"spans between: these were attached to the root span {root.name or root.id}"
+    expected = "spans between: each was attached to the one agent that was at work, or else to the root span"
     return Problem("attached-orphans", file, line, "parentSpanId", value, expected, trace)

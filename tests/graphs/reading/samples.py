@@ -339,6 +339,9 @@ SAMPLES: dict[str, Sample] = {
     "langgraph": Sample("langgraph", "stream.jsonl", [event for path, event in LANGGRAPH if not path]),
     "langgraph checkpoints": Sample("langgraph", "history.jsonl", recorded("langgraph_history.jsonl")),
     "langgraph with sub-graphs": Sample("langgraph", "stream.jsonl", LANGGRAPH),
+    "adk": Sample("adk", "s.session.json", recorded("adk.session.json"), lines=False),
+    "rllm": Sample("rllm", "episode.json", recorded("rllm_episode.json"), lines=False),
+    "rllm stored": Sample("rllm", "episode.json", recorded("rllm_stored.json"), lines=False),
     "autogen messages": Sample("autogen", "messages.jsonl", recorded("autogen_result.json")[0]["messages"]),
 }
 

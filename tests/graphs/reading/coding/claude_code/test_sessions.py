@@ -9,8 +9,9 @@ from pathlib import Path
 from graphs.event_graph import EventType
 from graphs.logs import read
 from graphs.logs.read_logs import raw_record
+from graphs.traces.record import TraceRecord
 
-from .logs import SESSION, Log, column, edges, files, inline, only, text, use
+from .logs import SESSION, Log, column, edges, files, inline, items, only, task, text, use
 
 
 def test_events_of_an_inline_session(tmp_path: Path) -> None:
@@ -184,3 +185,26 @@ def test_a_count_written_while_streaming_is_absent(tmp_path: Path) -> None:
         "early": None, "grown": 441, "final": 28, "one": None,
     }  # fmt: skip
     assert column(record, "input_tokens")[1:] == [111] * 4
+
+
+def test_clear_begins_a_trace_of_its_own(tmp_path: Path) -> None:
+    """What a model did without any of the earlier context was compared as the same run."""
+    cleared = "<command-name>/clear</command-name>\n<command-message>clear</command-message>"
+    log = Log()
+    log.human(cleared)
+    log.reply("c1", task("t1", "look"))
+    log.human("look", side=True, root=True)
+    log.reply("k1", text(), side=True)
+    log.result("t1")
+    log.human(f"what does {cleared} do?")
+    log.human(cleared, root=True)
+    log.reply("c2", use("x1"))
+    log.result("x1")
+    log.human(cleared, root=True)
+    records = items(log.write(tmp_path / "s.jsonl"))
+    assert all(isinstance(record, TraceRecord) for record in records)
+    found = {r.trace_id: (r.ids, list(r.instances)) for r in records if isinstance(r, TraceRecord)}
+    assert found == {
+        SESSION: (["u0-None", "c1", "t1", "k1", "t1.return", "u5-None"], ["main", "t1"]),
+        f"{SESSION}/clear-1": (["u6-None", "c2", "x1", "x1.result", "u9-None"], ["main"]),
+    }

@@ -453,3 +453,28 @@ def test_a_piece_outside_the_root_is_never_attached(tmp_path: Path) -> None:
         read(path, orphans="root")
     (problem,) = caught.value.problems
     assert problem.kind == "missing-parent" and "--orphans" not in problem.expected
+
+
+WORKER_IN_LEAD = [make.agent(2, 0, 0.5, 9, "lead"), make.chat(3, 2, 1, 2), make.agent(4, 2, 3, 8, "worker")]
+
+
+def test_a_piece_goes_to_the_one_agent_at_work_or_to_the_one_that_it_names(tmp_path: Path) -> None:
+    """The lost child of a running worker became an action of the lead."""
+    named = make.chat(6, 77, 4, 5, attributes={"gen_ai.agent.name": "worker"})
+    alone = make.chat(7, 78, 8.2, 8.8)
+    path = make.write_lines(tmp_path / "log.jsonl", make.spans_request([*WORKER_IN_LEAD, named, alone]))
+    traces = read(path, orphans="root")
+    names = traces.agents["name"].to_pylist()
+    acting = [names[a] for a in traces.graph.agent_ids[traces.graph.action_mask]]
+    assert acting == ["lead", "worker", "lead"]
+
+
+@pytest.mark.parametrize("stated", [{}, {"gen_ai.agent.name": "third"}])
+def test_a_piece_of_several_agents_or_of_an_unknown_one_is_refused(tmp_path: Path, stated: dict[str, Any]) -> None:
+    spans = [*WORKER_IN_LEAD, make.chat(6, 77, 4, 5, attributes=stated)]
+    path = make.write_lines(tmp_path / "log.jsonl", make.spans_request(spans))
+    with pytest.raises(NothingReadError) as caught:
+        read(path, orphans="root")
+    (problem,) = caught.value.problems
+    assert problem.kind == "missing-parent" and "'lead' and 'worker'" in problem.expected
+    assert ("third" in problem.expected) == bool(stated)
