@@ -2,6 +2,7 @@
 
     python benchmarks/methods.py [speed|gae|keys] ...     (default: all)
     python benchmarks/methods.py speed=gigpo,marshal          (measures these rows of the table again)
+    python benchmarks/methods.py keys=FOLDER                  (beside the checkout of an earlier commit, round by round)
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
 turns, so that other work on the machine slows both; figures are medians. Results go to benchmarks/results/methods.json,
@@ -16,6 +17,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import credit
+from estimators import group_relative
 from estimators.tokens.rows import gae as block_gae
 from graphs import EventGraph, EventType
 from graphs.traces.schema import EVENT_EVIDENCE
@@ -35,6 +38,8 @@ RESULTS = Path(__file__).parent / "results" / "methods.json"
 TRACES, LENGTH, AGENTS, GROUP = 512, 4000, 300, 8
 REPEATS = 5
 BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
+ROUNDS = 3
+KNOWN_KEYS = (None, "agent_name", "role_name")
 KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
 SLOW = 60  # segment sums; no method takes longer
 
@@ -163,8 +168,8 @@ def speed(only: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"traces": TRACES, "events": graph.num_events, "agents": AGENTS, "repeats": REPEATS, **found}
 
 
-def keys() -> dict[str, Any]:
-    """RLOO by keys of one part to four, over traces and rows, at a thousand, 100,000 and a million events."""
+def by_keys(named: tuple[str | None, ...]) -> dict[str, Any]:
+    """A leave-one-out mean by keys, over traces and rows, at a thousand, 100,000 and a million events."""
     found: dict[str, Any] = {}
     for traces, length, agents in ((16, 64, 8), (128, 800, 40), (512, 2000, 300)):
         graph = jax.tree.map(jnp.asarray, graph_of(traces, length, agents))
@@ -172,13 +177,42 @@ def keys() -> dict[str, Any]:
         total = jax.jit(lambda x, ids, num=traces: jax.ops.segment_sum(x, ids, num_segments=num))
         step = jnp.ones(graph.num_events, jnp.float32)
 
-        def bind(by: str, population: Any, graph: EventGraph = graph, reward: jax.Array = reward) -> Callable[[], Any]:
-            return lambda: credit.rloo(graph, reward, by=by, population=population).advantage
+        def bind(by: Any, population: Any, graph: EventGraph = graph, reward: jax.Array = reward) -> Callable[[], Any]:
+            compared = functools.partial(group_relative, baseline="leave_one_out", by=by, population=population)
+            return lambda: compared(graph, reward).advantage
 
-        calls = {f"{by}, {population}": bind(by, population) for by in KEYS for population in ("trace", "row")}
+        calls = {
+            f"{by or 'task'}, {population}": bind(by, population) for by in named for population in ("trace", "row")
+        }
         part = interleaved(calls, functools.partial(total, step, graph.trace_ids), REPEATS)
         found[str(graph.num_events)] = {name: row["multiple"] for name, row in part["methods"].items()}
-        found[f"segment_sum seconds at {graph.num_events}"] = part["segment_sum seconds"]
+    return found
+
+
+def keys(before: str = "") -> dict[str, Any]:
+    """Keys of one part to four; and those that an earlier commit has, in processes of each in turns."""
+    found: dict[str, Any] = {"multiples of a segment sum": by_keys(KEYS)}
+    if before:
+        rounds: dict[str, list[Any]] = {before: [], str(Path(__file__).parents[1]): []}
+        for _ in range(ROUNDS):
+            for folder, measured in rounds.items():
+                command = [sys.executable, __file__, "known-keys"]
+                text = subprocess.run(
+                    command, env=os.environ | {"PYTHONPATH": folder}, check=True, capture_output=True, text=True
+                ).stdout
+                measured.append(json.loads(text))
+        first, now = rounds.values()
+        found["multiples of an earlier commit's time"] = {
+            size: {
+                name: round(
+                    statistics.median(part[size][name] for part in now)
+                    / statistics.median(part[size][name] for part in first),
+                    2,
+                )
+                for name in names
+            }
+            for size, names in first[0].items()
+        }
     return found
 
 
@@ -233,8 +267,11 @@ def main(sections: list[str]) -> None:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for section in sections or list(known):
         name, _, rows = section.partition("=")
-        found = speed(tuple(rows.split(","))) if rows else known[name]()
-        if rows:
+        if name == "known-keys":
+            print(json.dumps(by_keys(KNOWN_KEYS)))
+            return
+        found = keys(rows) if name == "keys" else speed(tuple(rows.split(","))) if rows else known[name]()
+        if name == "speed" and rows:
             kept = {row: figures for row, figures in results["speed"]["methods"].items() if row in credit.METHODS}
             measured = {**kept, **found["methods"]}
             found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1]["multiple"]))

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         hae,
         hcapo,
         hgpo,
+        hierarchical_grpo,
         igpo,
         igrpo,
         maac,

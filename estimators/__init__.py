@@ -11,7 +11,7 @@ from estimators.baselines.influence import maporl
 from estimators.baselines.information_gain import igpo, igrpo
 from estimators.baselines.joint import c3_magrpo, magrpo
 from estimators.baselines.moving import moving_average
-from estimators.baselines.players import marshal, spiral_rae
+from estimators.baselines.players import hierarchical_grpo, marshal, spiral_rae
 from estimators.baselines.process_marks import foldgrpo
 from estimators.baselines.released import foldgrpo_fork, mrlx
 from estimators.baselines.rescaled import gpg, max_rl, opo, prime_rl_grpo, rllm_reinforce_pp
@@ -88,6 +88,7 @@ __all__ = [
     "hae",
     "hcapo",
     "hgpo",
+    "hierarchical_grpo",
     "igpo",
     "igrpo",
     "maac",

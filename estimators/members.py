@@ -71,9 +71,10 @@ class Members(NamedTuple):
 def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
     """The outcome of each agent instance, and whether it has one: float [A], bool [A].
 
-    It is the outcome of its trace plus its own. Where a trace of the group has an outcome, a trace without one has no
-    number for its agents; where an agent of the name has an outcome of its own in the group, one without has none. A
-    sum that lacks a part is not compared with whole ones.
+    It is the outcome of its trace plus its own. Where a trace of the group has both, a trace without an outcome has no
+    number for its agents, and where an agent of the name has an outcome of its own in the group, one without has none:
+    a sum that lacks a part is not compared with whole ones. Where no trace of the group has both, a trace's outcome is
+    that of each of its agents.
 
     Args:
       graph: the batch.
@@ -99,7 +100,11 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
     group, name = jnp.asarray(graph.group_ids), key_ids(graph, "agent_name")
     of_teams = (segment_count(group, graph.num_traces, scored) > 0)[group][own_trace]
     of_names = (segment_count(name, num, has & jnp.asarray(graph.agent_mask)) > 0)[name]
-    whole = (scored[own_trace] | ~of_teams) & (has | ~of_names) & (scored[own_trace] | has)
+    of_traces = scored[own_trace]
+    sums = (segment_count(group[own_trace], graph.num_traces, of_traces & has & jnp.asarray(graph.agent_mask)) > 0)[
+        group
+    ]
+    whole = jnp.where(sums[own_trace], (of_traces | ~of_teams) & (has | ~of_names), True) & (of_traces | has)
     return outcome[own_trace] + jnp.where(has, own, jnp.zeros_like(own)), whole
 
 

@@ -27,7 +27,7 @@ _INFORMATION = frozenset(
      "attached-orphans"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
-under another, a trace with rewards of agents but no reward of the team, a score that is a category, a table whose
+under another, a table with several rewards and without their weights, a score that is a category, a table whose
 second half repeats the first, a run that another log has, a row of a table that repeats its header, a table of
 groups without a row for some traces, columns that may be rewards of another type, a task without a result in the
 log, which may come from a cache, the last line of a session that is still being written, files of a run's folder that

@@ -151,7 +151,8 @@ class Key:
     Attributes:
       names: of the parts, each once.
       levels: of the parts.
-      arrays: of the parts that the graph itself does not have, ids [T] or [E]; -1 where there is none. None of others.
+      arrays: of the parts that the graph itself does not have, ids [T], [A] or [E] by their levels; -1 where there is
+        none. None of others.
       draws: int [E], the draw of each event, for a key with a prefix; None where every action is a draw of its own.
 
     Examples:
@@ -385,7 +386,7 @@ def keyed(graph: EventGraph, key: Key, least: Level = "trace") -> Keyed:
       least: the coarsest level to use.
 
     Raises:
-      CreditError: an array of the key has not one entry for each event, or for each trace.
+      CreditError: an array of the key has not one entry for each event, agent instance or trace, by its level.
 
     Examples:
       >>> import credit
@@ -452,10 +453,9 @@ def event_keys(graph: EventGraph, by: By, evidence: Mapping[str, Array] | None =
 
 
 def _checked(graph: EventGraph, name: str, at: Level, array: Array) -> jax.Array:
-    size = graph.num_traces if at == "trace" else graph.num_events
+    size = {"trace": graph.num_traces, "agent": graph.num_agents, "event": graph.num_events}[at]
     if np.shape(array) != (size,):
-        each = "trace" if at == "trace" else "event"
-        raise CreditError(f"by has {name} of shape {np.shape(array)}; expected ({size},), one entry for each {each}")
+        raise CreditError(f"by has {name} of shape {np.shape(array)}; expected ({size},), one entry for each {at}")
     return jnp.asarray(array)
 
 

@@ -254,6 +254,12 @@ PUBLISHED: dict[str, Published] = {
         "Agent Lightning", "agent_lightning", "golden `agl_rollout_level`; before v1: `agent_lightning_rows`"
     ),
     "spiral": Published("SPIRAL (RAE)", "spiral_rae", "golden `spiral_rae`; the order of traces is that of the games"),
+    "prime_rl_rae": Published(
+        "RAE as prime-rl computes it",
+        "spiral_rae",
+        "golden: each agent's trace of an episode is a reward of its own, in the order of the batch",
+        options={"population": "agent"},
+    ),
     "rloo": Published("RLOO", "rloo", "the formula; Dr. MAS' and verl's code are `dr_mas_rloo`, `verl_rloo` (goldens)"),
     "reinforce_pp": Published(
         "REINFORCE++", "reinforce_pp", "golden `drmas_rfpp`; with a baseline `drmas_rfpp_baseline`"

@@ -642,6 +642,18 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         columns=("agent",),
     ),
+    "hierarchical_grpo": Method(
+        estimators.hierarchical_grpo,
+        "an agent's outcome against the mean of its name on the task, or within the trace",
+        unit="agent",
+        estimand="scale",
+        unbiased=False,
+        scope="group",
+        status="released",
+        reference="prime-rl algo/hierarchical_grpo.py",
+        cost="O(E + A log A)",
+        columns=("agent",),
+    ),
     "maporl": Method(
         estimators.maporl,
         "an answer's own verdict and those of the whole team in later rounds",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from credit.methods.lost_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.published import find_method
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
-from graphs.argument_kinds import checked_kinds
+from graphs.argument_kinds import checked_kinds, hints_of
 from graphs.errors import CreditError
 from graphs.invariants import validate_ids
 from graphs.keys import evidence_of_key, key_of
@@ -230,9 +230,10 @@ class Request:
             if "agent_reward" not in self.takes:
                 raise CreditError(
                     f"method {self.name!r} does not pay agents outcomes of their own, and the log has agent_reward; "
-                    "expected a method that takes agent_reward, such as rloo with population=agent"
+                    "expected a method that takes agent_reward, such as hierarchical_grpo, or the reward of one agent "
+                    "as the outcome of all (--reward-channel NAME)"
                 )
-            if _has_trace_outcomes(traces):
+            if _adds_outcomes(traces):
                 raise CreditError(
                     f"method {self.name!r}: the log has outcomes of traces and of agents; expected "
                     "evidence=['agent_reward'] (--evidence agent_reward), which adds them, or agent_reward=None"
@@ -250,13 +251,18 @@ def _array_of(traces: Traces, name: str) -> np.ndarray:
 
 
 def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a method in which `by` has the ids that the log states.
+    """Options of a method in which `by` has the ids that the log states, and names of agents are instances: bool [A].
 
     Raises:
-      CreditError: `by` names what the log does not have.
+      CreditError: `by` or an option names what the log does not have.
     """
+    options = dict(options) | {
+        name: _instances(traces, name, options[name], by_role=options.get("by") == "role_name")
+        for name, hint in hints_of(fn).items()
+        if "AgentNames" in hint.kinds and isinstance(options.get(name), str | list | tuple)
+    }
     if "by" not in options or not takes_key(fn):
-        return dict(options)
+        return options
     ids: dict[str, np.ndarray] = {}
     for name, one in traces.evidence.items():
         known = EVIDENCE.get(name)
@@ -274,6 +280,21 @@ def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any])
     return dict(options) | {"by": key_of(options["by"], stated)}
 
 
+def _instances(traces: Traces, option: str, names: str | Sequence[Any], *, by_role: bool) -> np.ndarray:
+    """The agent instances of these names, or of these roles: bool [A]."""
+    column = "role" if by_role else "name"
+    wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    known = traces.agents[column].to_pylist()
+    for name in wanted:
+        if name not in known:
+            shown = ", ".join(sorted(set(known))[:8])
+            hint = did_you_mean(str(name), set(known))
+            raise CreditError(
+                f"{option} names {excerpt(name)}; expected a {column} of agents of the log: {shown}{hint}"
+            )
+    return pad_array(np.isin(known, wanted), traces.graph.num_agents)
+
+
 def has_outcomes(traces: Traces) -> bool:
     """Whether any trace or agent has an outcome, without which no action has credit."""
     return _has_trace_outcomes(traces) or has_agent_outcomes(traces)
@@ -286,6 +307,12 @@ def has_agent_outcomes(traces: Traces) -> bool:
 
 def _has_trace_outcomes(traces: Traces) -> bool:
     return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any())
+
+
+def _adds_outcomes(traces: Traces) -> bool:
+    """Whether any trace has both an outcome and those of its agents."""
+    of_agents = np.asarray(traces.graph.trace_ids)[traces.evidence["agent_reward"].rows]
+    return bool(np.isfinite(np.asarray(traces.reward)[of_agents]).any())
 
 
 def expect_outcomes(traces: Traces) -> None:

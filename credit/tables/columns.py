@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from credit.tables.batch_rows import RowNames, Rows
 from credit.tables.column_edges import codes_of_types, row_edges
@@ -93,10 +94,11 @@ def from_columns(
       edges: columns `sender` and `receiver` of row numbers, and `type`, names or numbers of `EdgeType` (default
         `causal`): which row led to which. Both ends lie in one trace, the sender first. Default: no edges.
       tokens: tokens that the row generated.
-      evidence: further columns by the names in `graphs.traces.schema`; null or NaN where a row has none. Evidence of
-        traces (`greedy_reward`) must be constant within a trace. `context`, `node`, `sibling_parent` and
-        `alternative` say which traces are replays that share a choice (`graphs.replay_clusters`); group-relative
-        methods heed it. `agent_reward` is the outcome of each agent's own trace; `reward` may then be left out.
+      evidence: further columns by the names in `graphs.traces.schema`; null or NaN, in ids also -1, where a row has
+        none. Evidence of traces (`greedy_reward`) must be constant within a trace. `context`, `node`,
+        `sibling_parent` and `alternative` say which traces are replays that share a choice
+        (`graphs.replay_clusters`); group-relative methods heed it. `agent_reward` is the outcome of each agent's own
+        trace; `reward` may then be left out.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given.
 
@@ -265,7 +267,9 @@ def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -
     kind = known[column].kind
     if kind == "id":
         array = as_ids(column, values, n)
-        present = array.is_valid().to_numpy(zero_copy_only=False)
+        # -1 is no id, as in arrays; without this all rows of -1 would share one.
+        stated = pc.not_equal(array.cast(pa.large_string()), "-1")
+        present = stated.fill_null(False).to_numpy(zero_copy_only=False)
         amounts = np.zeros(n)
         if present.any():
             amounts[present] = factorise(column, array.filter(pa.array(present)))[0]

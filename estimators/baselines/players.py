@@ -7,23 +7,99 @@ events, so that a game gives each player its own result: write those as event re
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.baselines.moving import running_averages
 from estimators.clusters import clusters_of, first_of_cluster
+from estimators.group import group_relative
 from estimators.members import Members, Over, agent_outcomes, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.keys import Key, key_of
 from graphs.levels import Name, pair_ids, unit_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
+from graphs.text import excerpt
 
-__all__ = ["marshal", "spiral_rae", "spiral_rae_state"]
+__all__ = ["AgentNames", "hierarchical_grpo", "marshal", "spiral_rae", "spiral_rae_state"]
+
+AgentNames = str | Sequence[str] | Array | None
+"""Names of agents, by commas or in a list, which `credit.run` looks up in the log; or bool [A], the instances."""
+
+
+@checked_options
+def hierarchical_grpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    agent_reward: Array | None = None,
+    by: Name = "agent_name",
+    episode_agents: AgentNames = None,
+) -> Credit:
+    """prime-rl's GRPO for proposers and solvers: solvers of one episode are compared, proposers of one task.
+
+        A_a = R_a − μ_k        k = (name, trace) of the names in `episode_agents`, else (name, task)
+
+    R_a is the outcome of agent instance a: that of its trace and its own, with the event rewards of its events; μ_k is
+    the mean over the instances of key k that acted and are trained, a itself included. An instance alone in its key
+    gets 0. Solvers that share a proposed problem are compared on it alone, so that its difficulty is nobody's merit;
+    what a proposer's problem leads to is compared with other proposals of the task. Biased for the policy gradient by
+    the factor (n − 1)/n of each key. Replays of one trace count as one sample (`estimators.clusters`), so that
+    instances compared within it are refused.
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E] or None; an event reward counts for the agent whose event it is at. NaN counts as 0.
+      agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
+        events or more.
+      by: who is compared, agents of one "agent_name" or of one "role_name".
+      episode_agents: the names, as `by` says, that are compared within one trace.
+
+    Returns:
+      `Credit` at level "agent", estimand "scale".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or names without a log.
+
+    Reference: prime-rl `algo/hierarchical_grpo.py` at 559b447, executed, golden. It leaves out agents whose trace ended
+    in an error; leave them out of the log, or state no outcome of theirs.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=[0, 0, 0, 1], agent=["p", "s1", "s2", "p"],
+      ...     role=["proposer", "solver", "solver", "proposer"], evidence={"agent_reward": [0.5, 1.0, 0.0, 0.0]})
+      >>> result = credit.run(rows, "hierarchical_grpo", by="role_name", episode_agents="solver")
+      >>> rows.gather(result.advantage).tolist()
+      [0.25, 0.5, -0.5, -0.25]
+    """
+    key = key_of(("task", "role") if _by_role(by) else ("task", "agent"))
+    if episode_agents is not None:
+        if not isinstance(episode_agents, jax.Array | np.ndarray):
+            expected = "expected bool [A]; a graph does not hold names: call credit.run"
+            raise CreditError(f"hierarchical_grpo: episode_agents is {excerpt(episode_agents)}; {expected}")
+        # 0 for all who are compared over the task.
+        episode = jnp.where(jnp.asarray(episode_agents).astype(bool), jnp.asarray(graph.agent_trace) + 1, 0)
+        key = Key((*key.names, "own episode"), (*key.levels, "agent"), (*key.arrays, episode))
+    return group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        agent_reward=agent_reward,
+        by=key,
+        population="agent",
+        singleton="zero",
+        source="hierarchical_grpo",
+    )
 
 
 @checked_options
@@ -119,7 +195,7 @@ def marshal(
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("by",))
+@functools.partial(jax.jit, static_argnames=("by", "population"))
 def spiral_rae(
     graph: EventGraph,
     reward: Array,
@@ -127,6 +203,7 @@ def spiral_rae(
     event_reward: Array | None = None,
     agent_reward: Array | None = None,
     by: Name = "agent_name",
+    population: Literal["trace", "agent"] = "trace",
     decay: float | Array = 0.95,
     discount: float | Array = 1.0,
     initial: float | Array = 0.0,
@@ -149,6 +226,8 @@ def spiral_rae(
       agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
         events or more.
       by: what a player is, "agent_name" or "role_name".
+      population: "trace", what a player earned in a trace is one reward; "agent", what each instance that acted and is
+        trained earned, in the order of their first events (prime-rl).
       decay: how much of the old average stays, in [0, 1].
       discount: γ, for each later turn of the player.
       initial: b_p before the first trace; a number, or float [A] by name id as `spiral_rae_state` returns it. Ids of
@@ -161,7 +240,8 @@ def spiral_rae(
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: SPIRAL `train_spiral.py` `prepare_trajectories` at a02d0ed, executed, golden `spiral_rae`. There each
-    actor process keeps averages of its own, and turns with A = 0 are dropped from the batch.
+    actor process keeps averages of its own, and turns with A = 0 are dropped from the batch. prime-rl `algo/rae.py` at
+    559b447, executed, golden: population "agent".
 
     Examples:
       >>> import credit
@@ -170,10 +250,13 @@ def spiral_rae(
       >>> rows.gather(credit.spiral_rae(graph, reward, event_reward=rows.event_reward).advantage).tolist()
       [1.0, -1.0, 0.95, -0.95]
     """
-    unit, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by, agent_reward)
-    before, _ = running_averages(rewards, present_mask, name, decay, initial)
+    unit, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by, population, agent_reward)
     first = segment_first(unit, graph.num_agents, jnp.asarray(graph.agent_mask))
-    before = before[first_of_cluster(graph, jnp.asarray(graph.agent_trace)[first], name, present_mask)]
+    played = _in_order(graph, population)
+    before, _ = running_averages(rewards[played], present_mask[played], name[played], decay, initial)
+    trace = jnp.asarray(graph.agent_trace)[first]
+    before = before[first_of_cluster(graph, trace[played], name[played], present_mask[played])]
+    before = jnp.zeros_like(before).at[played].set(before)
     scored = agent_outcomes(graph, reward, agent_reward)[1]
     row, leads, lead_of = _turns(graph, scored)
     player = unit[graph.agent_ids]
@@ -201,7 +284,7 @@ def spiral_rae(
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("by",))
+@functools.partial(jax.jit, static_argnames=("by", "population"))
 def spiral_rae_state(
     graph: EventGraph,
     reward: Array,
@@ -209,6 +292,7 @@ def spiral_rae_state(
     event_reward: Array | None = None,
     agent_reward: Array | None = None,
     by: Name = "agent_name",
+    population: Literal["trace", "agent"] = "trace",
     decay: float | Array = 0.95,
     initial: float | Array = 0.0,
 ) -> jax.Array:
@@ -221,6 +305,8 @@ def spiral_rae_state(
       agent_reward: float [E] or None; the outcome of each agent instance's own trace, besides `reward`, at one of its
         events or more.
       by: what a player is, "agent_name" or "role_name".
+      population: "trace", what a player earned in a trace is one reward; "agent", what each instance that acted and is
+        trained earned, in the order of the batch (prime-rl).
       decay: how much of the old average stays, in [0, 1].
       initial: the averages before the batch; a number, or float [A] by name id.
 
@@ -235,14 +321,27 @@ def spiral_rae_state(
       >>> spiral_rae_state(graph, reward, event_reward=rows.event_reward)[:2].tolist()
       [0.0975, -0.0975]
     """
-    _, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by, agent_reward)
-    return running_averages(rewards, present_mask, name, decay, initial)[1]
+    _, rewards, present_mask, name = _player_rewards(graph, reward, event_reward, by, population, agent_reward)
+    played = _in_order(graph, population)
+    return running_averages(rewards[played], present_mask[played], name[played], decay, initial)[1]
+
+
+def _by_role(by: Name) -> bool:
+    if by not in ("agent_name", "role_name"):
+        raise CreditError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
+    return by == "role_name"
 
 
 def _names(graph: EventGraph, by: Name) -> jax.Array:
-    if by not in ("agent_name", "role_name"):
-        raise CreditError(f"by is {by!r}; expected 'agent_name' or 'role_name'")
-    return jnp.asarray(graph.agent_name_ids if by == "agent_name" else graph.agent_role_ids)
+    return jnp.asarray(graph.agent_role_ids if _by_role(by) else graph.agent_name_ids)
+
+
+def _in_order(graph: EventGraph, population: Literal["trace", "agent"]) -> jax.Array:
+    """The units of a moving average in their order, int32 [A]; instances of one trace by their first events."""
+    if population == "trace":
+        return jnp.arange(graph.num_agents, dtype=jnp.int32)
+    first = segment_first(jnp.asarray(graph.agent_ids), graph.num_agents, jnp.asarray(graph.event_mask))
+    return jnp.argsort(first).astype(jnp.int32)
 
 
 def _turns(graph: EventGraph, scored: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -254,15 +353,24 @@ def _turns(graph: EventGraph, scored: jax.Array) -> tuple[jax.Array, jax.Array, 
 
 
 def _player_rewards(
-    graph: EventGraph, reward: Array, event_reward: Array | None, by: Name, agent_reward: Array | None = None
+    graph: EventGraph,
+    reward: Array,
+    event_reward: Array | None,
+    by: Name,
+    population: Literal["trace", "agent"],
+    agent_reward: Array | None,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Unit of each instance; reward, presence and name of each unit (player in a trace): all [A]."""
+    """Unit of each instance; reward, presence and name of each unit, a player in a trace or an instance: all [A]."""
     outcome, _ = check_reward(graph, reward)
     of_agent, scored = agent_outcomes(graph, reward, agent_reward)
     num, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
-    unit = unit_ids(graph, by)
+    if population not in ("trace", "agent"):
+        raise CreditError(f"population is {population!r}; expected 'trace' or 'agent'")
+    each = population == "agent"
+    unit = jnp.arange(num, dtype=jnp.int32) if each else unit_ids(graph, by)
     # A player who has an event in a game but no turn still updates its average, as in the released code.
-    present_mask = segment_count(unit[agent], num, jnp.asarray(graph.event_mask) & scored[agent]) > 0
+    counted = graph.trained_mask if each else jnp.asarray(graph.event_mask)
+    present_mask = segment_count(unit[agent], num, counted & scored[agent]) > 0
     first = segment_first(unit, num, jnp.asarray(graph.agent_mask))
     of_trace = outcome[jnp.asarray(graph.agent_trace)]
     rewards = of_trace[first]

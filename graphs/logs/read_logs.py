@@ -184,21 +184,14 @@ def judge_channel(traces: Traces, channel: str, place: str) -> Traces:
 
 
 def _unsettled(traces: Traces) -> tuple[Problem, ...]:
-    """The problems without each "several-rewards" whose trace has an outcome.
-
-    One without a trace is of a file: any trace of it decides. One that stands for several is left out if all traces of
-    its file have outcomes.
-    """
+    """The problems without each "several-rewards" of a file that has an outcome, or only outcomes if it is several."""
     scored = np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).tolist()
-    names, files = traces.traces["trace"].to_pylist(), traces.traces["file"].to_pylist()
-    with_outcome = {name for name, has in zip(names, scored, strict=True) if has}
+    files = traces.traces["file"].to_pylist()
     settled = {file for file, has in zip(files, scored, strict=True) if has}
     open_ = {file for file, has in zip(files, scored, strict=True) if not has}
 
     def is_settled(problem: Problem) -> bool:
-        if problem.count > 1:
-            return problem.file in settled and problem.file not in open_
-        return problem.trace in with_outcome if problem.trace else problem.file in settled
+        return problem.file in settled and (problem.count == 1 or problem.file not in open_)
 
     return tuple(p for p in traces.problems if p.kind != "several-rewards" or not is_settled(p))
 

@@ -136,9 +136,9 @@ class TraceRecord:
         self.receivers.append(receiver)
         self.edge_types.append(int(edge_type))
 
-    def add_reward(self, position: int, amount: float) -> None:
-        """Add to the reward that arrives at an event."""
-        column = self.columns.setdefault("event_reward", [])
+    def add_reward(self, position: int, amount: float, name: str = "event_reward") -> None:
+        """Add to the reward that arrives at an event, or to another reward of that name there."""
+        column = self.columns.setdefault(name, [])
         column.extend([None] * (position + 1 - len(column)))
         column[position] = (column[position] or 0.0) + amount
 

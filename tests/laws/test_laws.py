@@ -17,6 +17,7 @@ import pytest
 import credit
 import credit.laws.trial_batches
 from credit.laws import LAWS, Subject
+from estimators.baselines.roles import sub_agents
 from graphs.traces.schema import TRACE_EVIDENCE
 
 SETTINGS: dict[str, credit.Method] = {
@@ -31,11 +32,27 @@ SETTINGS: dict[str, credit.Method] = {
     )
 }
 SETTINGS["reinforce_pp with tokens"] = dataclasses.replace(credit.METHODS["reinforce_pp"], needs=("tokens",))
+
+
+def solvers_within(graph: Any, reward: Any, *, event_reward: Any = None, agent_reward: Any = None) -> credit.Credit:
+    """Spawned agents are compared within their trace."""
+    own = {"event_reward": event_reward, "agent_reward": agent_reward}
+    return credit.hierarchical_grpo(graph, reward, **own, episode_agents=sub_agents(graph))
+
+
+SETTINGS |= {
+    f"{name} of agents": dataclasses.replace(credit.METHODS[name], fn=fn, needs=("agent_reward",), shaped=True)
+    for name, fn in (
+        ("rloo", functools.partial(credit.rloo, by="task,agent", population="agent")),
+        ("hierarchical_grpo", solvers_within),
+        ("spiral_rae", functools.partial(credit.spiral_rae, population="agent")),
+    )
+}
 SUBJECTS = {**credit.METHODS, **SETTINGS}
 
 NEWER = {
     "max_rl", "opo", "gpg", "prime_rl_grpo", "rllm_reinforce_pp", "igpo", "igrpo", "hgpo", "g2po", "graph_gpo",
-    "adca_grpo", "ccpo", "marti", "tree_grpo", "hcapo", "hae",
+    "adca_grpo", "ccpo", "marti", "tree_grpo", "hcapo", "hae", "hierarchical_grpo",
 }  # fmt: skip
 """Methods of 2025 and 2026. The default run tries them on worked numbers (tests/golden/test_methods_of_2026.py)."""
 
@@ -159,6 +176,13 @@ def test_options_are_their_references(name: str, options: dict[str, Any], refere
     s = Subject(functools.partial(method.fn, **options), needs, method.scope, seed=0, nonnegative=method.nonnegative)
     for seed in range(3):
         agrees(s, reference, seed, joint=name == "magrpo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", references.OF_AGENTS)
+def test_outcomes_of_agents_are_paid_as_their_references(name: str) -> None:
+    for seed in range(3):
+        agrees(subject(name), references.OF_AGENTS[name], seed, joint=False)
 
 
 @pytest.mark.parametrize("name", grouped(credit.METHODS))

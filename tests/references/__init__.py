@@ -15,7 +15,7 @@ from estimators import Evaluation
 from . import agents, newer, rows, sequences, traces, trees, turns
 from .plain import Trace, perturbed, plain
 
-__all__ = ["REFERENCES", "VARIANTS", "Reference", "perturbed", "plain"]
+__all__ = ["OF_AGENTS", "REFERENCES", "VARIANTS", "Reference", "perturbed", "plain"]
 
 Reference = Callable[[list[Trace]], dict[int, float]]
 """Advantages by the place of the action; an action that is not there has been refused."""
@@ -47,6 +47,7 @@ REFERENCES: dict[str, Reference] = {
     "reinforce_pp_baseline": rows.reinforce_pp_baseline,
     "mgrpo": agents.mgrpo,
     "mrlx": agents.mrlx,
+    "hierarchical_grpo": agents.hierarchical_grpo,
     "spiral_rae": agents.spiral_rae,
     "marshal": turns.marshal,
     "turn_baseline": turns.turn_baseline,
@@ -156,3 +157,10 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
     ("off_policy", {"evaluation": Evaluation("snips")}, functools.partial(trees.off_policy, snips=True)),
 )
 """A method, options, and what they should give."""
+
+OF_AGENTS: dict[str, Reference] = {
+    "rloo of agents": agents.rloo_of_agents,
+    "hierarchical_grpo of agents": functools.partial(agents.hierarchical_grpo, within=True),
+    "spiral_rae of agents": agents.rae_of_agents,
+}
+"""Of settings of the laws in which agents have outcomes of their own."""

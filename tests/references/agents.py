@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .plain import Event, Trace, grouped, mean_sd
 
-__all__ = ["mgrpo", "mrlx", "spiral_rae"]
+__all__ = ["hierarchical_grpo", "mgrpo", "mrlx", "of_instances", "rae_of_agents", "rloo_of_agents", "spiral_rae"]
 
 
 def _instances(traces: list[Trace]) -> list[tuple[Trace, list[Event]]]:
@@ -62,4 +62,57 @@ def spiral_rae(traces: list[Trace], by: str = "name", discount: float = 1.0, dec
             average[player] = decay * average.get(player, 0.0) + (1 - decay) * earned
             for i, turn in enumerate(turns):
                 out |= {e.place: advantage * discount ** (len(turns) - 1 - i) for e in turn}
+    return out
+
+
+def of_instances(traces: list[Trace]) -> list[tuple[Trace, list[Event], float]]:
+    """The trace, the events and the outcome of each agent instance that acted and has one, rewards at events with it.
+
+    Where some trace of the task has an outcome and one of its agents, too, both parts are needed; else either is.
+    """
+    out = []
+    for task in grouped(traces, lambda t: t.group).values():
+        own: dict[int, float | None] = {}
+        for t in task:
+            for agent, events in grouped(t.events, lambda e: e.agent).items():
+                stated = (e.given.get("agent_reward") for e in events)
+                own[agent] = next((x for x in stated if x is not None), None)
+        sums = any(t.outcome is not None and own[e.agent] is not None for t in task for e in t.events)
+        paid = {e.name for t in task for e in t.events if own[e.agent] is not None}
+        for t in task:
+            for agent, events in sorted(grouped(t.events, lambda e: e.agent).items()):
+                lacks = own[agent] is None and (t.outcome is None or (sums and events[0].name in paid))
+                if lacks or (sums and t.outcome is None) or not any(e.action for e in events):
+                    continue
+                out.append((t, events, (t.outcome or 0.0) + (own[agent] or 0.0) + sum(e.reward for e in events)))
+    return out
+
+
+def hierarchical_grpo(traces: list[Trace], within: bool = False) -> dict[int, float]:
+    """`within`: spawned agents are compared in their own trace."""
+    out = {}
+    for members in grouped(
+        of_instances(traces), lambda x: (x[1][0].name, x[0].number if within and x[1][0].sub else -1 - x[0].group)
+    ).values():
+        mean = sum(x for _, _, x in members) / len(members)
+        out |= {e.place: x - mean for _, events, x in members for e in events if e.action}
+    return out
+
+
+def rloo_of_agents(traces: list[Trace]) -> dict[int, float]:
+    out = {}
+    for members in grouped(of_instances(traces), lambda x: (x[0].group, x[1][0].name)).values():
+        total = sum(x for _, _, x in members)
+        if len(members) > 1:
+            mean = {id(events): (total - x) / (len(members) - 1) for _, events, x in members}
+            out |= {e.place: x - mean[id(events)] for _, events, x in members for e in events if e.action}
+    return out
+
+
+def rae_of_agents(traces: list[Trace], decay: float = 0.95) -> dict[int, float]:
+    average, out = {}, {}
+    for _, events, x in sorted(of_instances(traces), key=lambda member: member[1][0].place):
+        before = average.get(events[0].name, 0.0)
+        average[events[0].name] = decay * before + (1 - decay) * x
+        out |= {e.place: x - before for e in events if e.action}
     return out

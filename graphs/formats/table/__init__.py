@@ -32,6 +32,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 __all__ = ["read", "sniff"]
 
 _NEEDED_TO_TELL = ("reward", "event_reward")
+NO_ID = "-1"  # as in arrays: the event has no id
 _LONGEST_ID = 200
 _HEAD = 1 << 16  # bytes that tell a native log
 _NAMES = frozenset({"trace", "group", "agent", "role", "model", "turn", "type", "id"})
@@ -251,7 +252,7 @@ class _Table:
         evidence = {
             name: convert(name, *EVIDENCE["flag" if name in FLAGS else key.kind])
             for name, key in EVENT_EVIDENCE.items()
-            if name in column_of
+            if name in column_of and not (key.kind == "id" and name in value and id_text(value[name]) == NO_ID)
         }
         evidence |= {name: convert(name, *LISTS[name]) for name in TOKEN_COLUMNS if name in column_of}
         position = record.event(

@@ -45,8 +45,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
     Problem kinds, of one trace: those of `graphs.reading.json_problems`, "bad-parent", "unknown-tool-call",
     "bad-value", "disagreeing-rewards", "disagreeing-metrics", "ambiguous-id". Named, though nothing is wrong:
-    "several-rewards", the agents have different rewards, so that none is the team's; "no-events", an episode in which
-    no agent was run.
+    "no-events", an episode in which no agent was run.
     """
     tasks, names = Tasks(), short_names(sources)
     for source in sources:

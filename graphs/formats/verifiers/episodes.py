@@ -15,7 +15,7 @@ from graphs.formats.verifiers.wire import AgentTrace, Episode, Link, Node, Task,
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place
 from graphs.reading.files import model_names
-from graphs.text import counted, excerpt
+from graphs.text import counted
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["read_episode"]
@@ -51,15 +51,16 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
         record.evidence["policy_version"] = episode.run.version
     record.error = episode.error
     record.model = model_names(model for trace in episode.traces for model in trace.models)
-    problem = _set_rewards(record, episode.traces)
+    _set_rewards(record, episode.traces)
     for index, trace in enumerate(episode.traces):
+        start = len(record.ids)
         _Graph(record, trace, f"traces[{index}]", place).write()
-    if not record.ids:
-        problem = Problem("no-events", place.file, place.line, "traces", "no message", "what an agent did", episode.id)
-    else:
+        if trace.reward is not None and "team" not in record.rewards:
+            _pay(record, trace, start)
+    if record.ids:
         yield record
-    if problem is not None:
-        yield problem
+    else:
+        yield Problem("no-events", place.file, place.line, "traces", "no message", "what an agent did", episode.id)
 
 
 def _group(episode: Episode) -> str:
@@ -72,11 +73,16 @@ def _group(episode: Episode) -> str:
     return f"{episode.env.id}/{task}" if episode.env is not None and episode.env.id else task
 
 
-def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | None:
-    """Write reward channels and metrics.
+def _pay(record: TraceRecord, trace: AgentTrace, start: int) -> None:
+    """Write the reward of an agent's trace at the agent's last action, else at its last event, from `start` on."""
+    own = [place for place in range(start, len(record.ids)) if record.agents[place] == trace.id]
+    acted = [place for place in own if record.actions[place]]
+    if own and trace.reward is not None:
+        record.add_reward((acted or own)[-1], trace.reward, "agent_reward")
 
-    Returns:
-      The problem that no reward is the team's, if the agents' rewards differ.
+
+def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> None:
+    """Write reward channels and metrics; "team" if all agents that were scored have one reward.
 
     Raises:
       TraceError: "disagreeing-rewards", "disagreeing-metrics": two numbers have one name, such as `c` of the agent
@@ -100,11 +106,6 @@ def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> Problem | Non
                 _state(record, "rewards", record.rewards, prefix + "reward", trace.reward, f"traces[{index}]")
     if len(set(totals.values())) == 1:
         _state(record, "rewards", record.rewards, "team", next(iter(totals.values())), "traces[0]")
-    elif totals:
-        shown = excerpt(totals)
-        expected = "one reward of all agents, or a choice by --reward-channel NAME (in Python reward=NAME)"
-        return Problem("several-rewards", record.file, record.line, "traces.rewards", shown, expected, record.trace_id)
-    return None
 
 
 def _state(record: TraceRecord, family: str, into: dict[str, float], name: str, amount: float, at: str) -> None:

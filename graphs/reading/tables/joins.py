@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
@@ -34,6 +36,7 @@ __all__ = ["Join"]
 
 MOST_HINTED = 3
 """Rows without a trace for which near names are sought: each search reads all ids of the log."""
+_TEAM, _OF_AGENTS = "team", "agent_reward"
 LONGEST_HINT = 80  # characters of an id that is named
 
 
@@ -166,21 +169,35 @@ class Join:
         yield from self.unmatched()
 
     def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
-        """Yield items with rewards and groups written in, without the traces whose group is unknown."""
+        """Yield items with rewards and groups written in, without the traces whose group is unknown.
+
+        An outcome that was chosen by its channel or in a table takes the place of all outcomes that the log states for
+        its own use: those of agents, too, where the trace has none.
+        """
         for item in items:
             if isinstance(item, Problem):
                 yield item
             elif isinstance(item, TraceRecord):
                 yield from self._unreadable_rows(item.trace_id)
+                of_agents = _TEAM not in item.rewards
                 if self._fill_in(item):
+                    if of_agents and self.channel in item.rewards:
+                        item.columns.pop(_OF_AGENTS, None)
                     yield self._otherwise_written(item) or item
-            elif item.headings and not self._is_stated:
+            elif item.headings and not self._is_stated and (self.channel == _TEAM or _OF_AGENTS not in item.evidence):
                 self.met.update([heading.trace_id for heading in item.headings])
                 yield item
             else:
                 for heading in item.headings:
                     yield from self._unreadable_rows(heading.trace_id)
-                yield from item.without({row for row, of in enumerate(item.headings) if not self._fill_in(of)})
+                without = np.array([_TEAM not in heading.rewards for heading in item.headings])
+                refused = {row for row, of in enumerate(item.headings) if not self._fill_in(of)}
+                chosen = without & np.array([self.channel in heading.rewards for heading in item.headings])
+                if _OF_AGENTS in item.evidence and chosen.any():
+                    of_event = np.repeat(chosen, np.diff(item.event_ends, prepend=0))
+                    kept = np.where(of_event, np.float32(np.nan), item.evidence[_OF_AGENTS])
+                    item = dataclasses.replace(item, evidence=item.evidence | {_OF_AGENTS: kept})
+                yield from item.without(refused)
 
     def _fill_in(self, trace: TraceRecord | Heading) -> bool:
         """Write reward and group into a trace; False if its row in the table of groups is unusable."""

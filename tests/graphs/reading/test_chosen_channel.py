@@ -63,16 +63,15 @@ def test_the_report_of_several_rewards_names_options_that_exist(tmp_path: Path) 
     assert "--reward-channel NAME (in Python reward=NAME)" in problem.expected
 
 
-def test_a_chosen_channel_settles_several_rewards_of_the_traces_that_have_it(tmp_path: Path) -> None:
+def test_a_chosen_channel_takes_the_place_of_outcomes_of_agents(tmp_path: Path) -> None:
     sample = SAMPLES["verifiers"]
     first = json.loads(json.dumps(sample.values[0]))
     first["traces"][1]["rewards"] = {"right": {"score": 0.25, "weight": 2.0}}
     path = sample._replace(values=[first]).write(tmp_path)
-    (problem,) = read(path).problems
-    assert problem.kind == "several-rewards" and "--reward-channel NAME (in Python reward=NAME)" in problem.expected
-    assert read(path, reward="judge.reward").problems == ()
-    assert read(path, rewards={first["id"]: 1.0}).problems == ()
-    assert [p.kind for p in read(path, reward="nope").problems] == ["several-rewards", "no-such-channel"]
+    assert "agent_reward" in read(path).evidence
+    for chosen in (read(path, reward="judge.reward"), read(path, rewards={first["id"]: 1.0})):
+        assert chosen.problems == () and "agent_reward" not in chosen.evidence
+    assert [p.kind for p in read(path, reward="nope").problems] == ["no-such-channel"]
 
 
 def test_chunks_name_a_channel_that_no_trace_has(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import credit
 from graphs.errors import CreditError, NothingReadError, Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.table import sniff
@@ -133,6 +134,18 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         assert traces.tokens.ids.tolist() == [5, 6, 7] * 2
         assert traces.tokens.mask.tolist() == [True, False, True] * 2
         np.testing.assert_array_equal(traces.tokens.log_probs, np.array([-0.5, np.nan, -0.25] * 2, np.float32))
+
+
+@pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
+def test_an_id_of_minus_one_is_none(form: Any, tmp_path: Path) -> None:
+    """All rows of -1 were compared with each other, where an array given to `by` means no key."""
+    rows = [{"trace": name, "group": "q", "reward": r, "key": key} for name, r, key in (("a", 1, 7), ("b", 0, -1))]
+    rows += [{"trace": "c", "group": "q", "reward": 0, "key": 7}, {"trace": "d", "group": "q", "reward": 0, "key": -1}]
+    traces = read(write(form(rows), tmp_path))
+    assert traces.evidence["key"].mask[:4].tolist() == [True, False, True, False]
+    columns = {name: [row[name] for row in rows] for name in ("trace", "group", "reward")}
+    _, _, found = credit.from_columns(**columns, evidence={"key": [row["key"] for row in rows]})
+    assert found.traces.evidence["key"].array[:4].tolist() == [0, -1, 0, -1]
 
 
 @pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])

@@ -170,8 +170,10 @@ def test_agents_with_different_rewards_have_no_team_reward(tmp_path: Path) -> No
     path = SAMPLE._replace(values=[first, SAMPLE.values[1]]).write(tmp_path)
     traces = read(path)
     assert np.isnan(traces.reward[0])
-    (problem,) = traces.problems
-    assert problem.kind == "several-rewards" and not problem.is_failure
+    assert traces.problems == ()
+    own = traces.evidence["agent_reward"]
+    paid = [traces.events["event"][row].as_py().split("/")[0] for row in own.rows.tolist()]
+    assert dict(zip(paid, own.amounts.tolist(), strict=True)) == {"trace-1": 1.5, "trace-2": 0.5}
     assert float(read(path, reward="judge.reward").reward[0]) == 0.5
 
 
