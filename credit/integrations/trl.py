@@ -82,6 +82,7 @@ class CreditGRPOTrainer(GRPOTrainer):
         if not rows.needs:
             rows.warmup(self.args.generation_batch_size)
         self.rewards_per_function: torch.Tensor | None = None
+        self._states: dict[int, Any] = {}  # of each reward function, and of their sum: what the method carries on
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
         self.rewards_per_function = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
@@ -105,7 +106,7 @@ class CreditGRPOTrainer(GRPOTrainer):
             taken = [name for name in labels if name in ROW_COLUMNS or self._credit.accepts(name)]
             columns, tokens = token_rows({name: gather_object(labels[name]) for name in taken}, width)
         group = columns["trace"] // (self.num_generations if mode == "train" else self.num_generations_eval)
-        advantages = self._credit_of(rewards, group, columns)
+        advantages = self._credit_of(rewards, group, columns, mode)
         if tokens is not None:
             row = torch.from_numpy(tokens).to(advantages.device)
             advantages = torch.where(row >= 0, advantages[row.clamp(min=0)], 0.0)
@@ -127,7 +128,7 @@ class CreditGRPOTrainer(GRPOTrainer):
         """The metrics of the last batch, also among TRL's."""
         return self._credit.metrics
 
-    def _credit_of(self, rewards: torch.Tensor, group: np.ndarray, columns: dict[str, Any]) -> torch.Tensor:
+    def _credit_of(self, rewards: torch.Tensor, group: np.ndarray, columns: dict[str, Any], mode: str) -> torch.Tensor:
         """Advantages of rows, from the rewards of completions, [completions, functions]."""
         weights = self.reward_weights.to(rewards.device)
         unscored = torch.isnan(rewards).all(dim=1)
@@ -135,8 +136,11 @@ class CreditGRPOTrainer(GRPOTrainer):
         total[unscored] = torch.nan
         sample = torch.from_numpy(np.asarray(columns["trace"])).to(rewards.device)
 
-        def advantages_for(reward: torch.Tensor) -> torch.Tensor:
+        def advantages_for(reward: torch.Tensor, part: int = -1) -> torch.Tensor:
+            self._credit.rows.state = self._states.get(part)
             numbers: torch.Tensor = self._credit(group=group, reward=reward[sample], **columns).advantages
+            if mode == "train":
+                self._states[part] = self._credit.rows.state
             return numbers
 
         if self.multi_objective_aggregation == "sum_then_normalize":
@@ -144,7 +148,7 @@ class CreditGRPOTrainer(GRPOTrainer):
             if self.scale_rewards == "batch":
                 advantages = advantages / (_std(total) + EPS)
             return advantages
-        parts = [weight * advantages_for(rewards[:, i]) for i, weight in enumerate(weights)]
+        parts = [weight * advantages_for(rewards[:, i], i) for i, weight in enumerate(weights)]
         summed = torch.stack(parts).sum(dim=0)
         scored = ~unscored[sample]
         whitened = (summed - summed[scored].mean()) / (_std(summed[scored]) + EPS)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from credit.integrations.rows.row_advantages import RowAdvantages
 from graphs.errors import CreditError
 
-__all__ = ["assign_advantages"]
+__all__ = ["assign_advantages", "credit_of_episodes"]
 
 
 def assign_advantages(
@@ -29,54 +29,67 @@ def assign_advantages(
     """Write an advantage on each sampled token of each trainable agent, and return the metrics.
 
     An episode is a trace, a message that the policy sampled is an action and a turn, the agent's name is the agent. A
-    group is what `episode.group` says, else the task. Agents that are not trainable keep their slot and enter no
-    statistics; messages without an answer get 0. An episode in which no trace was scored has no reward.
+    group is what `episode.group` says, else the task. Traces with an error, and those of agents that are not trainable,
+    keep their slots and enter no statistics; messages without an answer get 0.
+
+    A method that compares agents, such as `dr_mas` or `spiral_rae`, gets what each trace earned by itself. The others
+    get the one number that the traces of an episode share. An episode, or a trace, that nothing scored has no reward.
 
     Args:
       episodes: `verifiers.v1.Episode`s with their token ids and masks, as a training client records them.
       credit: a method by name, a function, or a `RowAdvantages` kept from step to step, which compiles once.
-      reward: the outcome of an episode. Default: what its traces earned, which must be one number.
+      reward: the outcome of an episode, for all its traces, in the place of what they earned.
       options: keyword arguments of the method.
 
     Raises:
-      CreditError: traces of one episode earned different numbers and `reward` was not given; an episode without a
-        group has no key of its task.
+      CreditError: traces of one episode earned different numbers, the method does not pay agents, and `reward` was not
+        given; an episode without a group has no key of its task.
     """
     advantages = credit if isinstance(credit, RowAdvantages) else RowAdvantages(credit, **(options or {}))
-    groups: list[str] = []
-    outcomes: list[float] = []
-    nodes: list[Any] = []
-    episode_of: list[int] = []  # of each trace, as the next three
-    names: list[str] = []
-    trainable: list[bool] = []
-    counts: list[int] = []
-    for number, episode in enumerate(episodes):
-        groups.append(_group(episode))
-        outcomes.append(_outcome(episode) if reward is None else float(reward(episode)))
-        for trace in episode.traces:
-            sampled, agent = [node for node in trace.nodes if node.sampled], trace.agent
-            nodes += sampled
-            episode_of.append(number)
-            names.append(agent.name)
-            trainable.append(agent.trainable)
-            counts.append(len(sampled))
-    of_trace = np.repeat(np.arange(len(counts)), np.array(counts, np.int64))
-    of_episode = np.array(episode_of, np.int64)[of_trace]
-    trained = np.array(trainable, bool)[of_trace]
-    count = np.bincount(of_episode, minlength=len(groups))
-    place = np.arange(len(nodes)) - (np.cumsum(count) - count)[of_episode]  # of a message among those of its episode
+    traces = [(episode, trace) for episode in episodes for trace in episode.traces if _is_trained(trace)]
+    metrics: dict[str, float] = credit_of_episodes(advantages, traces, _group, reward).metrics
+    return metrics
+
+
+def credit_of_episodes(
+    advantages: Any,
+    traces: Sequence[tuple[Any, Any]],
+    group: Callable[[Any], str],
+    reward: Callable[[Any], float] | None = None,
+) -> Any:
+    """Write the advantages of traces into their nodes, and return the answer.
+
+    Args:
+      advantages: a `RowAdvantages`, or a `TrainerCredit` of one.
+      traces: the episode and the trace of each agent that is trained, each with sampled tokens.
+      group: the group of an episode.
+      reward, and errors: as of `assign_advantages`.
+    """
+    rows = getattr(advantages, "rows", advantages)
+    places = {id(episode): number for number, episode in enumerate({id(e): e for e, _ in traces}.values())}
+    episodes = list({id(episode): episode for episode, _ in traces}.values())
+    nodes = [[node for node in trace.nodes if any(node.mask)] for _, trace in traces]
+    of_trace = np.repeat(np.arange(len(traces)), np.array([len(some) for some in nodes], np.int64))
+    of_episode = np.array([places[id(episode)] for episode, _ in traces], np.int64)[of_trace]
+    own = rows.pays_agents and reward is None
+    outcome = np.zeros(len(episodes)) if own else np.array([(reward or _outcome)(e) for e in episodes], np.float64)
+    earned = np.array([_earned(trace) for _, trace in traces], np.float64)
     result = advantages(
-        group=_repeated(groups, of_episode),
+        group=_repeated([group(episode) for episode in episodes], of_episode),
         trace=of_episode,
-        agent=_repeated(names, of_trace),
-        turn=place,
-        reward=np.array(outcomes, np.float64)[of_episode],
-        where=trained,
+        agent=_repeated([trace.agent.name for _, trace in traces], of_trace),
+        instance=of_trace,
+        turn=np.arange(len(of_trace)),
+        reward=outcome[of_episode],
+        evidence={"agent_reward": earned[of_trace]} if own else None,
     )
-    for node, value, written in zip(nodes, result.advantages.tolist(), trained.tolist(), strict=True):
-        if written:
-            node.advantages = [value] * node.mask.count(True)
-    return result.metrics
+    for node, value in zip([node for some in nodes for node in some], result.advantages.tolist(), strict=True):
+        node.advantages = [value] * node.mask.count(True)
+    return result
+
+
+def _is_trained(trace: Any) -> bool:
+    return not trace.has_error and trace.agent.trainable and any(any(node.mask) for node in trace.nodes)
 
 
 def _repeated(names: list[str], rows: np.ndarray) -> pa.Array:
@@ -93,17 +106,18 @@ def _group(episode: Any) -> str:
     return str(key)
 
 
+def _earned(trace: Any) -> float:
+    """What a trace earned; NaN where nothing scored it."""
+    return float(trace.reward) if any(part is not None for part in trace.rewards.values()) else float("nan")
+
+
 def _outcome(episode: Any) -> float:
-    """The one number that the traces of an episode earned; NaN where none was scored."""
-    earned = set()
-    for trace in episode.traces:
-        for part in trace.rewards.values():
-            if part is not None:
-                earned.add(trace.reward)
-                break
+    """The one number that the traces of an episode earned, but for those with an error; NaN where none was scored."""
+    numbers = {_earned(trace) for trace in episode.traces if not trace.has_error}
+    earned = sorted(number for number in numbers if number == number)
     if len(earned) > 1:
         raise CreditError(
-            f"traces of episode {episode.id!r} earned different rewards, {sorted(earned)}; pass reward=, the outcome "
-            "of an episode"
+            f"traces of episode {episode.id!r} earned different rewards, {earned}; pass reward=, the outcome of an "
+            "episode, or choose a method that compares agents, such as dr_mas or spiral_rae"
         )
-    return earned.pop() if earned else float("nan")
+    return earned[0] if earned else float("nan")

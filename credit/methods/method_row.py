@@ -35,6 +35,7 @@ class Method:
       nonnegative: whether it refuses traces of a group whose mean return is not above 0.
       scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
+      state: for scope "sequence", the function of the batch that gives `initial` of the next one.
       columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
         take every row for one agent's, nobody for spawned, or what an agent did for one turn.
       status: "released", checked against the authors' or the trainer's code; "reconstructed", from that code's or a
@@ -64,6 +65,7 @@ class Method:
     shaped: bool = False
     nonnegative: bool = False
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
+    state: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:
         return self.fn(*args, **kwargs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -99,9 +100,13 @@ def find_method(name: str) -> Method:
                 f"method {name!r} ({paper.title}) is {why}: {paper.note}; what can be used: {paper.portable}"
             )
         method = METHODS[paper.method]
-        return (
-            dataclasses.replace(method, fn=functools.partial(method.fn, **paper.options)) if paper.options else method
-        )
+        if not paper.options:
+            return method
+        fn, state = functools.partial(method.fn, **paper.options), method.state
+        if state is not None:
+            takes = inspect.signature(state).parameters
+            state = functools.partial(state, **{name: paper.options[name] for name in paper.options if name in takes})
+        return dataclasses.replace(method, fn=fn, state=state)
     if key in METHODS:
         return METHODS[key]
     near = difflib.get_close_matches(key, dict.fromkeys([*METHODS, *PUBLISHED]), n=3)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import estimators
 from credit.methods.method_row import Method
 from estimators.baselines import released
+from estimators.baselines.moving import moving_average_state
+from estimators.baselines.players import spiral_rae_state
 from estimators.shapley import event_credit
 
 __all__ = ["METHODS"]
@@ -74,6 +76,7 @@ METHODS: dict[str, Method] = {
         status="formula",
         reference="Williams 1992; Sutton and Barto 2018, section 13.4",
         cost="O(E + T)",
+        state=moving_average_state,
     ),
     "discounted_return": Method(
         estimators.discounted_return,
@@ -641,6 +644,7 @@ METHODS: dict[str, Method] = {
         reference="SPIRAL train_spiral.py prepare_trajectories",
         cost="O(E log E)",
         columns=("agent",),
+        state=spiral_rae_state,
     ),
     "hierarchical_grpo": Method(
         estimators.hierarchical_grpo,

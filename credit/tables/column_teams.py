@@ -35,24 +35,30 @@ class Team:
     roles: pa.Array
 
 
-def team_of_rows(agent: Any, role: Any, parent: Any, by_trace: Segments) -> Team:
-    """The instances of a batch: rows of one agent name in one trace.
+def team_of_rows(agent: Any, role: Any, parent: Any, instance: Any, by_trace: Segments) -> Team:
+    """The instances of a batch: rows of one agent name, and of one `instance`, in one trace.
 
     Args:
-      agent, role, parent: columns of `credit.from_columns`, or None.
+      agent, role, parent, instance: columns of `credit.from_columns`, or None.
       by_trace: the rows, split into traces.
 
     Raises:
       ColumnError: a column cannot be used; an instance has two roles or parents; a parent is no agent of the trace, or
-        descends from its child.
+        descends from its child; parents are stated, and a name may stand for several instances.
     """
     n, order, trace_ids = len(by_trace.order), by_trace.order, by_trace.ids
     codes, names = (np.zeros(n, np.int64), None) if agent is None else named("agent", agent, n, joins=False)
     name_ids = codes[order]
     width = int(name_ids.max()) + 1
-    instance, first = renumber(trace_ids * width + name_ids, by_trace.count * width)
+    numbered, first = renumber(trace_ids * width + name_ids, by_trace.count * width)
+    if instance is not None:
+        if parent is not None:
+            raise ColumnError("parent", [], "names agents, and with instance= a name may stand for several of them")
+        copies, copy_names = factorise("instance", instance, n)
+        wide = len(copy_names)
+        numbered, first = renumber(numbered * wide + copies[order], (int(numbered.max()) + 1) * wide)
     name_of = name_ids[first]
-    by_agent = Segments("agent", instance, first, order, lambda i: None if names is None else names[name_of[i]])
+    by_agent = Segments("agent", numbered, first, order, lambda i: None if names is None else names[name_of[i]])
     agents = pa.repeat("agent", len(first)) if names is None else names.take(pa.array(name_of)).cast(pa.string())
     role_ids, roles = name_of, agents
     if role is not None:

@@ -55,6 +55,7 @@ def from_columns(
     agent: Any = None,
     role: Any = None,
     parent: Any = None,
+    instance: Any = None,
     reward: Any = None,
     row_reward: Any = None,
     event_reward: Any = None,
@@ -77,10 +78,12 @@ def from_columns(
     Args:
       group: the task of each row; one for each trace. verl calls it `uid`.
       trace: the execution of the team that the row belongs to. verl's agent forks call it `traj_uid`.
-      agent: the name of the agent that acted; rows of one name in one trace are one instance. Default: one for all.
+      agent: the name of the agent that acted. Default: one for all.
       role: the role of that agent, one for each instance. Default: its name.
       parent: the name of the agent of the same trace that spawned the row's agent, one for each instance; null, or its
         own name, for a root. Default: all are roots, so all are main agents (M-GRPO, MATPO).
+      instance: a label that tells several agents of one name in one trace apart; not beside `parent`. Default: rows of
+        one name in one trace are one agent.
       reward: the outcome of the row's trace, the same on all its rows; null or NaN on all of them where the trace has
         none. It then enters no baseline and gets no credit.
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
@@ -127,7 +130,7 @@ def from_columns(
     n, order = len(by_trace.order), by_trace.order
     group_codes, group_names = named("group", group, n)
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
-    team = team_of_rows(role if agent is None else agent, role, parent, by_trace)
+    team = team_of_rows(role if agent is None else agent, role, parent, instance, by_trace)
     outcome = _outcome(reward, by_trace)
     if reward is None and row_reward is None:  # agents have outcomes of their own
         outcome = np.full(by_trace.count, np.nan)

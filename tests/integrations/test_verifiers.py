@@ -27,7 +27,7 @@ TOLERANCE = 2e-6
 COUNT = itertools.count()
 
 
-def trace_of(agent: str, reward: float | None, turns: int, *, trainable: bool = True) -> Any:
+def trace_of(agent: str, reward: float | None, turns: int, *, trainable: bool = True, ok: bool = True) -> Any:
     nodes = []
     for turn in range(turns):
         nodes.append(MessageNode(parent=len(nodes) - 1 if nodes else None, message=UserMessage(content="go on"),
@@ -40,6 +40,7 @@ def trace_of(agent: str, reward: float | None, turns: int, *, trainable: bool = 
         agent=AgentInfo(config=AgentConfig(), name=agent, trainable=trainable),
         nodes=nodes,
         rewards={} if reward is None else {"correct": Reward(score=reward)},
+        ok=ok,
     )
 
 
@@ -108,6 +109,26 @@ def test_rewards_that_differ_are_not_guessed_at() -> None:
     episodes[1].group = GroupInfo(id="g")
     assign_advantages(episodes, reward=lambda made: sum(trace.reward for trace in made.traces))
     assert numbers(episodes[0]) == [[1.5], [1.5]]
+
+
+def test_agents_with_rewards_of_their_own_are_compared_by_name() -> None:
+    """Self-play, and several traces of one name, were refused; an error counted as a reward of 0."""
+    draw = np.random.default_rng(8)
+    won = draw.normal(size=4)
+    episodes = [
+        episode(trace_of("first", reward, 2), trace_of("second", -reward, 1), trace_of("second", 0.5 * reward, 1))
+        for reward in won
+    ]
+    episodes.append(episode(trace_of("first", 9.0, 1, ok=False), trace_of("second", 0.0, 1)))
+    assign_advantages(episodes, credit="dr_grpo", options={"by": "task,agent", "population": "agent"})
+    second = np.append(np.stack([-won, 0.5 * won], axis=1).ravel(), 0.0)
+    want = [
+        [[x] * 2, [y], [z]]
+        for x, (y, z) in zip(won - won.mean(), (second[:8] - second.mean()).reshape(4, 2), strict=True)
+    ]
+    for made, row in zip(episodes, want, strict=False):
+        assert numbers(made) == [pytest.approx(part, abs=TOLERANCE) for part in row]
+    assert numbers(episodes[4]) == [[None], [pytest.approx(-second.mean(), abs=TOLERANCE)]]
 
 
 def test_overhead_beside_a_plain_loop() -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, spread, taken
 from credit.integrations.rows.row_metrics import (
@@ -35,9 +36,12 @@ from credit.integrations.rows.row_metrics import (
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
 from graphs.errors import CreditError
+from graphs.padding import pad_array
+from graphs.text import excerpt
 
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
+    from credit.tables.batch_rows import RowNames
     from estimators.base import Credit
     from graphs.event_graph import EventGraph
 
@@ -74,8 +78,13 @@ class RowAdvantages:
         an error. Default: a `MissingColumnWarning`.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
+    Attributes:
+      state: what a method of scope "sequence" carries from batch to batch, such as SPIRAL's averages by the name of an
+        agent; None before the first. Save it with a checkpoint, and set it when the run goes on.
+
     Raises:
-      CreditError: no such method; an option that the method does not have; `rows` is no positive integer.
+      CreditError: no such method; an option that the method does not have; `rows` is no positive integer; `initial` is
+        no number.
 
     Examples:
       >>> import numpy as np
@@ -98,7 +107,7 @@ class RowAdvantages:
         strict: bool = False,
         **options: Any,
     ) -> None:
-        self.name, self._method, self._facts = _resolve(method)
+        self.name, self._method, self._facts, self._state_of = _resolve(method)
         parameters = inspect.signature(self._method).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         if not open_ended:
@@ -119,6 +128,13 @@ class RowAdvantages:
         self._by = options.pop("by") if "by" in options and takes_key(self._method) else None
         self._accepts = None if open_ended else frozenset((*parameters, *evidence_of_key(self._by)))
         self._takes = None if open_ended else frozenset(parameters)
+        self.state: dict[str, float] | None = None
+        self._start = options.pop("initial", 0.0) if self._state_of is not None else 0.0
+        if np.ndim(self._start):
+            raise CreditError(f"initial is {excerpt(self._start)}; expected a number, for names not seen before")
+        names = [name for name in options if isinstance(options[name], str | list | tuple)]
+        named = [name for name in names if name in parameters and parameters[name].annotation == "AgentNames"]
+        self._agents_named = {name: _words(options.pop(name)) for name in named}
         self._options, self._scaled = options, scaled
         if isinstance(watch, str | Path):
             from credit.integrations.watch import Watch
@@ -145,6 +161,12 @@ class RowAdvantages:
         """Whether the method, or the graph in case of `STRUCTURE`, uses evidence of this name."""
         return self._accepts is None or name in self._accepts | STRUCTURE
 
+    @property
+    def pays_agents(self) -> bool:
+        """Whether each agent's own outcome, evidence `agent_reward`, has a meaning: the method compares agents."""
+        named = "agent" in self._facts.columns or self._options.get("population", "trace") != "trace"
+        return named and self.accepts("agent_reward")
+
     def _taken(self, evidence: Mapping[str, Any]) -> dict[str, Any]:
         """The evidence that the method itself takes, and its key; a method with open keywords gets all evidence."""
         from graphs.keys import key_of
@@ -169,7 +191,7 @@ class RowAdvantages:
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
-        kept = self._watch, self._looked
+        kept = self._watch, self._looked, self.state
         self._watch, self._looked = None, True
         for columns in _warm_columns(evidence):
             self(
@@ -179,7 +201,7 @@ class RowAdvantages:
                 event_reward=[0.0] * 6 if event_reward else None,
                 evidence=columns,
             )
-        self.last, (self._watch, self._looked) = None, kept
+        self.last, (self._watch, self._looked, self.state) = None, kept
         return time.perf_counter() - begin
 
     def __call__(
@@ -191,6 +213,7 @@ class RowAdvantages:
         agent: Any = None,
         role: Any = None,
         parent: Any = None,
+        instance: Any = None,
         turn: Any = None,
         order: Any = None,
         event_reward: Any = None,
@@ -207,9 +230,10 @@ class RowAdvantages:
           reward: the outcome of the row's trace, the same on all its rows; NaN where the trace has none. Its rows then
             get 0, `valid` False, and enter no baseline. Their ids still say which traces are replays.
           trace: the execution that the row belongs to. Default: each row is a trace of its own.
-          agent: the name of the agent that acted; rows of one name in one trace are one instance. Default: one for all.
+          agent: the name of the agent that acted. Default: one for all.
           role: the role of that agent, one for each instance. Default: its name.
           parent: the name of the agent of the same trace that spawned it; null where none did. Default: no spawns.
+          instance: a label that tells several agents of one name in one trace apart. Default: they are one.
           turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance.
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
             stand in that order. Rows of one place keep the order of the batch.
@@ -236,7 +260,7 @@ class RowAdvantages:
             "trace": np.arange(n) if trace is None else as_labels(trace),
             **{
                 name: as_labels(column)
-                for name, column in (("agent", agent), ("role", role), ("parent", parent), ("turn", turn))
+                for name, column in zip(_LABELS, (agent, role, parent, instance, turn), strict=True)
                 if column is not None
             },
         }
@@ -257,7 +281,9 @@ class RowAdvantages:
             self._check_columns(batch)
             metrics = batch_metrics(batch, use, valid, advantage, self._facts)
             if self._watch is not None:
-                own = self._method(batch.graph, batch.reward, **self._taken(batch.evidence), **self._options)
+                own = self._method(
+                    batch.graph, batch.reward, **self._taken(batch.evidence), **batch.of_names, **self._options
+                )
                 metrics |= self._watch(batch, own, metrics)
         else:
             self.last, metrics = None, no_metrics(use, self._facts)
@@ -294,27 +320,65 @@ class RowAdvantages:
             ids = {name: taken(name, labels[name], ran) for name in ("group", "trace", *CHOICES) if name in labels}
             with rows_named(ran):
                 graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
-        advantage, reason = self._compiled()(graph, outcome, self._taken(rows.evidence))
-        return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason))
+        of_names, numbers = self._of_names(graph, rows.names)
+        advantage, reason, after = self._compiled()(graph, outcome, self._taken(rows.evidence), of_names)
+        if after is not None:
+            ended = np.asarray(after).reshape(-1).tolist()
+            self.state = {**(self.state or {}), **{name: ended[number] for name, number in numbers.items()}}
+        return Batch(given, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason), of_names)
+
+    def _of_names(self, graph: EventGraph, rows: RowNames) -> tuple[dict[str, Any], dict[str, int]]:
+        """Arrays for what is stated by names of agents, or of roles with by="role_name"; and this batch's id of each.
+
+        `initial` is `state`, float32 [A] by id: one number under the name "" for a method that carries one, whoever
+        acts. Options that name agents are bool [A], the instances so called.
+        """
+        roles = self._options.get("by") == "role_name"
+        words = rows.roles if roles else rows.agents
+        arrays: dict[str, Any] = {
+            option: pad_array(np.isin(words.to_pylist(), names), graph.num_agents)
+            for option, names in self._agents_named.items()
+        }
+        if self._state_of is None:
+            return arrays, {}
+        known = self.state or {}
+        if "by" not in inspect.signature(self._state_of).parameters:
+            return {**arrays, "initial": np.float32(known.get("", self._start))}, {"": 0}
+        ids = np.asarray(graph.agent_role_ids if roles else graph.agent_name_ids)[: len(words)]
+        numbers, first = np.unique(ids, return_index=True)
+        names = words.take(pa.array(first)).to_pylist()
+        initial = np.full(graph.num_agents, self._start, np.float32)
+        initial[numbers] = [known.get(name, self._start) for name in names]
+        return {**arrays, "initial": initial}, dict(zip(names, numbers.tolist(), strict=True))
 
     def _compiled(self) -> Callable[..., Any]:
         if self._program is None:
             import jax
 
-            def program(graph: EventGraph, reward: Any, evidence: Mapping[str, Any]) -> tuple[Any, Any]:
+            def program(graph: EventGraph, reward: Any, evidence: Any, of_names: Any) -> tuple[Any, ...]:
                 self._compilations += 1  # tracing runs once for each shape
-                result = self._method(graph, reward, **evidence, **self._options)
-                return result.advantage if self._scaled else result.credit - result.baseline, result.reason
+                named = {**evidence, **self._options, **of_names}
+                result, after = self._method(graph, reward, **named), None
+                if self._state_of is not None:
+                    takes = inspect.signature(self._state_of).parameters
+                    after = self._state_of(graph, reward, **{name: named[name] for name in named if name in takes})
+                return result.advantage if self._scaled else result.credit - result.baseline, result.reason, after
 
             self._program = jax.jit(program)
         return self._program
 
     def _check_columns(self, batch: Batch) -> None:
         """Say once that what the method compares is absent, in the first batch that has a reward."""
-        absent = {} if self._looked else absent_columns(batch, self._facts.columns)
+        if self._looked:
+            return
         self._looked = True
-        for column, alike in absent.items():
-            text = f"method {self.name!r} needs the column {column!r}, and {alike}: {self.how_to_pass}"
+        absent = absent_columns(batch, self._facts.columns)
+        texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
+        for option, names in self._agents_named.items():
+            if not batch.of_names[option].any():
+                texts.append(f"has {option}={','.join(names)}, and no agent of the batch is called so")
+        for text in texts:
+            text = f"method {self.name!r} {text}"
             if self._strict:
                 raise CreditError(text)
             warnings.warn(text, MissingColumnWarning, stacklevel=3)
@@ -350,7 +414,7 @@ def rows_advantage(
       columns: the other columns of `RowAdvantages.__call__`.
 
     Returns:
-      The advantages, [N] or [N, L], and the metrics. The compiled method is kept from call to call.
+      The advantages, [N] or [N, L], and the metrics. The compiled method is kept from call to call, and no state is.
 
     Examples:
       >>> import numpy as np
@@ -359,7 +423,9 @@ def rows_advantage(
       >>> rows_advantage("rloo", ["q", "q", "q"], ["a", "a", "b"], None, None, reward)[0].tolist()
       [1.0, 1.0, -1.0]
     """
-    result = _kept(method)(group=group, trace=trace, agent=agent, turn=turn, reward=reward, mask=mask, **columns)
+    rows = _kept(method)
+    rows.state = None
+    result = rows(group=group, trace=trace, agent=agent, turn=turn, reward=reward, mask=mask, **columns)
     return result.advantages, result.metrics
 
 
@@ -371,7 +437,13 @@ def _kept(method: str | Callable[..., Credit]) -> RowAdvantages:
 CHOICES = ("context", "node", "sibling_parent", "alternative")
 """Of `STRUCTURE`, the ids of choices."""
 
-_FROM_COLUMNS = frozenset(("group", "trace", "agent", "role", "parent", "turn", "reward", "event_reward"))
+_LABELS = ("agent", "role", "parent", "instance", "turn")
+_FROM_COLUMNS = frozenset(("group", "trace", *_LABELS, "reward", "event_reward"))
+
+
+def _words(names: Any) -> list[str]:
+    """Names by commas, or in a list."""
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else [str(name) for name in names]
 
 
 def _is_label(name: str) -> bool:
@@ -395,15 +467,19 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
         yield columns
 
 
-def _resolve(method: str | Callable[..., Credit]) -> tuple[str, Callable[..., Credit], Facts]:
+def _resolve(
+    method: str | Callable[..., Credit],
+) -> tuple[str, Callable[..., Credit], Facts, Callable[..., Any] | None]:
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
-        return name, method, Facts(None, *(tuple(getattr(method, fact, ())) for fact in ("needs", "columns")))
+        facts = Facts(None, *(tuple(getattr(method, fact, ())) for fact in ("needs", "columns")))
+        return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method
     from credit.methods.registry import METHODS
 
     entry = find_method(method)  # `unbiased` is stated of a method without the options of a published one
-    return method, entry.fn, Facts(entry.unbiased if method in METHODS else None, entry.needs, entry.columns)
+    facts = Facts(entry.unbiased if method in METHODS else None, entry.needs, entry.columns)
+    return method, entry.fn, facts, entry.state
 
 
 def _same(option: Any, default: Any) -> bool:

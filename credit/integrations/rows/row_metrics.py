@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ class Batch(NamedTuple):
       graph, reward, evidence: as the method got them, padded.
       rows: leads from events to those rows.
       advantage, reason: [E], the answer.
+      of_names: what the method was passed besides: the state that it began with, the agents that an option names.
     """
 
     columns: Mapping[str, Any]
@@ -35,6 +37,7 @@ class Batch(NamedTuple):
     evidence: Mapping[str, np.ndarray]
     advantage: np.ndarray
     reason: np.ndarray
+    of_names: Mapping[str, Any] = MappingProxyType({})
 
 
 class Facts(NamedTuple):
@@ -128,7 +131,8 @@ def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:
 def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:
     """The number of traces of each group, whether methods see a difference of returns, and whether it is the columns'.
 
-    Methods compute in single precision, and the columns have double: int [G], bool [G], bool.
+    Methods compute in single precision, and the columns have double: int [G], bool [G], bool. Where agents have
+    outcomes of their own, those of the agents of one name are compared, and a group differs where those of a name do.
     """
     from credit.reports.trace_returns import distinguishable
     from graphs.floats import rounded_differences
@@ -139,8 +143,24 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:
     earned[trace] = batch.columns["reward"]
     if "event_reward" in batch.columns:
         earned += np.bincount(trace, batch.columns["event_reward"], minlength=len(earned))
-    group, earned = np.asarray(batch.graph.group_ids)[real], earned[real]
+    group = np.asarray(batch.graph.group_ids)[real]
     groups = int(group.max()) + 1
     count = np.bincount(group, minlength=groups)
-    differ = distinguishable(earned, group, groups)[1]
-    return count[count > 0], differ[count > 0], not rounded_differences(earned, group, groups).any()
+    key, earned = group, earned[real]
+    group_of_key = np.arange(groups)
+    if "agent_reward" in batch.columns and not np.isnan(batch.columns["agent_reward"]).all():
+        key, earned, group_of_key = _of_agents(batch)
+    keys = len(group_of_key)
+    differ = np.bincount(group_of_key, distinguishable(earned, key, keys)[1], groups) > 0
+    return count[count > 0], differ[count > 0], not rounded_differences(earned, key, keys).any()
+
+
+def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each agent with an outcome of its own, with whom it is compared and what it earned; the group of each key."""
+    graph, own = batch.graph, batch.columns["agent_reward"]
+    stated = ~np.isnan(own)
+    agents, first = np.unique(np.asarray(graph.agent_ids)[batch.rows.event[stated]], return_index=True)
+    group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[agents]]
+    pairs = np.stack([group, np.asarray(graph.agent_name_ids)[agents]])
+    distinct, key = np.unique(pairs, axis=1, return_inverse=True)
+    return key, (own + batch.columns["reward"])[stated][first], distinct[0]

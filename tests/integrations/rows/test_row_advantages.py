@@ -488,6 +488,37 @@ def test_scale_may_be_left_out() -> None:
     assert got.advantages == pytest.approx([1.0, -1.0])
 
 
+def test_several_agents_of_one_name_are_told_apart() -> None:
+    columns = {"trace": [0, 0, 0, 1, 1], "agent": ["s"] * 5, "reward": np.zeros(5)}
+    evidence = {"agent_reward": [1.0, 0.0, 0.0, 0.5, 0.25]}
+    rows = RowAdvantages("dr_grpo", by="episode,agent", population="agent")
+    result = rows(group=["q"] * 5, instance=[0, 1, 1, 0, 1], evidence=evidence, **columns)
+    assert result.advantages.tolist() == [0.5, -0.5, -0.5, 0.125, -0.125]
+    assert result.metrics["credit/groups_that_teach"] == 1  # the outcomes of traces are all 0
+    with pytest.raises(ColumnError, match="with instance= a name may stand for several"):
+        rows(group=["q"] * 5, instance=[0, 1, 1, 0, 1], parent=["s"] * 5, **columns)
+
+
+def test_what_a_method_carries_lasts_from_batch_to_batch() -> None:
+    """Each batch began with averages of 0, whatever was trained before."""
+    games = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "evidence": {"agent_reward": [1.0, -1.0, 1.0, -1.0]}}
+    rows = RowAdvantages("spiral_rae", decay=0.5, initial=0.25, rows=8)
+    rows.warmup(evidence=["agent_reward"])
+    assert rows.state is None
+    first = rows(agent=["x", "y"] * 2, reward=np.zeros(4), **games)
+    second = rows(agent=["y", "z"] * 2, reward=np.zeros(4), **games)
+    assert first.advantages.tolist() == [0.75, -1.25, 0.375, -0.625] and second.metrics["credit/compilations"] == 0
+    assert second.advantages.tolist() == [1.6875, -1.25, 0.84375, -0.625]  # y began at −0.6875, z at 0.25
+    assert rows.state == {"x": 0.8125, "y": 0.578125, "z": -0.6875}
+    again = RowAdvantages("spiral_rae", decay=0.5, initial=0.25)
+    again.state = {"x": 0.8125, "y": -0.6875}  # of a checkpoint
+    assert again(agent=["y", "z"] * 2, reward=np.zeros(4), **games).advantages.tolist() == second.advantages.tolist()
+    with pytest.raises(CreditError, match=r"initial is .*; expected a number, for names not seen before"):
+        RowAdvantages("spiral_rae", initial=np.zeros(3))
+    for _ in range(2):  # one call has no batch before it
+        assert rows_advantage("moving_average", [0], [0], None, None, np.ones(1))[0].tolist() == [1]
+
+
 def test_sizes_grow_and_never_shrink() -> None:
     advantages = RowAdvantages("dr_grpo")
     for rows in (200, 140, 256, 3, 129):
