@@ -39,6 +39,7 @@ from estimators.counterfactual.contrast import Contrast, doubly_robust_contrast
 from estimators.counterfactual.difference import difference_reward
 from estimators.counterfactual.factored import coma
 from estimators.counterfactual.messages import c3
+from estimators.counterfactual.more_or_less import spawn_credit, stop_credit
 from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
 from estimators.counterfactual.policy_estimates import Evaluation
 from estimators.critic.central import centred_increments, maac
@@ -117,7 +118,9 @@ __all__ = [
     "rllm_reinforce_pp",
     "rloo",
     "slime_grpo",
+    "spawn_credit",
     "spiral_rae",
+    "stop_credit",
     "tree_grpo",
     "trl_grpo",
     "turn_baseline",

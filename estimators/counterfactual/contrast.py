@@ -22,7 +22,7 @@ from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
-__all__ = ["Contrast", "doubly_robust_contrast"]
+__all__ = ["Contrast", "doubly_robust_contrast", "effective_size"]
 
 
 class Contrast(NamedTuple):
@@ -142,7 +142,7 @@ def doubly_robust_contrast(
     clusters, squares = _between_clusters(score - effect[segment], segment, num_segments, cluster_ids, decision_mask)
     stderr = safe_sqrt(safe_divide(squares * safe_divide(clusters, clusters - 1), count**2))
 
-    arms = [_effective(chance, usable, segment, num_segments) for chance in (p1, p0)]
+    arms = [effective_size(chance, usable, segment, num_segments) for chance in (p1, p0)]
     size, effective = jnp.stack([mean for mean, _ in arms]), jnp.stack([ess for _, ess in arms])
     enough = jnp.all((effective >= min_ess) & (effective >= min_ess_fraction * size), axis=0)
     empty = jnp.any(jnp.stack([segment_count(segment, num_segments, arm) < 1 for arm in (took, left)]), axis=0)
@@ -179,12 +179,23 @@ def _between_clusters(
     return clusters, segment_sum(summed**2, of_cluster, num_segments, is_cluster)
 
 
-def _effective(
+def effective_size(
     chance: jax.Array, where: jax.Array, segment: jax.Array, num_segments: int
 ) -> tuple[jax.Array, jax.Array]:
     """The decisions that an arm has on average, and the effective size of their inverse propensities: float [S] both.
 
     For (Σ u)² / Σ u² with u = 1 / propensity, both sums at their means: n² / Σ 1 / propensity over all n decisions.
+
+    Args:
+      chance: float [N], the propensity of the arm.
+      where: bool [N], decisions to count, whose propensity is above 0.
+      segment, num_segments: int [N] in [0, num_segments).
+
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> mean, ess = effective_size(jnp.full(8, 0.25), jnp.ones(8, bool), jnp.zeros(8, int), 1)
+      >>> mean.tolist(), ess.tolist()
+      ([2.0], [2.0])
     """
     usable = jnp.where(where, chance, jnp.ones_like(chance))
     count = segment_count(segment, num_segments, where, chance.dtype)

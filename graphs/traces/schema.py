@@ -66,6 +66,18 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "probability with which the policy chose this action among its alternatives",
         'add "propensity": NUMBER in (0, 1) to the event that decides',
     ),
+    "stop_propensity": EvidenceKey(
+        "float",
+        "probability with which the policy would have stopped at this action, whatever it chose; the type of the event "
+        "states what it chose",
+        'add "stop_propensity": NUMBER in (0, 1) to every action that stopped or could have',
+    ),
+    "spawn_propensity": EvidenceKey(
+        "float",
+        "probability with which the policy would have spawned at this action, whatever it chose; the type of the event "
+        "states what it chose",
+        'add "spawn_propensity": NUMBER in (0, 1) to every action that spawned or could have',
+    ),
     "context": EvidenceKey(
         "id",
         "the frozen context the action was sampled in; its traces are siblings that continued from one prefix, unless "

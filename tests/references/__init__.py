@@ -63,6 +63,8 @@ REFERENCES: dict[str, Reference] = {
     "c3": trees.c3,
     "magrpo": trees.magrpo,
     "off_policy": trees.off_policy,
+    "stop_credit": trees.stop_credit,
+    "spawn_credit": functools.partial(trees.stop_credit, chance="spawn_propensity", sign=-1),
     "max_rl": newer.max_rl,
     "opo": newer.opo,
     "gpg": newer.gpg,

@@ -7,7 +7,7 @@ import math
 
 from .plain import Event, Trace
 
-__all__ = ["c3", "magrpo", "off_policy"]
+__all__ = ["c3", "magrpo", "off_policy", "stop_credit"]
 
 
 @dataclasses.dataclass
@@ -170,6 +170,37 @@ def off_policy(traces: list[Trace], snips: bool = False) -> dict[int, float]:
             unseen = 1 - sum(target.values())
             expected = sum(target[r] * model[r] for r in rivals) + unseen * fallback
             out[e.place] = mean[node] - (fallback if snips else expected)
+    return out
+
+
+def stop_credit(traces: list[Trace], chance: str = "stop_propensity", sign: int = 1) -> dict[int, float]:
+    """s (1 − π(a)) Δ, with Δ the mean over pairs of other traces of s / π(a) (R − R').
+
+    No event of these batches stops or spawns, so that the choice is always the other one. A trace with several points
+    in one turn counts with the means of both factors and of their product.
+    """
+    found: dict[tuple[int, int, int], dict[int, list[tuple[int, float, float]]]] = {}
+    for t in traces:
+        turns: dict[int, list[int]] = {}
+        for e in t.rows:
+            met = turns.setdefault(e.agent, [])
+            if e.turn not in met:
+                met.append(e.turn)
+            if e.given[chance] is not None:
+                earned = t.outcome + sum(x.reward for x in t.events if x.place >= e.place)
+                at = found.setdefault((t.group, e.name, met.index(e.turn)), {})
+                at.setdefault(t.number, []).append((e.place, 1 - e.given[chance], earned))
+    out = {}
+    for by_trace in found.values():
+        means = {
+            t: [_mean(list(x)) for x in zip(*((sign * y / p, sign / p, y) for _, p, y in rows), strict=True)]
+            for t, rows in by_trace.items()
+        }
+        for t, rows in by_trace.items():
+            others = [m for other, m in means.items() if other != t]
+            if len(others) > 1:
+                pairs = [a[0] - a[1] * b[2] for a in others for b in others if a is not b]
+                out |= {place: sign * (1 - p) * _mean(pairs) for place, p, _ in rows}
     return out
 
 

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
@@ -167,15 +167,68 @@ def _planner() -> LearningTask:
 
 def _stopping() -> LearningTask:
     """Go on (1) or stop (0), asked of four agents in turn: each further step helps less and costs the same."""
-    steps = 12
+    return _stops("stopping", [[0.1 + 0.9 * (1 - 0.55**k) for k in range(13)]], [0.04] * 12)
+
+
+def _stops(name: str, worth: Sequence[Sequence[float]], price: Sequence[float]) -> LearningTask:
+    """Success by the number of steps before the first stop, less the prices of these steps, for each kind."""
+    steps = len(price)
     shape = (2,) * steps
-    reward = np.empty((1, *shape))
+    reward = np.empty((len(worth), *shape))
     taken = np.zeros((*shape, steps), bool)
     for choice in itertools.product((0, 1), repeat=steps):
         went = next((i for i, x in enumerate(choice) if x == 0), steps)
-        reward[(0, *choice)] = 0.9 * (1 - 0.55**went) - 0.04 * went + 0.1
+        reward[(slice(None), *choice)] = [of_kind[went] - sum(price[:went]) for of_kind in worth]
         taken[choice] = np.arange(steps) <= went
-    return LearningTask("stopping", tuple(d % 4 for d in range(steps)), 2, tuple(range(steps)), reward, taken)
+    return LearningTask(name, tuple(d % 4 for d in range(steps)), 2, tuple(range(steps)), reward, taken)
+
+
+def _shrinks() -> LearningTask:
+    """The value of one more step shrinks; the best team stops after four of eight."""
+    return _stops("stopping_shrinks", [[0.1 + 0.85 * (1 - 0.6**k) for k in range(9)]], [0.05] * 8)
+
+
+def _burst() -> LearningTask:
+    """Three steps are worth nothing, the fourth nearly everything."""
+    return _stops("stopping_burst", [[0.25] * 4 + [0.95] * 5], [0.03] * 8)
+
+
+def _noisy() -> LearningTask:
+    """As `stopping_shrinks`, judged by a verifier that is wrong in three of ten cases."""
+    quality = [0.1 + 0.85 * (1 - 0.6**k) for k in range(9)]
+    return _stops("stopping_noisy", [[0.3 + 0.4 * q for q in quality]], [0.02] * 8)
+
+
+def _two() -> LearningTask:
+    """A lead goes on to another round or ends the run; in each round a second orchestrator adds a step or returns."""
+    rounds, steps = (0.3, 0.2, 0.1, 0.03), (0.15, 0.1, 0.02, 0.0)
+    shape = (2,) * 8
+    reward, taken = np.empty((1, *shape)), np.zeros((*shape, 8), bool)
+    for choice in itertools.product((0, 1), repeat=8):
+        went = next((i for i, x in enumerate(choice[::2]) if x == 0), 4)
+        inner = zip(steps, choice[1::2], strict=True)
+        added = [(gain - 0.04) * x for gain, x in itertools.islice(inner, went)]
+        reward[(0, *choice)] = 0.1 + sum(rounds[:went]) - 0.05 * went + sum(added)
+        taken[choice] = [d // 2 < went or d == 2 * went for d in range(8)]
+    return LearningTask("stopping_two", tuple(d % 2 for d in range(8)), 2, tuple(range(8)), reward, taken)
+
+
+def _prices() -> LearningTask:
+    """The four agents have different prices; the fourth costs more than it gives, but cheap ones come after it."""
+    gains = (0.12,) * 4 + (0.06,) * 4
+    worth = [0.1 + sum(gains[:k]) for k in range(9)]
+    return _stops("stopping_prices", [worth], [0.01, 0.02, 0.05, 0.14] * 2)
+
+
+def _kinds() -> LearningTask:
+    """Easy tasks need one step, hard ones five; the team sees which it is."""
+    easy, hard = [0.2] + [0.9] * 8, [0.1 + 0.16 * min(k, 5) for k in range(9)]
+    return _stops("stopping_kinds", [easy, hard], [0.03] * 8)
+
+
+def _spoils() -> LearningTask:
+    """The third step makes the answer best; each further one spoils it."""
+    return _stops("stopping_spoils", [[0.25, 0.55, 0.8, 0.95, 0.85, 0.7, 0.55, 0.4, 0.3]], [0.02] * 8)
 
 
 TASKS: dict[str, Callable[[], LearningTask]] = {
@@ -189,5 +242,12 @@ TASKS: dict[str, Callable[[], LearningTask]] = {
     "router": _router,
     "planner": _planner,
     "stopping": _stopping,
+    "stopping_shrinks": _shrinks,
+    "stopping_burst": _burst,
+    "stopping_noisy": _noisy,
+    "stopping_two": _two,
+    "stopping_prices": _prices,
+    "stopping_kinds": _kinds,
+    "stopping_spoils": _spoils,
 }
-"""Seven kinds of outcome, and three tasks that need teamwork; each is made anew at each call."""
+"""Seven kinds of outcome, three tasks that need teamwork, and seven more stops; each is made anew at each call."""

@@ -108,7 +108,9 @@ def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) 
     )
 
 
-def replaced_rewards(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+def replaced_rewards(
+    rollout: Rollout, key: jax.Array, *, other_side: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """The reward with a decision replaced by choice 0 and all later ones drawn again: [n, D], and the events.
 
     NaN at decisions that were not re-run.
@@ -116,10 +118,13 @@ def replaced_rewards(rollout: Rollout, key: jax.Array) -> tuple[jax.Array, jax.A
     Args:
       rollout: the traces.
       key: of choices and luck.
+      other_side: replace choice 0 by choice 1.
     """
     subset, runs = jax.random.split(key)
     decision, rerun_mask = _some(rollout, subset, None)
-    reward, _, cost = _continued(rollout, runs, decision, rerun_mask, 0)
+    made = jnp.take_along_axis(rollout.choice, decision, axis=1)
+    instead = jnp.where(made > 0, 0, 1) if other_side else jnp.zeros_like(made)
+    reward, _, cost = _continued(rollout, runs, decision, rerun_mask, instead)
     unknown = jnp.full(rollout.taken.shape, jnp.nan, reward.dtype)
     return unknown.at[jnp.arange(len(decision))[:, None], decision].set(jnp.where(rerun_mask, reward, jnp.nan)), cost
 
@@ -174,7 +179,7 @@ def _some(rollout: Rollout, key: jax.Array, where: np.ndarray | None) -> tuple[j
 
 
 def _continued(
-    rollout: Rollout, key: jax.Array, decision: jax.Array, rerun_mask: jax.Array, replacement: int | None
+    rollout: Rollout, key: jax.Array, decision: jax.Array, rerun_mask: jax.Array, replacement: jax.Array | None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Runs that share a trace's choices before decision `at`: reward [n, M], the choice there [n, M], events [].
 
@@ -187,7 +192,7 @@ def _continued(
     columns = jnp.concatenate([decisive, decision[..., None]], axis=2)  # [n, M, R + 1]
     places = (jnp.arange(n)[:, None, None] * size + decision[..., None]) * size + columns
     fresh = categorical_at(draw, rollout.logits[rollout.kind[:, None, None], columns], places, n * size * size)
-    here = fresh[..., -1] if replacement is None else jnp.full(decision.shape, replacement, fresh.dtype)
+    here = fresh[..., -1] if replacement is None else replacement.astype(fresh.dtype)
     earlier = jnp.broadcast_to(rollout.choice[:, None, np.asarray(task.decisive)], decisive.shape)
     later = jnp.where(decisive == decision[..., None], here[..., None], fresh[..., :-1])
     choice = jnp.where(decisive < decision[..., None], earlier, later)

@@ -7,6 +7,7 @@ nothing for exact evidence: they are bounds.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -33,8 +34,9 @@ from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
 from estimators.composition.scaling import agent_scale
+from estimators.counterfactual.more_or_less import Basis, Over
 from graphs.errors import CreditError
-from graphs.event_graph import EventGraph
+from graphs.event_graph import EventGraph, EventType
 
 __all__ = ["COMPOSITIONS", "ORACLES", "centred_claim", "training_signal"]
 
@@ -141,6 +143,36 @@ def _difference(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
     without, cost = replaced_rewards(rollout, key)
     evidence = {"counterfactual_reward": rollout.of_events(without)}
     return _answer(rollout, METHODS["difference_reward"](rollout.graph, rollout.reward, **evidence), cost, state)
+
+
+def _stop(basis: Basis, over: Over = "task", *, critic_too: bool = False) -> Signal:
+    """`stop_credit` with choice 0 as the stop: from the step's traces, the critic, or re-runs of the other side."""
+
+    def start(task: LearningTask) -> CriticSums | None:
+        if task.choices != 2:
+            raise CreditError(f"task {task.name!r} has {task.choices} choices; expected 2, to stop and to go on")
+        return fresh_critic(task) if critic_too else None
+
+    def weigh(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
+        stopped = rollout.of_events(rollout.taken & (rollout.choice < 1))
+        event_type = jnp.where(stopped, int(EventType.STOP), int(EventType.MESSAGE))
+        graph = dataclasses.replace(rollout.graph, event_type=event_type.astype(jnp.int32))
+        chance = jax.nn.softmax(rollout.logits)[rollout.kind, :, 0]
+        evidence: dict[str, jax.Array] = {}
+        cost: jax.Array | float = 0.0
+        if critic_too:
+            critic = critic_evidence(state, rollout)
+            of_choice = jnp.take_along_axis(critic.q, critic.chosen[:, None], axis=1)[:, 0]
+            evidence, state = {"q_value": of_choice, "target_value": critic.value}, learn(state, rollout)
+        if basis == "replays":
+            without, cost = replaced_rewards(rollout, key, other_side=True)
+            evidence["counterfactual_reward"] = rollout.of_events(without)
+        result = METHODS["stop_credit"](
+            graph, rollout.reward, stop_propensity=rollout.of_events(chance), **evidence, basis=basis, over=over
+        )
+        return _answer(rollout, result, cost, state)
+
+    return Signal(start, weigh)
 
 
 def _shapley(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
@@ -268,6 +300,7 @@ _WITH_RUNS = {
     "difference_reward": Signal(_stateless, _difference),
     "shapley": Signal(_stateless, _shapley),
     "c3": Signal(_stateless, _c3),
+    "stop_credit": _stop("logs"),
 }
 
 COMPOSITIONS: dict[str, Signal] = {
@@ -280,13 +313,17 @@ COMPOSITIONS: dict[str, Signal] = {
     "control_both": _control(True, True),
     "stack": _control(True, True, scaled=True),
     "activity_bonus": _plain(_activity_bonus),
+    "stop_batch": _stop("logs", "batch"),
+    "stop_robust": _stop("logs", critic_too=True),
+    "stop_replays": _stop("replays"),
 }
 """The advantage "control" with claims of siblings, of the critic, of both; `stack`; and a naively shaped reward.
 
 Coefficients are fitted on earlier steps (`online_coefficients`), except that `control_critic_whole` takes claims with
 coefficient 1. `control_30` and `control_60` are the critic's claim plus 30 and 60 % of what the claims leave of the
 reward: less of its luck, and a bias where claims are wrong. The critic of `control_60_refit` first learns from the
-step's own traces, and its prior counts for 10 of them.
+step's own traces, and its prior counts for 10 of them. `stop_batch` is `stop_credit` over the batch, `stop_robust` with
+the critic, `stop_replays` from a re-run of each decision's other side.
 """
 
 ORACLES: dict[str, Callable[[Rollout], Credit | jax.Array]] = {

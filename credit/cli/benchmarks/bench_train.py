@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
               help="Methods, by commas; your own as module:function; also compositions and oracles.")  # fmt: skip
-@click.option("--tasks", callback=_names, metavar="NAMES", help="Tasks, by commas; default: all.")
+@click.option("--tasks", callback=_names, metavar="NAMES", help="Tasks, by commas, or patterns as 'stopping*'; default: all.")
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--steps", type=click.IntRange(1),
               help="The budget: updates of a method without evidence.  [default: 60]")  # fmt: skip
@@ -90,7 +92,7 @@ def train(
         check_folder(output, "--output")
     tell_unchecked(methods or ())
     signals = methods or (QUICK_METHODS if quick else METHODS)
-    names = tasks or (QUICK_TASKS if quick else tuple(TASKS))
+    names = tuple(_matching(tasks, TASKS)) if tasks else (QUICK_TASKS if quick else tuple(TASKS))
     seeds = seeds or (2 if quick else 5)
     settings = TrainingSettings(steps or (20 if quick else 60), groups, group_size, policy, optimizer=optimizer)
     rates = learning_rates or (QUICK_RATES[optimizer] if quick else LEARNING_RATES[optimizer])
@@ -118,6 +120,12 @@ def train(
         )))  # fmt: skip
     stdout().print(table)
     stdout().print(LEGEND, soft_wrap=True)
+
+
+def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:
+    """The known names that each pattern matches; what matches none stays as it is, for `run_training` to name."""
+    listed = list(known)
+    return dict.fromkeys(name for pattern in patterns for name in fnmatch.filter(listed, pattern) or [pattern])
 
 
 def _finite(value: Any) -> Any:

@@ -1,0 +1,146 @@
+"""The stored numbers of docs/stopping.md: coverage over worlds drawn by seed, and which signals learn to stop.
+
+    python benchmarks/stopping.py coverage --seed 7000       (20 worlds, ten CPU-seconds)
+    python benchmarks/stopping.py train                      (10 signals, 7 tasks, 5 seeds: seven CPU-minutes; resumes)
+
+A world is a decision with two sides at prefixes of several kinds: the policy's probability and the value of more differ
+from kind to kind. Its logs have 60 to 2,000 decisions. Coverage is that of estimate ± 1.96 standard errors, of the
+answers that state an error.
+
+Training rows go to benchmarks/results/stopping.parquet, and both summaries to stopping.json there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from credit.bench.training.learning_tasks import TASKS as LEARNING_TASKS
+from credit.bench.training.learning_tasks import learning_task
+from credit.bench.training.training_files import POINTS
+from credit.bench.training.training_loop import TrainingSettings
+from credit.bench.training.training_runs import run_training
+from estimators.counterfactual.more_or_less import Points, ValueOfMore, value_of_more
+
+RESULTS = Path(__file__).parent / "results" / "stopping.json"
+ROWS = RESULTS.with_suffix(".parquet")
+SIGNALS = (
+    *("rloo", "turn_baseline", "gae", "coma", "stop_credit", "stop_batch", "stop_robust", "stop_replays"),
+    *("control_60_refit", "exact_increments"),
+)
+TASKS = tuple(name for name in LEARNING_TASKS if name.startswith("stopping_"))
+SEEDS, TUNING, RATES = 5, 2, (0.1, 0.3, 0.8)
+NEAR = 0.95
+"""A policy stops at the optimum if its exact return is at least this part of the best one."""
+WORLDS, LOGS, ROOM = 20, 600, 60_000
+OUTCOMES = ("success", "steps", "normal", "skewed")
+
+
+@jax.jit
+def _of_keys(p: Points, gap: jax.Array) -> ValueOfMore:
+    return value_of_more(p, p.ahead, gap=gap)
+
+
+def drawn_world(seed: int) -> dict[str, Any]:
+    """A world by seed, and what the intervals of its logs did."""
+    rng = np.random.default_rng(seed)
+    kinds = int(rng.integers(1, 5))
+    chance, worth = rng.uniform(0.08, 0.92, kinds), rng.uniform(0.1, 0.9, (kinds, 2))
+    often = rng.dirichlet(np.ones(kinds))
+    outcome = OUTCOMES[int(rng.integers(len(OUTCOMES)))]
+    size = int(np.exp(rng.uniform(np.log(60), np.log(2000))))
+    critic = float(rng.choice([0.0, 1.0])) * (worth + rng.normal(scale=0.1, size=(kinds, 2)))
+    truth = float(often @ (worth[:, 1] - worth[:, 0]))
+    covered, errors = [], []
+    batch = ROOM // size  # logs at a time; one shape for all worlds, so that it compiles once
+    for start in range(0, LOGS, batch):
+        logs = min(batch, LOGS - start)
+        kind = rng.choice(kinds, (logs, size), p=often)
+        more = rng.random((logs, size)) < chance[kind]
+        mean = np.where(more, worth[kind, 1], worth[kind, 0])
+        y = _outcomes(rng, outcome, mean)
+        gap = critic[kind, 1] - critic[kind, 0]
+        left = y - np.where(more, critic[kind, 1], critic[kind, 0])
+        place = np.arange(ROOM, dtype=np.int32)
+        n = logs * size
+
+        def fit(values: np.ndarray) -> np.ndarray:
+            flat = values.ravel()
+            return np.pad(flat if flat.dtype == bool else flat.astype(np.float32), (0, ROOM - flat.size))
+
+        where = place < n
+        p = Points(where, fit(more), fit(chance[kind]), fit(left), fit(left), np.where(where, place // size, 0), place)
+        found = _of_keys(p, fit(gap))
+        value = np.asarray(found.value)[:n:size]
+        stderr = np.asarray(found.stderr)[:n:size]
+        stated = np.isfinite(stderr) & (np.asarray(found.reason)[:n:size] == 0)
+        errors += (value - truth)[stated].tolist()
+        covered += (np.abs(value - truth) < 1.96 * stderr)[stated].tolist()
+    answered = len(covered) / LOGS
+    row = {"seed": seed, "outcome": outcome, "decisions": size, "kinds": kinds, "critic": bool(critic.any())}
+    return row | {
+        "answered": answered,
+        "coverage": float(np.mean(covered)) if covered else None,
+        "bias": float(np.mean(errors)) if covered else None,
+        "bias_stderr": float(np.std(errors) / len(errors) ** 0.5) if covered else None,
+    }
+
+
+def _outcomes(rng: np.random.Generator, kind: str, mean: np.ndarray) -> np.ndarray:
+    if kind == "success":
+        return (rng.random(mean.shape) < mean).astype(np.float64)
+    if kind == "steps":
+        return rng.binomial(4, mean) / 4
+    if kind == "normal":
+        return mean + rng.normal(scale=0.5, size=mean.shape)
+    return mean * rng.exponential(size=mean.shape)
+
+
+def coverage(seed: int, worlds: int = WORLDS) -> list[dict[str, Any]]:
+    """Every world, printed, and the share of intervals that cover over all of them."""
+    rows = [drawn_world(seed + i) for i in range(worlds)]
+    for row in rows:
+        print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()})
+    stated = [row for row in rows if row["coverage"] is not None]
+    weight = np.array([row["answered"] for row in stated])
+    print(f"coverage over {len(stated)} worlds: {np.average([row['coverage'] for row in stated], weights=weight):.4f}")
+    return rows
+
+
+def train() -> dict[str, dict[str, Any]]:
+    """By signal and task: how many seeds end near the optimum, and the median events to the first policy near it."""
+    table: dict[str, dict[str, Any]] = {}
+    for signal in SIGNALS:
+        for task in TASKS:
+            rows = run_training(
+                [signal], [task], SEEDS, TrainingSettings(), learning_rates=RATES, tuning=TUNING, output=ROWS
+            )
+            budget = TrainingSettings().budget(learning_task(task))
+            near = [np.flatnonzero(np.array(row["curve"]) >= NEAR * row["optimum"]) for row in rows]
+            steps = [places[0] / (POINTS - 1) * budget if len(places) else np.inf for places in near]
+            median = float(np.median(steps))
+            table.setdefault(signal, {})[task] = {
+                "stopped": sum(row["final"] >= NEAR * row["optimum"] for row in rows),
+                "events": round(median) if np.isfinite(median) else None,
+                "final": round(float(np.mean([row["final"] / row["optimum"] for row in rows])), 3),
+            }
+            print(signal, task, table[signal][task], flush=True)
+    return table
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["coverage", "train"])
+    parser.add_argument("--seed", type=int, default=7000)
+    given = parser.parse_args()
+    stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if given.what == "train":
+        stored["training"] = train()
+    else:
+        stored["coverage"] = {"seed": given.seed, "logs": LOGS, "worlds": coverage(given.seed)}
+    RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
