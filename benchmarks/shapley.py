@@ -1,19 +1,22 @@
 """Shapley estimators on games of known truth, beside shapiq's at equal numbers of evaluations.
 
-    python benchmarks/shapley.py [acceptance|hard|intervals|speed|table] ...     (default: all; a table resumes)
+    python benchmarks/shapley.py [acceptance|hard|interactions|intervals|speed|table] ... [--seed S]
 
-Results go to benchmarks/results/shapley.json, section by section. A shapiq call is cut at 20 s of processor time and
-listed. Errors are `rel` = Σ(φ̂ − φ)² / Σφ², medians over seeds. In noisy games both sides see v(∅) and v(N) exactly.
+Default: all sections; `table` resumes. Results go to benchmarks/results/shapley.json, section by section. A shapiq call
+is cut at 20 s of processor time and listed. Errors are `rel` = Σ(φ̂ − φ)² / Σφ², medians over seeds. In noisy games
+both sides see v(∅) and v(N) exactly. `interactions` draws its games from --seed.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import importlib.metadata
+import itertools
 import json
+import math
 import platform
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +29,7 @@ jax.config.update("jax_enable_x64", True)
 
 import numpy as np  # noqa: E402
 
+from benchmarks.shapley_games import GAMES  # noqa: E402
 from estimators.shapley import (  # noqa: E402
     attainable_stderr,
     bound_constant,
@@ -42,6 +46,11 @@ RESULTS = Path(__file__).parent / "results" / "shapley.json"
 CUT = 20.0
 SEEDS, FIRST, HOPELESS = 10, 3, 5.0  # table: seeds a cell; after the first three, peers 5× behind the best stop
 SHAPIQ = ("Permutation", "KernelSHAP", "KernelSHAP-paired", "Owen", "Stratified", "UnbiasedKernelSHAP-paired", "SVARM")
+INTERACTIONS = (
+    *("KernelSHAP-paired", "LeverageSHAP", "PolySHAP", "OddSHAP", "kADDSHAP-2", "kADDSHAP-3"),
+    *("RegressionMSR", "ProxySHAP", "ProxySPEX", "Permutation", "SVARM"),
+)
+CELLS = ((8, 60), (8, 100), (12, 150), (20, 200), (20, 800))
 
 
 def rel(share: np.ndarray, game: Game) -> float:
@@ -75,6 +84,7 @@ def ours(game: Game, budget: int, seed: int, method: str = "rule") -> tuple[np.n
         empty=game.value(empty)[0],
         above=ancestors_or_self(game.parent) if choice.chains else None,
         degrees=choice.degrees or (0,),
+        interactions=choice.interactions,
     )
     return np.asarray(got.share), np.asarray(got.stderr)
 
@@ -93,9 +103,55 @@ def theirs(name: str, game: Game, budget: int, seed: int) -> np.ndarray:
         "Stratified": lambda: approximator.StratifiedSamplingSV(n, random_state=seed),
         "UnbiasedKernelSHAP-paired": lambda: approximator.UnbiasedKernelSHAP(n, pairing_trick=True, random_state=seed),
         "SVARM": lambda: approximator.SVARM(n, random_state=seed),
+        "LeverageSHAP": lambda: approximator.LeverageSHAP(n, random_state=seed),
+        "PolySHAP": lambda: approximator.PolySHAP(n, random_state=seed),
+        "OddSHAP": lambda: approximator.OddSHAP(n, random_state=seed),
+        "kADDSHAP-2": lambda: approximator.kADDSHAP(n, 2, random_state=seed),
+        "kADDSHAP-3": lambda: approximator.kADDSHAP(n, 3, random_state=seed),
+        "RegressionMSR": lambda: approximator.RegressionMSR(n, "SV", random_state=seed),
+        "ProxySHAP": lambda: approximator.ProxySHAP(n, max_order=1, index="SV", random_state=seed),
+        "ProxySPEX": lambda: approximator.ProxySPEX(n=n, max_order=1, index="SV", hpo=False, random_state=seed),
     }
     answer = make[name]().approximate(budget, lambda s: evaluate(game, np.atleast_2d(s).astype(bool), rng))
     return np.asarray(answer.get_n_order_values(1))
+
+
+def interactions(seed: int, games: int = 40, beside: int = 5) -> dict[str, Any]:
+    """Coverage on `games` games of a family, and the mean error of ours and of shapiq's best five on the first few.
+
+    A peer that needs more evaluations than the budget, or solves fewer unknowns than it has, is left out.
+    """
+    out: dict[str, Any] = {"seed": seed, "games": games, "games beside shapiq": beside, "cells": {}}
+    for (n, budget), family in itertools.product(CELLS, GAMES):
+        drawn = [GAMES[family](n, np.random.default_rng([seed, n, k])) for k in range(games)]
+        answers = [ours(game, budget, seed + k) for k, game in enumerate(drawn)]
+        pairs = list(zip(drawn, answers, strict=True))
+        within_error = [np.abs(s - g.shapley) <= 1.96 * e + 1e-9 * np.abs(g.shapley).max() for g, (s, e) in pairs]
+        mean = float(np.mean([rel(share, game) for game, (share, _) in pairs[:beside]]))
+        peers: dict[str, float] = {}
+        for name in INTERACTIONS:
+            unknowns = sum(math.comb(n, k) for k in range(int(name[-1]) + 1)) if name.startswith("kADD") else 0
+            if unknowns > budget:
+                continue
+            found: list[float] = []
+            for k, game in enumerate(drawn[:beside]):
+                share = within(CUT, functools.partial(theirs, name, game, budget, seed + k))
+                if share is None:
+                    break
+                found.append(rel(share, game))
+            else:
+                peers[name] = float(np.mean(found))
+        best = sorted(peers, key=lambda name: peers[name])
+        named = [*best[:5], *(x for x in ("RegressionMSR", "ProxySPEX") if x in best[5:])]
+        out["cells"][f"{family}, n = {n}, budget {budget}"] = cell = {
+            "coverage": float(np.mean(within_error)),
+            "rel": mean,
+            "error of the best peer / ours": peers[best[0]] / max(mean, 1e-12),
+            "peers": {name: peers[name] for name in named},
+        }
+        save("interactions", out)
+        print(n, budget, family, cell, flush=True)
+    return out
 
 
 class TooSlow(Exception):
@@ -356,22 +412,27 @@ def save(section: str, content: dict[str, Any]) -> None:
     """Write one section; keep the others."""
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     versions = {p: importlib.metadata.version(p) for p in ("jax", "numpy", "scipy", "shapiq")}
-    kept["about"] = {"python": platform.python_version(), "device": str(jax.devices()[0]), "cores": 2, **versions}
-    kept[section] = content
+    about = {"python": platform.python_version(), "device": str(jax.devices()[0]), "cores": 2, **versions}
+    kept[section] = {"about": about, **content}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main() -> None:
     """Run the sections named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*")
+    parser.add_argument("--seed", type=int, default=0, help="of the games of `interactions`")
+    arguments = parser.parse_args()
     sections: dict[str, Callable[[], dict[str, Any]]] = {
         "speed": speed,
         "hard": hard,
+        "interactions": functools.partial(interactions, arguments.seed),
         "intervals": intervals,
         "acceptance": acceptance,
         "table": table,
     }
-    for name in sys.argv[1:] or sections:
+    for name in arguments.sections or sections:
         save(name, sections[name]())
         print("done:", name, flush=True)
 

@@ -61,7 +61,10 @@ class Game:
         return self.units == other.units and np.array_equal(self.plan.coalitions, other.plan.coalitions)
 
     def weights(self) -> np.ndarray:
-        """∂φ_i / ∂v_c, float64 [C, N]: shares are linear in the values of the rows."""
+        """∂φ_i / ∂v_c, float64 [C, N]: shares are linear in the values of the rows.
+
+        Where interactions are fitted shares are not linear, and these are the weights of the regression without them.
+        """
         above = self._above()
 
         def shares(values: jax.Array) -> jax.Array:
@@ -102,7 +105,14 @@ class Game:
             row = int(np.flatnonzero(~np.isfinite(v))[0])
             raise CreditError(f"{int((~np.isfinite(v)).sum())} of {len(v)} rows have no value, first row {row}")
         error = np.asarray(noise, np.float32)
-        shares: Shares = solve(self.plan, v, noise=error, above=self._above(), degrees=self.choice.degrees or (0,))
+        shares: Shares = solve(
+            self.plan,
+            v,
+            noise=error,
+            above=self._above(),
+            degrees=self.choice.degrees or (0,),
+            interactions=self.choice.interactions,
+        )
         return shares
 
 

@@ -96,7 +96,7 @@ def shapley(
     )
 
 
-@functools.partial(jax.jit, static_argnames=("level", "degrees"))
+@functools.partial(jax.jit, static_argnames=("level", "degrees", "interactions"))
 def batch_shapley(
     graph: EventGraph,
     plan: Plan,
@@ -109,6 +109,7 @@ def batch_shapley(
     above: Array | None = None,
     level: Level = "agent",
     degrees: tuple[int, ...] = (0,),
+    interactions: bool = False,
 ) -> Credit:
     """Shares of the units of each trace from its evaluated coalitions, as credit of events.
 
@@ -124,6 +125,7 @@ def batch_shapley(
       above: bool [P, N, N] or None: row i of a plan marks unit i and its ancestors in the spawn forest.
       level: the level of the units.
       degrees: which slopes in the size of the team a regression on pairs may use.
+      interactions: whether a regression on pairs without noise fits interactions, as `Choice.interactions` says.
 
     Returns:
       `Credit` with estimand "share". Events of units without a plan, or of a refused one, have reason NO_EVIDENCE.
@@ -134,7 +136,8 @@ def batch_shapley(
     values = jnp.asarray(values)
 
     def one(p: Plan, v: Array, low: Array | None, high: Array | None, chains: Array | None) -> tuple[Array, Array]:
-        got = solve(p, v, empty=low, full=high, noise=noise, above=chains, degrees=degrees)
+        ends = {"empty": low, "full": high}
+        got = solve(p, v, **ends, noise=noise, above=chains, degrees=degrees, interactions=interactions)
         return got.share, got.stderr
 
     share, stderr = jax.vmap(one)(plan, values, empty, full, above)

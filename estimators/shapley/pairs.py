@@ -68,13 +68,13 @@ def _fit(
 
     y = (v[plan.samples[:, 0]] - v[plan.samples[:, 1]]) / 2 - u / 2 * total
     z = jnp.where(unit[None], inside.astype(dtype) - (size / n)[:, None], 0)
-    blocks = [z] + [z * p[:, None] for p in _even_polynomials(u, n, plan.coalitions.shape[1], degree)]
+    blocks = [z] + [z * p[:, None] for p in even_polynomials(u, n, plan.coalitions.shape[1], degree)]
     to_share = [jnp.eye(z.shape[1], dtype=dtype)] + [jnp.zeros((z.shape[1],) * 2, dtype)] * degree
     if above is not None:
         chains, chain_shares = _chains(jnp.asarray(above, dtype), inside, unit, u)
         blocks.append(chains)
         to_share.append(chain_shares)
-    blocks.append(_odd_hats(u, size_terms))
+    blocks.append(odd_hats(u, size_terms))
     to_share.append(jnp.zeros((SIZE_TERMS, z.shape[1]), dtype))
     x = jnp.concatenate(blocks, 1)
     x = jnp.where(pair[:, None], x, 0)
@@ -165,7 +165,7 @@ def _within_sizes(a: jax.Array, size: jax.Array, n: jax.Array, rest: jax.Array, 
     return jnp.where(pair[:, None], apart * factor[:, None], 0).sum(0)
 
 
-def _even_polynomials(u: jax.Array, n: jax.Array, room: int, degree: int) -> list[jax.Array]:
+def even_polynomials(u: jax.Array, n: jax.Array, room: int, degree: int) -> list[jax.Array]:
     """p_1 ~ u², p_2 ~ u⁴, orthogonal to 1 and to each other over the sizes 1 to n − 1, of unit variance there."""
     sizes = jnp.arange(room + 1, dtype=u.dtype)
     inner = (sizes > 0) & (sizes < n)
@@ -190,7 +190,7 @@ def _even_polynomials(u: jax.Array, n: jax.Array, room: int, degree: int) -> lis
     return out
 
 
-def _odd_hats(u: jax.Array, terms: jax.Array) -> jax.Array:
+def odd_hats(u: jax.Array, terms: jax.Array) -> jax.Array:
     """Piecewise linear functions of |u| with `terms` knots in [0, 1), times the sign of u: float [M, SIZE_TERMS]."""
     knot = jnp.arange(SIZE_TERMS, dtype=u.dtype)[None]
     hat = jnp.maximum(0, 1 - jnp.abs(jnp.abs(u)[:, None] * terms - knot))

@@ -15,6 +15,8 @@ from graphs.event_graph import Array
 
 __all__ = ["Choice", "attainable_stderr", "choose", "least_evaluations", "make_plan"]
 
+MOST_PAIRS = 128  # for which interactions are fitted: the time grows as the cube of the pairs
+
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
@@ -24,6 +26,7 @@ class Choice:
       method: "exact", "walks" or "pairs".
       degrees: for `solve`: which slopes in the size of the team "pairs" may use.
       chains: whether "pairs" gets the chains of the spawn forest as regressors (`above` of `solve`).
+      interactions: whether `solve` fits interactions (`interactions` of `solve`); `degrees` is what it uses without.
       expected_stderr: what noise alone leaves of a share's standard error, √C_n σ / √m; 0 without noise. No estimator
         that is right for every game goes below it.
       reason: in words.
@@ -32,6 +35,7 @@ class Choice:
     method: Literal["exact", "walks", "pairs"]
     degrees: tuple[int, ...]
     chains: bool
+    interactions: bool
     expected_stderr: float
     reason: str
 
@@ -67,6 +71,8 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
        walks are exact for terms of one and two units from 2n evaluations on.
     3. Else: regression on pairs. With a spawn forest its chains are regressors too. Slopes in the size of the team
        (degrees 1, 2) are offered where there are pairs enough for them; the estimated error decides between them.
+    4. In case 3, without noise or a forest and with at most 128 pairs, interactions of three and of five units are
+       fitted too, each shrunk as far as the evaluations say. More pairs cost too much time: M³ for M pairs.
 
     With noise the regression is taken at any budget from 2n + 2 on: walks pay 2nσ²/m where it pays C_n σ²/m.
 
@@ -88,10 +94,10 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
         raise CreditError(f"budget is {budget} for {n} units; expected n >= 2 and a budget of at least 2n = {2 * n}")
     floor = attainable_stderr(n, budget, noise)
     if noise == 0 and n <= 16 and 2**n <= budget:
-        return Choice("exact", (), False, 0.0, f"all {2**n} coalitions fit the budget")
+        return Choice("exact", (), False, False, 0.0, f"all {2**n} coalitions fit the budget")
     per_unit = budget / n
     if noise == 0 and per_unit < 6:
-        return Choice("walks", (), False, 0.0, f"{per_unit:.1f} evaluations a unit are too few for a regression")
+        return Choice("walks", (), False, False, 0.0, f"{per_unit:.1f} evaluations a unit are too few for a regression")
     chains = forest and per_unit >= 6
     if noise > 0:
         degrees: tuple[int, ...] = (0, 1) if per_unit >= 30 else (0,)
@@ -99,12 +105,14 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
         degrees = (0, 1) if per_unit >= 20 else (0,)
     else:
         degrees = (0, 1, 2) if per_unit >= 8 else (0, 1)
+    interactions = noise == 0 and not chains and budget <= 2 * MOST_PAIRS + 2
     words = "values are noisy" if noise > 0 else "values are exact"
-    words += f", {per_unit:.0f} evaluations a unit: regression on pairs, degrees {degrees}"
+    words += f", {per_unit:.0f} evaluations a unit: regression on pairs"
+    words += ", with interactions shrunk by empirical Bayes" if interactions else f", degrees {degrees}"
     words += ", with the chains of the spawn forest" if chains else ""
     if noise > 0:
         words += f"; noise leaves a standard error of at least {floor:.2g} a share"
-    return Choice("pairs", degrees, chains, floor, words)
+    return Choice("pairs", degrees, chains, interactions, floor, words)
 
 
 def make_plan(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 
 import jax
@@ -89,10 +88,7 @@ def paired_coalitions(rng: np.random.Generator, n: int, count: int, *, distinct:
         if number == 0:
             continue
         if distinct and total <= 50_000:
-            picked = np.sort(rng.choice(total, number, replace=False))
-            members = np.array(list(itertools.islice(itertools.combinations(range(n), s), total)))[picked]
-            block = np.zeros((number, n), bool)
-            np.put_along_axis(block, members, True, axis=1)
+            block = _subsets(n, s, np.sort(rng.choice(total, number, replace=False)))
         else:
             lots = rng.random((number, n))
             threshold = np.partition(lots, s - 1, axis=1)[:, s - 1 : s]
@@ -101,6 +97,22 @@ def paired_coalitions(rng: np.random.Generator, n: int, count: int, *, distinct:
         blocks.append(block ^ flip[:, None])
     drawn = np.concatenate(blocks) if blocks else np.zeros((0, n), bool)
     return drawn[rng.permutation(len(drawn))]
+
+
+def _subsets(n: int, s: int, places: np.ndarray) -> np.ndarray:
+    """The s-subsets of n units at these places of the lexicographic list (`itertools.combinations`): bool [M, n].
+
+    Of the subsets that agree so far, those with the next unit come first, and there are C(units after it, members
+    still to come − 1) of them: a place below that number takes the unit.
+    """
+    ways = np.array([[math.comb(after, k - 1) if k else 0 for k in range(s + 1)] for after in range(n)])
+    place, left = places.astype(np.int64), np.full(len(places), s)
+    block = np.zeros((len(places), n), bool)
+    for unit in range(n):
+        first = ways[n - 1 - unit][left]
+        block[:, unit] = takes = place < first
+        place, left = np.where(takes, place, place - first), left - takes
+    return block
 
 
 def _allocate(law: np.ndarray, limit: list[int] | None, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from estimators.shapley.interactions import solve_interactions
 from estimators.shapley.pairs import solve_pairs
 from estimators.shapley.plan import Plan
 from estimators.shapley.unit_shares import Shares
@@ -19,7 +20,7 @@ from graphs.segment import safe_divide, safe_sqrt
 __all__ = ["mean_of_marginals", "solve"]
 
 
-@functools.partial(jax.jit, static_argnames=("degrees",))
+@functools.partial(jax.jit, static_argnames=("degrees", "interactions"))
 def solve(
     plan: Plan,
     values: Array,
@@ -29,6 +30,7 @@ def solve(
     noise: Array | float = 0.0,
     above: Array | None = None,
     degrees: tuple[int, ...] = (0, 1),
+    interactions: bool = False,
 ) -> Shares:
     """Shapley values of the game whose coalitions were evaluated, with standard errors.
 
@@ -44,12 +46,14 @@ def solve(
         The total has the noise of the endpoints that are not given.
       above: bool [N, N], "pairs" only: row i marks unit i and its ancestors in the spawn forest. See `solve_pairs`.
       degrees: "pairs" only: see `solve_pairs`.
+      interactions: "pairs" only, values without noise: fits interactions too, see `solve_interactions`; then `degrees`
+        and `above` are not used, and shares are not linear in `values`.
 
     Returns:
       `Shares`.
 
     Raises:
-      CreditError: wrong dtypes or shapes, at trace time.
+      CreditError: wrong dtypes or shapes, or `interactions` for values that repeat differently, at trace time.
 
     Examples:
       >>> import jax.numpy as jnp
@@ -63,6 +67,8 @@ def solve(
         raise ArrayTypeError(f"values has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
     if values.shape != plan.row_mask.shape:
         raise CreditError(f"values has shape {values.shape}; expected {plan.row_mask.shape}, one for each coalition")
+    if interactions and plan.method == "pairs" and plan.noisy:
+        raise CreditError("interactions are fitted to values without noise; expected a plan made with noisy=False")
     values = at_least_float32(values)
     missing = jnp.any(plan.row_mask & ~jnp.isfinite(values))
     v = jnp.where(plan.row_mask & jnp.isfinite(values), values, 0)
@@ -80,6 +86,9 @@ def solve(
     elif plan.method == "walks":
         v = jnp.where(_size(plan) == 0, low, jnp.where(_size(plan) == units, high, v))
         share, variance = _walks(plan, v)
+    elif interactions:
+        share, variance = solve_interactions(plan, v, high - low)
+        missing |= ~jnp.all(jnp.isfinite(share) & ~jnp.isnan(variance))
     else:
         share, variance, pair_noise = solve_pairs(plan, v, high - low, above=above, degrees=degrees)
         # The noise of a single noisy endpoint is unknown; take that of the other values.
