@@ -91,6 +91,8 @@ FORMATS: dict[str, Format] = {
         owns=(Owned("{folder}.traj", ("{folder}.traj",)),),
     ),
     "codex": _row("codex", "rollouts of Codex CLI", "session"),
+    "gemini-cli": _row("gemini_cli", "sessions of Gemini CLI, sub-agents in files of their own", "session"),
+    "copilot-cli": _row("copilot_cli", "sessions of GitHub Copilot CLI", "session"),
     "harbor": _row(
         "harbor",
         "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",

@@ -310,6 +310,38 @@ BARE_CODEX: list[Any] = [
 ]
 """A session of Codex CLI before September 2025, by its format as described; none was recorded."""
 
+GEMINI_HEAD = {"sessionId": "s-1", "projectHash": "h", "startTime": "2026-08-01T00:00:00.000Z", "kind": "main"}
+GEMINI_CALL = {
+    "id": "g1", "timestamp": "2026-08-01T00:00:02.000Z", "type": "gemini", "content": "", "model": "m",
+    "tokens": {"input": 9, "output": 4, "cached": 0, "thoughts": 1, "total": 14},
+    "toolCalls": [{"id": "t1", "name": "read_file", "args": {}, "status": "error", "result": None}],
+}  # fmt: skip
+GEMINI: list[Any] = [
+    GEMINI_HEAD,
+    {"id": "u1", "timestamp": "2026-08-01T00:00:01.000Z", "type": "user", "content": [{"text": "look"}]},
+    GEMINI_CALL | {"tokens": None, "toolCalls": None},
+    {"$set": {"lastUpdated": "2026-08-01T00:00:02.000Z"}},
+    GEMINI_CALL,
+    {"id": "g2", "timestamp": "2026-08-01T00:00:09.000Z", "type": "gemini", "content": "done", "model": "m"},
+]
+"""A session of Gemini CLI, by the source of its recorder."""
+GEMINI_WHOLE = GEMINI_HEAD | {"messages": [GEMINI[1], GEMINI_CALL, GEMINI[5]]}
+
+COPILOT = [
+    {"type": kind, "id": f"e{number}", "timestamp": f"2026-08-01T00:00:{number:02d}.000Z", "data": data}
+    for number, (kind, data) in enumerate([
+        ("session.start", {"sessionId": "s-1", "version": 1, "producer": "copilot-agent", "copilotVersion": "1.0.27",
+                           "startTime": "2026-08-01T00:00:00Z", "selectedModel": "m"}),
+        ("user.message", {"content": "look", "attachments": []}),
+        ("assistant.message", {"messageId": "m1", "content": "", "outputTokens": 4, "toolRequests": [
+            {"toolCallId": "t1", "name": "bash", "arguments": {}, "type": "function"}]}),
+        ("tool.execution_start", {"toolCallId": "t1", "toolName": "bash"}),
+        ("tool.execution_complete", {"toolCallId": "t1", "success": True}),
+        ("assistant.message", {"messageId": "m2", "content": "done"}),
+    ])
+]  # fmt: skip
+"""A session of GitHub Copilot CLI, by the types of its SDK."""
+
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
 SAMPLES: dict[str, Sample] = {
@@ -335,6 +367,9 @@ SAMPLES: dict[str, Sample] = {
     "mini-swe-agent before 2": Sample("swe-agent", "repo__repo-3.traj.json", [MINI_BEFORE_2], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
     "codex before payloads": Sample("codex", "rollout-2025.jsonl", BARE_CODEX),
+    "copilot-cli": Sample("copilot-cli", "events.jsonl", COPILOT),
+    "gemini-cli": Sample("gemini-cli", "session-1.jsonl", GEMINI),
+    "gemini-cli before lines": Sample("gemini-cli", "session-1.json", [GEMINI_WHOLE], lines=False),
     "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),
     "langgraph": Sample("langgraph", "stream.jsonl", [event for path, event in LANGGRAPH if not path]),
     "langgraph checkpoints": Sample("langgraph", "history.jsonl", recorded("langgraph_history.jsonl")),
