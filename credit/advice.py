@@ -36,7 +36,7 @@ BRANCHES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("message", ("c3", "gae", "coma", "maporl")),
     ("tool", ("c3", "gae", "gigpo", "mt_grpo")),
     ("turn", ("gae", "turn_baseline", "mt_grpo")),
-    ("agent", ("dr_mas",)),
+    ("agent", ("dr_mas", "hierarchical_grpo")),
     ("role", ("mgrpo",)),
     ("token", ("reinforce_pp",)),
 )
@@ -248,8 +248,9 @@ def _actions(traces: Traces) -> np.ndarray:
 def _team(traces: Traces) -> tuple[str, bool]:
     corpus = survey(traces)
     scored = corpus.traces - len(corpus.unscored)
+    of_agents = f", of agents in {corpus.of_agents}" if corpus.of_agents else ""
     words = (
-        f"{scored} of {counted(corpus.traces, 'trace')} with an outcome; "
+        f"{scored} of {counted(corpus.traces, 'trace')} with an outcome{of_agents}; "
         f"{corpus.teaching} of {counted(corpus.groups, 'group')} with different ones"
     )
     return words, scored > 0
@@ -330,6 +331,6 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
             "only rewards at events tell the actions of a trace apart, by what came after each: discounted_return and "
             "turn_baseline use them; siblings or values would say more"
         )
-    elif not claims:
+    elif not claims and not corpus.of_agents:
         lines.append(f"{NOTHING_DISTINGUISHES}; log siblings or values")
     return lines

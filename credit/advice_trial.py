@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.ledger.from_methods import compose_claims
-from credit.methods.running import run
+from credit.methods.availability import BY_AGENT
+from credit.methods.running import has_agent_outcomes, run
 from graphs.errors import CreditError
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -25,7 +26,8 @@ class Trial:
     """The training command that some logs call for, as tried on them.
 
     Attributes:
-      method: what supplies the advantages: "control", a name of `credit.METHODS`, or "" where all numbers would be 0.
+      method: what supplies the advantages: "control", a name of `credit.METHODS`, with options where agents have
+        outcomes of their own, or "" where all numbers would be 0.
       effect: the standard deviation before and after, in words.
       question: what the logs cannot tell and decides whether "control" has no bias; "" where it needs no answer.
       effect_if_so: the effect of "control" if the answer is yes.
@@ -61,7 +63,20 @@ def try_advice(traces: Traces, baseline: str, centred: Sequence[str], unbiased: 
         effect = _effect(traces, run(traces, name))
         if effect:
             return dataclasses.replace(trial, method=name, effect=effect)
+    if has_agent_outcomes(traces) and not _repeated_names(traces):
+        effect = _effect(traces, run(traces, "rloo", evidence=["agent_reward"], by="task,agent", population="agent"))
+        added = (
+            " --evidence agent_reward" if np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any() else ""
+        )
+        return dataclasses.replace(trial, method=f"rloo {BY_AGENT}{added}" if effect else "", effect=effect)
     return trial
+
+
+def _repeated_names(traces: Traces) -> bool:
+    """Whether a trace has two instances of one agent name, which would enter each other's baseline."""
+    graph, n = traces.graph, traces.sizes.agents
+    pairs = np.stack([np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n]])
+    return np.unique(pairs, axis=1).shape[1] < n
 
 
 def _try_control(traces: Traces, baseline: str, centred: Sequence[str]) -> Trial:
@@ -88,5 +103,7 @@ def _effect(traces: Traces, result: Credit) -> str:
     if not np.any(np.abs(advantage) > 0):
         return ""
     reward = np.asarray(traces.reward, np.float64)[np.asarray(traces.graph.trace_ids)[valid]]
+    if not np.isfinite(reward).all():  # outcomes of agents
+        reward = np.asarray(result.credit, np.float64)[valid]
     actions = counted(len(advantage), "action")
     return f"standard deviation over {actions}: rewards {reward.std():.3g}, advantages {advantage.std():.3g}"

@@ -187,7 +187,8 @@ def members(
         raise CreditError(f"population is {population!r}; expected 'trace', 'agent' or 'row'")
     if agent_reward is not None and population == "trace":
         raise CreditError(
-            "agent_reward is an outcome of each agent, and population is 'trace'; expected 'agent' or 'row'"
+            "agent_reward is an outcome of each agent, and population is 'trace'; expected 'agent' or 'row', as of "
+            "by=task,agent with population=agent"
         )
     outcome, scored = check_reward(graph, reward)
     score, rows = row_scores(graph, reward, event_reward, agent_reward)

@@ -129,8 +129,9 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
 
     Names: a reward of the traces ("team", or any other key of the log's `rewards`); "event_reward", all rewards at
     events; "event_reward.KIND", those at events of one of `graphs.event_graph.KINDS` ("tool" takes the results of tool
-    calls with the calls); "costs.NAME", a cost that the log states of traces; "tokens", "input_tokens", "tool_calls"
-    and "seconds", costs at events; and `DERIVED`, which follow from structure or evidence.
+    calls with the calls); "agent_reward.NAME", what the agents of that name earned by their own traces; "costs.NAME", a
+    cost that the log states of traces; "tokens", "input_tokens", "tool_calls" and "seconds", costs at events; and
+    `DERIVED`, which follow from structure or evidence.
 
     Costs are amounts, not rewards: their weight is −λ, with λ in units of reward for a token, a call or a second. A
     trace that lacks the cost of an event has no such channel.
@@ -170,6 +171,8 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
             mask = mask & np.isin(np.asarray(traces.graph.event_type), _types(kind_name))
         at_events = np.where(mask, steps.array, 0).astype(np.float32)
         return _channel(traces, name, family or ("tool" if kind_name == "tool" else "process"), None, at_events, weight)
+    if base == "agent_reward" and base in traces.evidence and kind_name in traces.agents["name"].to_pylist():
+        return _channel(traces, name, family or "individual", _of_agents(traces, kind_name), None, weight)
     if base == "costs" and name in traces.evidence:
         return _channel(traces, name, family or "shared", stated_costs(traces, kind_name), None, weight)
     if name in COSTS_OF_EVENTS:
@@ -178,9 +181,29 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
     known = traces.reward_channels
     if "event_reward" in traces.evidence:
         known += ["event_reward", *(f"event_reward.{kind}" for kind in KINDS)]
+    if "agent_reward" in traces.evidence:
+        known += [f"agent_reward.{agent}" for agent in dict.fromkeys(traces.agents["name"].to_pylist())]
     known += [cost for cost in traces.evidence if cost.startswith("costs.")]
     listed = ", ".join([*known, *COSTS_OF_EVENTS, *DERIVED])
     raise CreditError(f"channel is {name!r}, which the log does not have; it has: {listed}")
+
+
+def _of_agents(traces: Traces, name: str) -> np.ndarray:
+    """The outcomes of the agents of a name in each trace, added up: [T]; NaN where none has one.
+
+    In a log where no trace has both, an outcome of a trace is that of each of its agents (`estimators.members`).
+    """
+    graph = traces.graph
+    stated, agent = traces.evidence["agent_reward"], np.asarray(graph.agent_ids)
+    own = np.full(graph.num_agents, np.nan)
+    own[agent[stated.rows[::-1]]] = stated.amounts[::-1]  # of several assignments to one place the last counts
+    trace, outcome = np.asarray(graph.agent_trace), np.asarray(traces.reward, np.float64)
+    if not np.isfinite(own + outcome[trace]).any():
+        own = np.where(np.isnan(own), outcome[trace], own)
+    named = np.flatnonzero(np.array(traces.agents["name"].to_pylist(), object) == name)
+    named = named[np.isfinite(own[named])]
+    total, count = (np.bincount(trace[named], x, graph.num_traces) for x in (own[named], None))
+    return np.where(count > 0, total, np.nan)
 
 
 def _cost(traces: Traces, name: str) -> tuple[np.ndarray, np.ndarray]:
