@@ -12,7 +12,7 @@ from graphs.errors import CreditError
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages
 
-__all__ = ["TrainerCredit"]
+__all__ = ["TrainerCredit", "estimator_name"]
 
 
 class TrainerCredit:
@@ -105,3 +105,13 @@ class TrainerCredit:
                 f"the trainer computes a loss, and never asked {self.rows.name!r} for advantages: it would train on "
                 f"its own. This integration was written against {self._trainer}; expected a version that calls it"
             )
+
+
+def estimator_name(method: str, options: Mapping[str, Any]) -> str:
+    """The name of a method with its options in a trainer's registry.
+
+    Examples:
+      >>> estimator_name("grpo", {"eps": 0.0001, "watch": "runs"})
+      'credit_grpo,eps=0.0001'
+    """
+    return f"credit_{method}" + "".join(f",{name}={options[name]!r}" for name in sorted(options.keys() - {"watch"}))

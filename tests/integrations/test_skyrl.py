@@ -32,7 +32,7 @@ from skyrl.train.trainer import RayPPOTrainer
 from timing import compare
 
 from credit.integrations import skyrl as skyrl_integration
-from credit.integrations.skyrl import CreditRayPPOTrainer
+from credit.integrations.skyrl import CreditFullyAsyncRayPPOTrainer, CreditRayPPOTrainer
 from credit.ray import RemoteRowAdvantages, row_actors
 from graphs.errors import CreditError
 
@@ -85,7 +85,8 @@ def test_skyrls_own_estimators_are_reproduced(theirs: str, ours: str, step_wise:
     assert got.metadata["metrics"] == pytest.approx(want.metadata["metrics"], abs=1e-5)
 
 
-def test_agents_of_a_trajectory_are_told_apart() -> None:
+@pytest.mark.parametrize("of", [CreditRayPPOTrainer, CreditFullyAsyncRayPPOTrainer])
+def test_agents_of_a_trajectory_are_told_apart(of: Any) -> None:
     """Planner, worker, planner against planner, worker; Dr. MAS by hand, with two rows that fill the batch."""
     agents = ["planner", "worker", "planner", "planner", "worker"]
     data = batch(
@@ -94,7 +95,7 @@ def test_agents_of_a_trajectory_are_told_apart() -> None:
         is_last_step=[False, False, True, False, True],
         credit_agent=agents,
     )
-    made = trainer("credit_dr_mas", step_wise=True)
+    made = trainer("credit_dr_mas", step_wise=True, of=of)
     result = made.compute_advantages_and_returns(pad_training_input_batch(data, 2))
     planner, worker = np.std([1, 1, 0], ddof=1) + 1e-6, np.std([1, 0], ddof=1) + 1e-6
     assert numbers(result) == pytest.approx(

@@ -127,7 +127,7 @@ def test_options_are_part_of_the_name_and_groups_are_whole() -> None:
 
 
 def test_a_method_that_needs_evidence_is_refused() -> None:
-    with pytest.raises(CreditError, match="'gae' needs value, which Tunix does not pass"):
+    with pytest.raises(CreditError, match=r"'gae' needs value, which Tunix 0.1.7 does not pass"):
         estimator("gae")
 
 
