@@ -167,14 +167,18 @@ class Join:
 
     def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
         """Yield items with rewards and groups written in, without the traces whose group is unknown."""
+        is_stated = self._is_stated
         for item in items:
             if isinstance(item, Problem):
+                yield item
+            elif isinstance(item, TraceRecord) and not is_stated:
+                self.met.add(item.trace_id)
                 yield item
             elif isinstance(item, TraceRecord):
                 yield from self._unreadable_rows(item.trace_id)
                 if self._fill_in(item):
                     yield self._otherwise_written(item) or item
-            elif item.headings and not self._is_stated:
+            elif item.headings and not is_stated:
                 self.met.update([heading.trace_id for heading in item.headings])
                 yield item
             else:
