@@ -141,6 +141,7 @@ def with_runs() -> dict[str, Any]:
 
 PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/critic.md": with_runs,
+    "docs/doctor.md": with_runs,
     "docs/judgements.md": judged,
     "docs/laws.md": dict,
     "docs/metrics.md": with_runs,

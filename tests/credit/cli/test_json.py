@@ -57,6 +57,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "if-edited": ("{logs} a e0", {"invalidated", "tokens", "change"}),
     "untrusted": ("{logs} --type tool_result", {"method", "sources"}),
     "costs": ("{logs} --by role", {"by", "costs", "groups"}),
+    "doctor": ("{logs}", {"method", "level", "checks"}),
     "metrics": ("{logs}", {"by", "method", "metrics"}),
     "assign": ("{logs} -m rloo -o {out}.csv", {"method", "with_advantage", "without", "rows", "output"}),
     "methods": ("{logs}", {"rloo", "gae"}),
@@ -65,6 +66,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "plan": ("{logs} --for value --budget 160 -o {out}.jsonl", {"for", "decisions", "runs", "output"}),
     "siblings": ("{logs} -o {out}.jsonl", {"actions", "with_siblings", "contexts", "spawn", "whom", "output"}),
     "shapley plan": ("--units a,b,c --budget 8 -o {out}.jsonl", {"method", "rows", "output"}),
+    "bench doctor": ("--worlds 1 --agents 3,4 --events 40,60 --tasks 2,3", {"seed", "worlds", "rows"}),
     "bench bias": ("--method rloo --world stop-rewards", {"fields", "rows"}),
     "bench truth": ("--method rloo --world pivotal --events 40 --traces 16", {"team", "seed", "rows"}),
 }
