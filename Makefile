@@ -52,6 +52,7 @@ docs: $(VENV)/installed
 # The pictures of the site and the recording of a terminal, from what the commands do.
 pictures: $(VENV)/installed
 	$(BIN)/python docs/draw_pictures.py
+	$(BIN)/python docs/write_methods.py
 
 # Every notebook, from start to end; `--write` stores what they show.
 notebooks: $(VENV)/installed

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         tree_grpo,
         trl_grpo,
         turn_baseline,
+        unitymas_o,
         verl_grpo,
         verl_rloo,
         wideseek_r1,

@@ -35,24 +35,6 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in cells) for cells in lines)
 
 
-def methods_table() -> str:
-    """Every method with its unit, estimand, promises, needs and source."""
-    from credit.methods.registry import METHODS
-
-    lines = [
-        "| name | what it computes | unit | estimand | unbiased | scope | needs | cost | status | reference |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name, m in METHODS.items():
-        needs = ", ".join(f"`{n}`" for n in m.needs) or "-"
-        unbiased = "yes" if m.unbiased else "no"
-        lines.append(
-            f"| `{name}` | {m.summary} | {m.unit} | {m.estimand} | {unbiased} | {m.scope} | {needs} | {m.cost} "
-            f"| {m.status} | {m.reference} |"
-        )
-    return "\n".join(lines)
-
-
 def published_table() -> str:
     """Every published name, what computes it, and why a log does not allow it."""
     from credit.methods.published import PUBLISHED
@@ -62,7 +44,7 @@ def published_table() -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, paper in PUBLISHED.items():
-        by = f"`{paper.method}`" if paper.method else "-"
+        by = f"[`{paper.method}`](#{paper.method})" if paper.method else "-"
         options = ", ".join(f"`{key}={value}`" for key, value in paper.options.items())
         by += f" with {options}" if options else ""
         lines.append(f"| {paper.title} | `{name}` | {paper.status} | {by} | {paper.note} | {paper.portable or '-'} |")
@@ -455,7 +437,6 @@ def options_table(path: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "<!-- methods -->": methods_table,
     "<!-- published -->": published_table,
     "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
     "<!-- laws -->": laws_table,

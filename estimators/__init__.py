@@ -18,7 +18,7 @@ from estimators.baselines.rescaled import gpg, max_rl, opo, prime_rl_grpo, rllm_
 from estimators.baselines.roles import matpo, mgrpo, wideseek_r1
 from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
 from estimators.baselines.state_graphs import g2po, graph_gpo, hgpo
-from estimators.baselines.team_rewards import adca_grpo, ccpo, marti
+from estimators.baselines.team_rewards import adca_grpo, ccpo, marti, unitymas_o
 from estimators.baselines.trainers import (
     agent_lightning,
     agent_lightning_rows,
@@ -124,6 +124,7 @@ __all__ = [
     "tree_grpo",
     "trl_grpo",
     "turn_baseline",
+    "unitymas_o",
     "verl_grpo",
     "verl_rloo",
     "wideseek_r1",
