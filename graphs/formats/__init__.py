@@ -71,7 +71,7 @@ FORMATS: dict[str, Format] = {
         "who_and_when", "runs of Who&When with the blamed agent and step, for evaluation only", "traces"
     ),
     "verifiers": _row("verifiers", "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl", "traces"),
-    "rollouts": _row("rollouts", "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym", "traces"),
+    "rollouts": _row("rollouts", "rollout dumps: verl, TRL, SkyRL, NeMo-RL, NeMo Gym, tinker-cookbook", "traces"),
     "rllm": _row("rllm", "episodes of rLLM: trajectories of agents, with a reward each", "traces"),
     "tau2-bench": _row(
         "tau2_bench", "results of tau2-bench: simulations of an agent and a user, both with tools", "traces"

@@ -151,6 +151,17 @@ NEMO_GYM = {
     "agent_ref": {"type": "responses_api_agents", "name": "adder"},
 }  # fmt: skip
 
+TINKER = {
+    "schema_version": 1, "split": "train", "iteration": 7, "group_idx": 2, "traj_idx": 0, "tags": ["gsm8k"],
+    "sampling_client_step": 6, "total_reward": 1.25, "final_reward": 1.0, "trajectory_metrics": {"correct": 1.0},
+    "steps": [
+        {"step_idx": 0, "ob_len": 9, "ac_len": 4, "reward": 0.25, "episode_done": False, "metrics": {}, "logs": {}},
+        {"step_idx": 1, "ob_len": 15, "ac_len": 2, "reward": 0.0, "episode_done": True, "metrics": {}, "logs": {}},
+    ],
+    "final_ob_len": 17,
+}  # fmt: skip
+"""A row of tinker-cookbook, by the source of its writer."""
+
 TAU2 = {
     "timestamp": "2026-01-01T00:00:00",
     "info": {"num_trials": 1, "user_info": {"implementation": "user_simulator", "llm": "u"},
@@ -356,6 +367,11 @@ SAMPLES: dict[str, Sample] = {
     "rollouts of skyrl": Sample("rollouts", "gsm8k.jsonl", [SKYRL, SKYRL]),
     "rollouts of nemo-rl": Sample("rollouts", "train_data_step3.jsonl", [NEMO_RL, NEMO_RL]),
     "rollouts of nemo gym": Sample("rollouts", "rollouts.jsonl", [NEMO_GYM, NEMO_GYM | {"_ng_rollout_index": 1}]),
+    "rollouts of tinker": Sample(
+        "rollouts",
+        "train_rollout_summaries.jsonl",
+        [TINKER, TINKER | {"traj_idx": 1, "total_reward": 0.25, "final_reward": 0.0}],
+    ),
     "tau2-bench": Sample("tau2-bench", "results.json", [TAU2], lines=False),
     "langfuse": Sample("langfuse", "trace.json", [LANGFUSE], lines=False),
     "langfuse page": Sample("langfuse", "page.json", [{"data": OBSERVATIONS, "meta": {"page": 1}}], lines=False),
