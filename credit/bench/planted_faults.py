@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import heapq
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -116,13 +116,13 @@ def insert(record: TraceRecord, insertions: Sequence[Insertion]) -> None:
 
 def _copied(record: TraceRecord) -> TraceRecord:
     """A copy whose lists and dictionaries are its own, except for the agents, which nothing here changes."""
-    parts = {
-        name: list(part) if isinstance(part, list) else dict(part)
-        for name in record.__slots__
-        if isinstance(part := getattr(record, name), list | dict)
-    }
-    parts["columns"] = {name: list(column) for name, column in record.columns.items()}
-    return dataclasses.replace(record, **parts)
+    new = copy.copy(record)
+    for name in record.__slots__:
+        part = getattr(record, name)
+        if isinstance(part, list | dict):
+            setattr(new, name, part.copy())
+    new.columns = {name: list(column) for name, column in record.columns.items()}
+    return new
 
 
 def _members(record: TraceRecord) -> list[str]:
@@ -212,15 +212,20 @@ def _free_riding(rng: Generator, records: Records) -> bool:
         if not can:
             return False
         idle = set(rng.choice(can, max(1, len(can) // 3), replace=False).tolist())
-        _cut(record, lambda s, r, of=record, who=idle: of.agents[s] in who and of.agents[r] not in who)
+        _cut(record, [who in idle and other not in idle for who, other in _ends(record)])
     return True
 
 
-def _cut(record: TraceRecord, gone: Callable[[int, int], bool]) -> None:
-    """Leave out the edges for which `gone` says so."""
-    edges = zip(record.senders, record.receivers, record.edge_types, strict=True)
-    kept = [edge for edge in edges if not gone(edge[0], edge[1])]
-    record.senders, record.receivers, record.edge_types = (list(column) for column in zip(*kept, strict=True))
+def _ends(record: TraceRecord) -> list[tuple[str, str]]:
+    """The agents of the two events of each edge."""
+    return [(record.agents[s], record.agents[r]) for s, r in zip(record.senders, record.receivers, strict=True)]
+
+
+def _cut(record: TraceRecord, gone: list[bool]) -> None:
+    """Leave out some edges."""
+    for name in ("senders", "receivers", "edge_types"):
+        column = getattr(record, name)
+        setattr(record, name, [cell for cell, cut in zip(column, gone, strict=True) if not cut])
 
 
 def _pseudo_parallelism(rng: Generator, records: Records) -> bool:
@@ -294,7 +299,8 @@ def _aggregation_leakage(rng: Generator, records: Records) -> bool:
         joins = {j for j, kind in enumerate(record.types) if kind == EventType.AGGREGATE and rng.random() < 0.6}
         if EventType.AGGREGATE not in record.types:
             return False
-        _cut(record, lambda s, r, of=record, empty=joins: r in empty and of.agents[s] != of.agents[r])
+        ends = zip(record.receivers, _ends(record), strict=True)
+        _cut(record, [r in joins and who != other for r, (who, other) in ends])
     return True
 
 

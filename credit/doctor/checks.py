@@ -128,7 +128,7 @@ CHECKS: Mapping[str, Check] = {
         "judge old traces again with the verifier of today, and train on the outcome until both agree",
     ),
     "verifier_collusion": Check(
-        "part of tasks in which failed traces with an agent or a model have the higher verdict",
+        "by how much the verdict on failed traces of a task is higher with an agent or a model",
         None,
         "let another model judge, without the name of the author",
     ),
@@ -167,10 +167,10 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
 
     A task shows a fault of behaviour if the mean over its traces exceeds the limit. The test is exact: with G tasks of
     which k show the fault, p = P(Binomial(G, 0.05) ≥ k), the chance in a team whose tasks exceed the limit as often as
-    those of healthy worlds may at most. Verdicts are tested by Kendall's τ and the sign test. P-values are corrected
-    together by Holm's method: with a chance of at most `level` the tests find something in a team without faults. The
-    last three checks are facts of the log without a test: more than half of the groups teach nothing; a group is of
-    several policies; an advantage is above its limit.
+    those of healthy worlds may at most. Verdicts are tested by Kendall's τ and by Mantel and Haenszel's test. P-values
+    are corrected together by Holm's method: with a chance of at most `level` the tests find something in a team without
+    faults. The last three checks are facts of the log without a test: more than half of the groups teach nothing; a
+    group is of several policies; an advantage is above its limit.
 
     Args:
       traces: what was read.

@@ -1,6 +1,7 @@
 """Verdicts of verifiers beside outcomes: whether they drift with time, and whether they favour an agent or a model.
 
-A verdict is a reward channel of the log other than the outcome. Both tests have exact null distributions, over tasks.
+A verdict is a reward channel of the log other than the outcome. Under the null
+hypotheses orders of tasks, and choices within tasks, are equally likely.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from graphs.traces.batch import Traces
 
 __all__ = ["Suspicion", "collusion", "drift"]
 
-LEAST_TASKS = 5  # below which no order of tasks, and no agreement of all of them, has a chance of 1 in 30
+LEAST_TASKS = 5  # below which no order of tasks has a chance of 1 in 30
 
 
 class Suspicion(NamedTuple):
@@ -76,35 +77,44 @@ def drift(traces: Traces) -> Suspicion:
 def collusion(traces: Traces) -> Suspicion:
     """Whether verdicts on failed traces are higher where a certain agent, or model, took part.
 
-    Failed are traces below the greatest outcome of the batch. In each task with failed traces of both kinds, the mean
-    verdict with the agent is compared with that without it. The statistic is the part of tasks in which it is higher,
-    among those in which it differs; under the null hypothesis higher and lower are equally likely (the sign test).
+    Failed are traces below the greatest outcome of the batch. Within the n failed traces of a task, of which a have the
+    agent, every choice of a is equally likely under the null hypothesis. With v the verdicts and v̄ their mean,
+
+        S = Σ over tasks ( Σ v of traces with the agent − a v̄ )
+        Var S = Σ over tasks a (n − a) / (n (n − 1)) Σ (v − v̄)²
+
+    The test is one-sided, normal, with half the range of v as correction for continuity. The statistic is S over
+    Σ a (n − a) / n, by how much the verdict is higher.
+
+    Reference: Mantel and Haenszel 1959.
     """
-    from scipy.special import bdtrc  # type: ignore[import-untyped]  # comes with JAX; slow to import
+    from scipy.special import ndtr  # type: ignore[import-untyped]  # comes with JAX; slow to import
 
     channels = _channels(traces)
     if not channels:
         return _none("the log has no verdict beside the outcome")
     outcome, task = _outcome(traces), task_ids(traces)
-    failed = _failed(outcome)
+    failed, size = _failed(outcome), int(task.max()) + 1
     found = []
     for channel, verdict in channels.items():
         usable = failed & np.isfinite(verdict)
         for name, there in _companies(traces).items():
             if not (usable & there).any() or not (usable & ~there).any():
                 continue
-            higher = lower = 0
-            for one in np.unique(task[usable & there]):
-                of_task = usable & (task == one)
-                if (of_task & ~there).any():
-                    gap = verdict[of_task & there].mean() - verdict[of_task & ~there].mean()
-                    higher, lower = higher + (gap > 0), lower + (gap < 0)
-            if higher + lower >= LEAST_TASKS:
-                p = float(bdtrc(higher - 1, higher + lower, 0.5)) if higher else 1.0
+            n, with_it = (np.bincount(task[usable & who], minlength=size) for who in (True, there))
+            mean = np.bincount(task[usable], verdict[usable], size) / np.maximum(n, 1)
+            squares = np.bincount(task[usable], (verdict[usable] - mean[task[usable]]) ** 2, size)
+            mixed = with_it * (n - with_it) / np.maximum(n, 1)
+            variance = mixed / np.maximum(n - 1, 1) * squares
+            if np.count_nonzero(variance > 0) >= LEAST_TASKS:
                 rows = np.flatnonzero(usable & there)
+                excess = float(np.sum(verdict[rows] - mean[task[rows]]))
+                half = float(np.ptp(verdict[usable])) / 2
+                p = float(ndtr(-max(excess - half, 0) / np.sqrt(variance.sum())))
                 rows = rows[np.argsort(-verdict[rows], kind="stable")]
                 words = f"{channel} is higher on failed traces of {name}"
-                found.append(Suspicion(higher / (higher + lower), p, higher + lower, rows, words))
+                tasks = int(np.count_nonzero(mixed))
+                found.append(Suspicion(excess / float(mixed.sum()), p, tasks, rows, words))
     if not found:
         return _none(f"no agent or model is in some failed traces and not in others of {LEAST_TASKS} tasks")
     best = min(found, key=lambda one: one.p)
@@ -121,7 +131,8 @@ def _outcome(traces: Traces) -> np.ndarray:
 
 def _failed(outcome: np.ndarray) -> np.ndarray:
     """Traces below the greatest outcome: bool [traces]."""
-    return outcome < np.max(outcome, initial=-np.inf, where=np.isfinite(outcome))
+    greatest = np.max(outcome, initial=-np.inf, where=np.isfinite(outcome))
+    return np.asarray(outcome < greatest)
 
 
 def _channels(traces: Traces) -> dict[str, np.ndarray]:

@@ -120,29 +120,38 @@ def _success(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     return {"success": numbered(reward, unknown, (some, "outcomes are not all 0 or 1: state from which one succeeds"))}
 
 
-def _parallel(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
-    m = traces.sizes.traces
+def _shape(traces: Traces) -> tuple[tuple[np.ndarray, str], ...]:
+    """The traces whose edges do not tell what could run at once, with the reasons."""
     _, members, actions = team_counts(traces)
-    idle, apart = (actions == 0, NO_ACTION), ((members > 1) & ~linked(traces), UNLINKED)
     senders, _ = real_edges(traces.graph)
-    edges = np.bincount(np.asarray(traces.graph.trace_ids)[senders], minlength=m)
+    edges = np.bincount(np.asarray(traces.graph.trace_ids)[senders], minlength=traces.sizes.traces)
     loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    wide = parallelism(traces.graph)
-    stage = traces.evidence.get("stage")
-    steps = critical_steps(traces.graph) if stage is None else critical_steps(traces.graph, stage.array)
+    return loose, ((members > 1) & ~linked(traces), UNLINKED)
+
+
+def _parallel(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    wide = parallelism(traces.graph).average[: traces.sizes.traces]
+    idle = (team_counts(traces).actions == 0, NO_ACTION)
+    return {"parallelism": numbered(wide, idle, *_shape(traces))}
+
+
+def _seconds(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     seconds = durations(traces)
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
-    instant = (~(seconds.path > 0), "no event took time")
+    refused = (*why, *_shape(traces), (~(seconds.path > 0), "no event took time"))
     return {
-        "parallelism": numbered(wide.average[:m], idle, loose, apart),
-        "parallelism_seconds": numbered(divided(seconds.work, seconds.path), *why, loose, apart, instant),
-        "speed_up": numbered(divided(seconds.work, seconds.wall), *why, loose, apart, instant),
-        "critical_steps": numbered(
-            steps.steps[:m].astype(np.float64),
-            idle,
-            (~steps.defined[:m], "no single main agent, or an action without a stage"),
-        ),
+        "parallelism_seconds": numbered(divided(seconds.work, seconds.path), *refused),
+        "speed_up": numbered(divided(seconds.work, seconds.wall), *refused),
     }
+
+
+def _critical(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    m = traces.sizes.traces
+    stage = traces.evidence.get("stage")
+    steps = critical_steps(traces.graph) if stage is None else critical_steps(traces.graph, stage.array)
+    idle = (team_counts(traces).actions == 0, NO_ACTION)
+    lost = (~steps.defined[:m], "no single main agent, or an action without a stage")
+    return {"critical_steps": numbered(steps.steps[:m].astype(np.float64), idle, lost)}
 
 
 def _useful(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
@@ -262,6 +271,8 @@ def _team(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
 COMPUTED: tuple[Callable[[Traces, MetricOptions], dict[str, TraceMetric]], ...] = (
     _success,
     _parallel,
+    _seconds,
+    _critical,
     _useful,
     _communication,
     _errors,
