@@ -35,6 +35,7 @@ from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
 from estimators.composition.scaling import agent_scale
 from estimators.counterfactual.more_or_less import Basis, Over
+from estimators.critic.posterior import PosteriorState, choice_features, fresh_posterior, posterior_advantage
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 
@@ -242,6 +243,21 @@ def _between(share: float, ridge: float = RIDGE, *, refit: bool = False) -> Sign
     return Signal(fresh_critic, weigh)
 
 
+def _posterior_start(task: LearningTask) -> PosteriorState:
+    return fresh_posterior(task.kinds * task.decisions * (1 if task.choices == 2 else task.choices))
+
+
+def _posterior(rollout: Rollout, state: PosteriorState, key: jax.Array) -> Answer:
+    """The advantages of `estimators.posterior_advantage`, with a feature for each kind, decision and choice."""
+    del key
+    task = rollout.task
+    place = rollout.kind[:, None] * task.decisions + jnp.arange(task.decisions, dtype=jnp.int32)[None]
+    policy = rollout.of_events(jax.nn.softmax(rollout.logits)[rollout.kind])
+    columns, values = choice_features(rollout.of_events(place), rollout.of_events(rollout.choice), policy)
+    result, state = posterior_advantage(rollout.graph, rollout.reward, state, columns, values)
+    return _answer(rollout, result, 0.0, state)
+
+
 def centred_claim(graph: EventGraph, amount: jax.Array, source: str, where: jax.Array, *, own: bool) -> Credit:
     """Centred increments at some events, as a claim of `control_advantage`.
 
@@ -316,8 +332,9 @@ COMPOSITIONS: dict[str, Signal] = {
     "stop_batch": _stop("logs", "batch"),
     "stop_robust": _stop("logs", critic_too=True),
     "stop_replays": _stop("replays"),
+    "posterior": Signal(_posterior_start, _posterior),
 }
-"""The advantage "control" with claims of siblings, of the critic, of both; `stack`; and a naively shaped reward.
+"""The advantage "control" with claims of siblings, of the critic, of both; `stack`; a shaped reward; `posterior`.
 
 Coefficients are fitted on earlier steps (`online_coefficients`), except that `control_critic_whole` takes claims with
 coefficient 1. `control_30` and `control_60` are the critic's claim plus 30 and 60 % of what the claims leave of the
