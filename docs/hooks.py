@@ -262,29 +262,6 @@ def _spread(values: list[float | None], field: str) -> str:
     return mean + " %" * share + (f" ({least} to {most})" if least != most else "")
 
 
-LONGER = {"R²": "r_squared", "rank of increments": "rank_increments", "the broadcast's": "rank_broadcast",
-          "calibration, outcome": "calibration_error_outcome", "calibration, true V": "calibration_error_truth",
-          "linear R²": "r_squared_of_linear_sums", "members": "members", "epochs": "epochs"}  # fmt: skip
-"""The columns of the table of critics of longer traces, and the fields that they show."""
-
-
-def longer_traces_table() -> str:
-    """Critics of longer traces and other teams: the numbers of the seeds side by side."""
-    fits: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
-    for row in sorted(results("critic")["table"]["rows"], key=lambda row: row["seed"]):
-        fits.setdefault((row["events"], row["trained_on_agents"], row["judged_on_agents"]), []).append(row)
-    rows = [[*(f"{size:,}" for size in sizes), *(_side_by_side(mine, field) for field in LONGER.values())]
-            for sizes, mine in sorted(fits.items())]  # fmt: skip
-    return markdown_table(["T", "trained on agents", "judged on agents", *LONGER], rows)
-
-
-def _side_by_side(rows: list[dict[str, Any]], field: str) -> str:
-    if field in ("members", "epochs"):
-        return " ".join(str(row[field]) for row in rows[: 1 if field == "members" else None])
-    digits = 3 if field.startswith("calibration") else 2
-    return " ".join(f"{row[field]:.{digits}f}".replace("0.", ".").replace("-", "−") for row in rows if field in row)
-
-
 COMPOSED = {"adam": "Adam", "sgd": "Steps along the gradient"}
 
 
@@ -459,7 +436,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table coefficients -->": ledger_coefficients_table,
     "<!-- table ledger speed -->": ledger_speed_table,
     "<!-- table few traces -->": few_traces_table,
-    "<!-- table longer traces -->": longer_traces_table,
     "<!-- table coverage of worlds -->": coverage_of_worlds_table,
     "<!-- table critic signs -->": critic_signs_table,
     "<!-- table shifts -->": lambda: off_policy_table("shifts"),
