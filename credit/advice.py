@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from credit.advice_trial import Trial, try_advice
+from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
-from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.registry import METHODS
 from credit.methods.survey_questions import Question, answer_questions
 from credit.reports.corpus import survey

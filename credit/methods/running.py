@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.methods.lost_outcomes import found_instead, no_outcome, spoilt_rows
+from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.published import find_method
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
