@@ -33,14 +33,15 @@ test: $(VENV)/installed
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow and not optimised"
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m optimised
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m optimised $$(grep -rl --include="test_*.py" mark.optimised tests)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Statistical studies, an hour: coverage of intervals over many worlds, whole tables of bias, kills at many moments.
+# Statistical studies, some twenty minutes: coverage of intervals over many worlds, whole tables of bias, kills at many
+# moments, thousands of damaged files.
 studies: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m study
 

@@ -136,7 +136,7 @@ def outcomes(sample: Sample, folder: Path, values: list[Any]) -> list[TraceRecor
     return found
 
 
-@pytest.mark.parametrize("changes", [50, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changes", [50, pytest.param(150, marks=pytest.mark.study)])
 @EACH
 def test_any_change_reads_or_is_named(tmp_path: Path, name: str, changes: int) -> None:
     """No traceback, and no reward that the changed file does not state."""
