@@ -31,8 +31,10 @@ __all__ = [
     "Channel",
     "Family",
     "annealed",
+    "by_indicator",
     "channel",
     "depart",
+    "indicator",
     "kimi_parl",
     "sharp",
 ]
@@ -122,6 +124,56 @@ def annealed(
         return start + (end - start) * (t if shape == "linear" else (1 - math.cos(math.pi * t)) / 2)
 
     return weight
+
+
+def by_indicator(start: float, end: float, *, low: float, high: float) -> Callable[[float], float]:
+    """A weight that follows what was measured instead of the step: `start` up to `low`, `end` from `high` on.
+
+    Between them start + (end − start) (x − low) / (high − low). A bonus for spawning may end once most traces spawn:
+
+        fade = by_indicator(0.3, 0.0, low=0.2, high=0.8)
+        channel(traces, "spawn_rate", weight=fade(indicator(traces, "spawn_rate")))
+
+    Measure x on earlier batches: a weight that the batch itself decides makes its traces depend on each other.
+
+    Args:
+      start: the weight where the indicator is at most `low`.
+      end: the weight where it is at least `high`.
+      low, high: of the indicator.
+
+    Returns:
+      A function of the indicator.
+
+    Raises:
+      CreditError: `low` is not less than `high`.
+
+    Examples:
+      >>> fade = by_indicator(0.3, 0.1, low=0.2, high=0.6)
+      >>> print(fade(0.0), round(fade(0.4), 3), fade(1.0))
+      0.3 0.2 0.1
+    """
+    if not low < high:
+        raise CreditError(f"low is {low} and high {high}; expected low less than high")
+
+    def weight(measured: float) -> float:
+        t = min(max((measured - low) / (high - low), 0.0), 1.0)
+        return end if t >= 1 else start + (end - start) * t
+
+    return weight
+
+
+def indicator(traces: Traces, name: str) -> float:
+    """The mean of a channel over the traces that have it, such as "spawn_rate" or "finish_rate"; NaN where none has.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=[0] * 2, trace=[0, 1], reward=[1.0, 0.0], tokens=[6, 2])
+      >>> indicator(rows.traces, "tokens")
+      4.0
+    """
+    total = channel(traces, name).total[: traces.sizes.traces].astype(np.float64)
+    total = total[np.isfinite(total)]
+    return float(total.mean()) if len(total) else math.nan
 
 
 def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family | None = None) -> Channel:
@@ -248,14 +300,27 @@ def _parallel_saving(traces: Traces) -> tuple[np.ndarray, None]:
 def _finish_rate(traces: Traces) -> tuple[np.ndarray, None]:
     """The part of a trace's spawned agents that have a `return`; 0 where none was spawned, since none finished."""
     graph = traces.graph
+    spawned = _spawned(traces)
     real = np.asarray(graph.event_mask)
     returned = np.zeros(graph.num_agents, bool)
     returned[np.asarray(graph.agent_ids)[real & (np.asarray(graph.event_type) == EventType.RETURN)]] = True
-    spawned = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_parent) != np.arange(graph.num_agents))
     trace = np.asarray(graph.agent_trace)
     count = np.bincount(trace, spawned, graph.num_traces)
     done = np.bincount(trace, spawned & returned, graph.num_traces)
     return done / np.where(count > 0, count, 1), None
+
+
+def _spawn_rate(traces: Traces) -> tuple[np.ndarray, None]:
+    """1 where a trace spawned an agent, else 0."""
+    spawned = np.bincount(np.asarray(traces.graph.agent_trace), _spawned(traces), traces.graph.num_traces)
+    return (spawned > 0).astype(np.float64), None
+
+
+def _spawned(traces: Traces) -> np.ndarray:
+    """The agent instances that another one spawned: bool [A]."""
+    graph = traces.graph
+    spawned: np.ndarray = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_parent) != np.arange(graph.num_agents))
+    return spawned
 
 
 def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
@@ -274,6 +339,7 @@ def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
 DERIVED: dict[str, tuple[Family, Callable[[Traces], tuple[np.ndarray, np.ndarray | None]]]] = {
     "parallel_saving": ("orchestration", _parallel_saving),
     "finish_rate": ("orchestration", _finish_rate),
+    "spawn_rate": ("orchestration", _spawn_rate),
     "marginal": ("individual", _marginal),
 }
 """Channels that follow from a log's structure or evidence: family, and (outcome [T], rewards at events [E] or None)."""
