@@ -7,6 +7,7 @@ LangGraph writes nodes as SPAN, with the name of the node in the metadata.
 from __future__ import annotations
 
 import datetime
+import re
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -25,6 +26,8 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 _TOOL_NODE = "tools"  # the node of LangGraph that runs the tools of all agents
+# Steps of LangGraph.js that write a node's result and choose the next node; they stand beside the tools in their node.
+_OF_LANGGRAPH = re.compile(r"(?:ChannelWrite|ChannelRead|Branch)<")
 _WORKFLOW = "workflow"  # `target` of an agent's span that may be a whole run, until `settle_agents`
 
 _KINDS = {
@@ -139,7 +142,7 @@ def span_of(stated: Statement) -> Span:
     span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "")
     if kind is Kind.OTHER and stated.node and stated.node == stated.name:
         span.kind, span.instance = Kind.AGENT, f"{span.parent}:{stated.node}"
-    elif kind is Kind.OTHER and stated.node == _TOOL_NODE:
+    elif kind is Kind.OTHER and stated.node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
         span.kind, span.target = Kind.TOOL, _TOOL_NODE
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"
