@@ -177,6 +177,6 @@ def weighted(values: Any, log_ratio: Any, most: float) -> tuple[Any, dict[str, f
     weight = np.exp(np.minimum(np.where(trained, ratio, 0.0), np.log(most)))
     host = np.where(trained, np.asarray(on_host(values), np.float64) * weight, 0.0)
     cut = trained & (ratio > np.log(most))
-    total = max(np.count_nonzero(trained), 1)
+    total = max(int(np.count_nonzero(trained)), 1)
     metrics = {"weight_mean": weight[trained].sum() / total, "weights_truncated": np.count_nonzero(cut) / total}
     return give_back(host, values), {f"credit/{name}": float(value) for name, value in metrics.items()}
