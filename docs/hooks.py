@@ -502,6 +502,7 @@ TABLES: dict[str, Callable[[], str]] = {
             "summary",
             "metrics",
             "costs",
+            "decisions",
             "why",
             "if-edited",
             "untrusted",
