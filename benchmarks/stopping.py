@@ -29,10 +29,7 @@ from estimators.counterfactual.more_or_less import Points, ValueOfMore, value_of
 
 RESULTS = Path(__file__).parent / "results" / "stopping.json"
 ROWS = RESULTS.with_suffix(".parquet")
-SIGNALS = (
-    *("rloo", "turn_baseline", "gae", "coma", "stop_credit", "stop_batch", "stop_robust", "stop_replays"),
-    *("control_60_refit", "exact_increments"),
-)
+SIGNALS = (*("rloo", "turn_baseline", "stop_credit", "stop_own", "exact_increments", "stop_replays", "stop_robust"),)
 TASKS = tuple(name for name in LEARNING_TASKS if name.startswith("stopping_"))
 SEEDS, TUNING, RATES = 5, 2, (0.1, 0.3, 0.8)
 NEAR = 0.95

@@ -461,6 +461,7 @@ TABLES: dict[str, Callable[[], str]] = {
             "summary",
             "metrics",
             "costs",
+            "decisions",
             "why",
             "if-edited",
             "untrusted",

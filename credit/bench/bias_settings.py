@@ -152,7 +152,7 @@ UNSCORED: dict[str, str] = {
     "ccpo": "the worlds have no outcome of a team without one of its agents",
     "tree_grpo": "the worlds sample no trees; within a tree it is c3 with the mean of all siblings, over their spread",
     "hcapo": "the worlds have no model that could be shown how the trace ended",
-    "stop_credit": "its mean over the prefixes of a turn has no bias (docs/stopping.md); it is no advantage of a prefix",
+    "stop_credit": "its mean over the prefixes of a step has no bias (docs/stopping.md); that of one prefix may have",
     "spawn_credit": "as stop_credit",
     "hae": "the worlds have no decisions of a higher level; within a segment it is gae",
 }
