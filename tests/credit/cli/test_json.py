@@ -57,6 +57,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "if-edited": ("{logs} a e0", {"invalidated", "tokens", "change"}),
     "untrusted": ("{logs} --type tool_result", {"method", "sources"}),
     "costs": ("{logs} --by role", {"by", "costs", "groups"}),
+    "card": ("{logs}", {"lines"}),
     "doctor": ("{logs}", {"method", "level", "checks"}),
     "metrics": ("{logs}", {"by", "method", "metrics"}),
     "assign": ("{logs} -m rloo -o {out}.csv", {"method", "with_advantage", "without", "rows", "output"}),
