@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from credit.bench.planted_faults import FAULTS, OF_REWARDS, Records, drawn_team, healthy_team, plant
-from credit.doctor.checks import BEHAVIOUR, CHECKS, LEVEL, Finding, examine
+from credit.doctor.team_checks import BEHAVIOUR, CHECKS, LEVEL, Finding, examine
 from credit.methods.running import run
 from graphs.errors import CreditError
 from graphs.traces.assembling import assemble
@@ -21,7 +21,7 @@ class Trial:
     """One check over all worlds.
 
     Attributes:
-      check: a name of `credit.doctor.checks.CHECKS`.
+      check: a name of `credit.doctor.team_checks.CHECKS`.
       planted: worlds with its fault.
       found: how many of them it found.
       answered: worlds without a fault in which it had an answer.

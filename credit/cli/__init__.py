@@ -29,6 +29,7 @@ from credit.cli.benchmarks.demo import demo
 from credit.cli.composition.audit import audit
 from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
+from credit.cli.logs.card import card
 from credit.cli.logs.convert import convert
 from credit.cli.logs.costs import costs
 from credit.cli.logs.decisions import decisions
@@ -201,7 +202,7 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start here": ("demo", "validate", "choose"),
     "Look at logs": ("report", "view", "traces", "show", "summary", "watch", "label"),
-    "Measure teams": ("doctor", "metrics", "costs", "decisions", "why", "if-edited", "untrusted"),
+    "Measure teams": ("doctor", "card", "metrics", "costs", "decisions", "why", "if-edited", "untrusted"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
     "Check results": ("score", "bench"),
@@ -224,7 +225,7 @@ def cli(ctx: click.Context, /) -> None:
 
 
 for _command in (
-    validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, metrics, costs,
+    validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, metrics, costs, card,
     doctor, decisions, why, if_edited, untrusted, methods, choose, watch, score, convert, schema, demo, completion, fit,
     bench, plan, replay, shapley, siblings,
 ):  # fmt: skip

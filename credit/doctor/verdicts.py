@@ -132,7 +132,8 @@ def _outcome(traces: Traces) -> np.ndarray:
 def _failed(outcome: np.ndarray) -> np.ndarray:
     """Traces below the greatest outcome: bool [traces]."""
     greatest = np.max(outcome, initial=-np.inf, where=np.isfinite(outcome))
-    return np.asarray(outcome < greatest)
+    below: np.ndarray = outcome < greatest
+    return below
 
 
 def _channels(traces: Traces) -> dict[str, np.ndarray]:

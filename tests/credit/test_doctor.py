@@ -12,7 +12,7 @@ import pytest
 import credit
 from credit.bench.doctor_trial import doctor_trials
 from credit.bench.planted_faults import FAULTS
-from credit.doctor.checks import BEHAVIOUR, CHECKS, Finding, examine
+from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces

@@ -37,15 +37,19 @@ def doctor(seed: int, worlds: int, agents: str, events: str, tasks: str, as_json
     """Draw teams of six forms, examine them without a fault and with each planted fault, and count."""
     from credit.bench.doctor_trial import doctor_trials
 
-    ranges = {name: _range(name, text) for name, text in (("agents", agents), ("events", events), ("tasks", tasks))}
+    of_agents, of_events, of_tasks = (
+        _range(name, text) for name, text in (("agents", agents), ("events", events), ("tasks", tasks))
+    )
     trials: list[Trial] = []
     with progress_bar(stderr()) as bar:
         task = bar.add_task("teams", total=worlds)
-        for _, trials in doctor_trials(seed, worlds, **ranges):  # noqa: B007  # the last counts are of all worlds
-            bar.advance(task)
+        counted = doctor_trials(seed, worlds, agents=of_agents, events=of_events, tasks=of_tasks)
+        for done, trials in counted:  # noqa: B007  # the last counts are of all worlds
+            bar.update(task, completed=done)
     if as_json:
         plain = [dataclasses.asdict(trial) for trial in trials]
         rows = [{name: None if number != number else number for name, number in row.items()} for row in plain]
+        ranges = {"agents": of_agents, "events": of_events, "tasks": of_tasks}
         print_json({"seed": seed, "worlds": worlds, **ranges, "rows": rows})
         return
     table = plain_table("check", "#planted", "#found", "#without fault", "#false alarms", "#tasks above the limit")

@@ -15,7 +15,7 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from credit.doctor.checks import Finding
+    from credit.doctor.team_checks import Finding
 
 __all__ = ["doctor"]
 
@@ -55,7 +55,7 @@ def doctor(
 
     Each check has a statistic, a limit and a test over tasks. The method is the one whose advantages are looked at.
     """
-    from credit.doctor.checks import examine
+    from credit.doctor.team_checks import examine
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
 
@@ -72,7 +72,7 @@ def doctor(
 
 
 def _print(console: Console, findings: list[Finding]) -> None:
-    from credit.doctor.checks import CHECKS
+    from credit.doctor.team_checks import CHECKS
 
     table = plain_table("check", "finding", "#statistic", "#limit", "#p")
     for finding in findings:

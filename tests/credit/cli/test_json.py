@@ -58,6 +58,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "untrusted": ("{logs} --type tool_result", {"method", "sources"}),
     "decisions": ("{stops}", {"of", "basis", "price", "decisions"}),
     "costs": ("{logs} --by role", {"by", "costs", "groups"}),
+    "card": ("{logs}", {"lines"}),
     "doctor": ("{logs}", {"method", "level", "checks"}),
     "metrics": ("{logs}", {"by", "method", "metrics"}),
     "assign": ("{logs} -m rloo -o {out}.csv", {"method", "with_advantage", "without", "rows", "output"}),
