@@ -48,7 +48,9 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
               help="Methods, by commas; your own as module:function; also compositions and oracles.")  # fmt: skip
-@click.option("--tasks", callback=_names, metavar="NAMES", help="Tasks, by commas, or patterns as 'stopping*'; default: all.")
+@click.option(
+    "--tasks", callback=_names, metavar="NAMES", help="Tasks, by commas, or patterns as 'stopping*'; default: all."
+)
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--steps", type=click.IntRange(1),
               help="The budget: updates of a method without evidence.  [default: 60]")  # fmt: skip
