@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.ledger.from_methods import compose_claims
-from credit.methods.availability import BY_AGENT
-from credit.methods.running import has_agent_outcomes, run
+from credit.methods.running import has_agent_outcomes, has_trace_outcomes, run
 from graphs.errors import CreditError
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -26,8 +25,8 @@ class Trial:
     """The training command that some logs call for, as tried on them.
 
     Attributes:
-      method: what supplies the advantages: "control", a name of `credit.METHODS`, with options where agents have
-        outcomes of their own, or "" where all numbers would be 0.
+      method: what supplies the advantages: "control", a name of `credit.METHODS`, with an option where outcomes of
+        agents are added to those of traces, or "" where all numbers would be 0.
       effect: the standard deviation before and after, in words.
       question: what the logs cannot tell and decides whether "control" has no bias; "" where it needs no answer.
       effect_if_so: the effect of "control" if the answer is yes.
@@ -63,20 +62,10 @@ def try_advice(traces: Traces, baseline: str, centred: Sequence[str], unbiased: 
         effect = _effect(traces, run(traces, name))
         if effect:
             return dataclasses.replace(trial, method=name, effect=effect)
-    if has_agent_outcomes(traces) and not _repeated_names(traces):
-        effect = _effect(traces, run(traces, "rloo", evidence=["agent_reward"], by="task,agent", population="agent"))
-        added = (
-            " --evidence agent_reward" if np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any() else ""
-        )
-        return dataclasses.replace(trial, method=f"rloo {BY_AGENT}{added}" if effect else "", effect=effect)
+    if has_agent_outcomes(traces) and has_trace_outcomes(traces):
+        effect = _effect(traces, run(traces, "rloo", evidence=["agent_reward"]))
+        return dataclasses.replace(trial, method="rloo --evidence agent_reward" if effect else "", effect=effect)
     return trial
-
-
-def _repeated_names(traces: Traces) -> bool:
-    """Whether a trace has two instances of one agent name, which would enter each other's baseline."""
-    graph, n = traces.graph, traces.sizes.agents
-    pairs = np.stack([np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n]])
-    return np.unique(pairs, axis=1).shape[1] < n
 
 
 def _try_control(traces: Traces, baseline: str, centred: Sequence[str]) -> Trial:

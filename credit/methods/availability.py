@@ -10,16 +10,12 @@ import numpy as np
 from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes, keywords_of, missing_evidence
+from credit.methods.running import has_agent_outcomes, has_trace_outcomes, keywords_of, missing_evidence
 from credit.reports.trace_returns import UNRESOLVED, agents_apart, distinguishable, group_differences, returns
-from estimators.options import takes_key
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
 
-__all__ = ["BY_AGENT", "Availability", "availability"]
-
-BY_AGENT = "--by task,agent --option population=agent"
-"""Options with which a method by key compares outcomes of agents."""
+__all__ = ["Availability", "availability"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,8 +112,8 @@ def _of_agents(traces: Traces, method: Method) -> Availability:
     takes = keywords_of(method.fn)
     if "agent_reward" not in takes:
         return Availability("missing", "outcomes are of agents (agent_reward), which it does not pay")
-    if takes_key(method.fn):
-        return Availability("missing", f"outcomes are of agents (agent_reward): pass {BY_AGENT}")
+    if has_trace_outcomes(traces):
+        return Availability("missing", "outcomes are of traces and of agents: --evidence agent_reward adds them")
     if not agents_apart(traces).any():
         return Availability("degenerate", "in every group agents of one name have equal outcomes")
     return Availability("computable")

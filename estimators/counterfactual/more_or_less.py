@@ -202,7 +202,9 @@ def spawn_credit(
     own_outcome: bool = False,
     over: Over = "task",
 ) -> Credit:
-    """The value of spawning, E[R | spawn] − E[R | not], as the increment of the choice that was made.
+    """The value of spawning over not spawning, as the increment of the choice that was made.
+
+        Δ = E[R | spawn] − E[R | not]        D = s (1 − π(a)) Δ
 
     The formulas of `stop_credit`, in which the side of more is an event of type `spawn`. A decision that did not spawn
     is an action of another type with `spawn_propensity`; its credit is that of *not* spawning.

@@ -269,7 +269,10 @@ def test_a_log_of_outcomes_of_agents_is_not_called_empty(tmp_path: Path) -> None
         assert "No trace has an outcome" not in shown and "to train: nothing" not in shown
     found = advice(path)
     assert methods(found)["agent"] == "hierarchical_grpo" and found.warnings == ()
-    assert "--method rloo --by task,agent --option population=agent -o" in found.command
+    assert found.baseline == "rloo" and "--method rloo -o" in found.command
+    traces = read(path)
+    explicit = credit.run(traces, "rloo", by="task,agent", population="agent")
+    assert credit.run(traces, "rloo").advantage.tolist() == explicit.advantage.tolist()
 
 
 @pytest.mark.slow
