@@ -253,6 +253,8 @@ _READERS = (
              "a sub-agent of Gemini CLI is a tool"),
     Mutation(_FORMATS + "copilot_cli.py", "if line.type in _ENDS or tool_call not in self.ended:", "if True:",
              "a sub-agent of Copilot CLI returns twice"),
+    Mutation(_FORMATS + "opencode.py", 'part.type == "text" and not part.synthetic', 'part.type == "text"',
+             "text that opencode adds is a human's"),
     Mutation(_FORMATS + "rollouts/tinker.py", 'record.rewards["team"] = row.final_reward',
              'record.rewards["team"] = row.total_reward', "rewards of steps count twice"),
     Mutation(_FORMATS + "codex.py", "if is_copied and has_history:\n                continue", "pass",
