@@ -135,7 +135,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
             yield record
             if parent:
                 expected = (
-                    "one trace with its session; it is a trace of its own, since its lines do not say what it answered"
+                    "one trace with the session that started it; a sub-agent's rollout is read as a trace of its own"
                 )
                 yield Problem("lone-subagent", source.name, 1, "parent_thread_id", parent, expected, record.trace_id)
         except TraceError as error:

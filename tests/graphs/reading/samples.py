@@ -321,7 +321,7 @@ BARE_CODEX: list[Any] = [
 ]
 """A session of Codex CLI before September 2025, by its format as described; none was recorded."""
 
-GEMINI_HEAD = {"sessionId": "s-1", "projectHash": "h", "startTime": "2026-08-01T00:00:00.000Z", "kind": "main"}
+GEMINI_HEAD = {"sessionId": "gemini-1", "projectHash": "h", "startTime": "2026-08-01T00:00:00.000Z", "kind": "main"}
 GEMINI_CALL = {
     "id": "g1", "timestamp": "2026-08-01T00:00:02.000Z", "type": "gemini", "content": "", "model": "m",
     "tokens": {"input": 9, "output": 4, "cached": 0, "thoughts": 1, "total": 14},
@@ -341,7 +341,7 @@ GEMINI_WHOLE = GEMINI_HEAD | {"messages": [GEMINI[1], GEMINI_CALL, GEMINI[5]]}
 COPILOT = [
     {"type": kind, "id": f"e{number}", "timestamp": f"2026-08-01T00:00:{number:02d}.000Z", "data": data}
     for number, (kind, data) in enumerate([
-        ("session.start", {"sessionId": "s-1", "version": 1, "producer": "copilot-agent", "copilotVersion": "1.0.27",
+        ("session.start", {"sessionId": "copilot-1", "version": 1, "producer": "copilot-agent", "copilotVersion": "1",
                            "startTime": "2026-08-01T00:00:00Z", "selectedModel": "m"}),
         ("user.message", {"content": "look", "attachments": []}),
         ("assistant.message", {"messageId": "m1", "content": "", "outputTokens": 4, "toolRequests": [
@@ -352,6 +352,21 @@ COPILOT = [
     ])
 ]  # fmt: skip
 """A session of GitHub Copilot CLI, by the types of its SDK."""
+
+OPENCODE = {
+    "info": {"id": "ses_1", "projectID": "p", "directory": "/w", "title": "t", "version": "1.19.3"},
+    "messages": [
+        {"info": {"id": "msg_1", "role": "user", "time": {"created": 1000}},
+         "parts": [{"id": "prt_1", "type": "text", "text": "list"}]},
+        {"info": {"id": "msg_2", "role": "assistant", "time": {"created": 2000}, "modelID": "m", "providerID": "p"},
+         "parts": [
+            {"id": "prt_2", "type": "step-start"},
+            {"id": "prt_3", "type": "tool", "callID": "c", "tool": "bash",
+             "state": {"status": "completed", "time": {"start": 2500, "end": 3000}}},
+            {"id": "prt_4", "type": "step-finish", "tokens": {"input": 9, "output": 4, "reasoning": 0}}]},
+    ],
+}  # fmt: skip
+"""An exported session of opencode, by the types of its SDK."""
 
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
@@ -384,6 +399,7 @@ SAMPLES: dict[str, Sample] = {
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
     "codex before payloads": Sample("codex", "rollout-2025.jsonl", BARE_CODEX),
     "copilot-cli": Sample("copilot-cli", "events.jsonl", COPILOT),
+    "opencode": Sample("opencode", "session.json", [OPENCODE], lines=False),
     "gemini-cli": Sample("gemini-cli", "session-1.jsonl", GEMINI),
     "gemini-cli before lines": Sample("gemini-cli", "session-1.json", [GEMINI_WHOLE], lines=False),
     "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),
