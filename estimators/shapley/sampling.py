@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 
 import jax
@@ -90,9 +89,8 @@ def paired_coalitions(rng: np.random.Generator, n: int, count: int, *, distinct:
             continue
         if distinct and total <= 50_000:
             picked = np.sort(rng.choice(total, number, replace=False))
-            members = np.array(list(itertools.islice(itertools.combinations(range(n), s), total)))[picked]
             block = np.zeros((number, n), bool)
-            np.put_along_axis(block, members, True, axis=1)
+            np.put_along_axis(block, _combinations(n, s, picked), True, axis=1)
         else:
             lots = rng.random((number, n))
             threshold = np.partition(lots, s - 1, axis=1)[:, s - 1 : s]
@@ -101,6 +99,25 @@ def paired_coalitions(rng: np.random.Generator, n: int, count: int, *, distinct:
         blocks.append(block ^ flip[:, None])
     drawn = np.concatenate(blocks) if blocks else np.zeros((0, n), bool)
     return drawn[rng.permutation(len(drawn))]
+
+
+def _combinations(n: int, size: int, places: np.ndarray) -> np.ndarray:
+    """The combinations of `size` of the numbers below n that stand at some places of their list in order: [P, size].
+
+    Examples:
+      >>> _combinations(4, 2, np.array([0, 1, 3, 5])).tolist()
+      [[0, 1], [0, 2], [1, 2], [2, 3]]
+    """
+    members = np.empty((len(places), size), np.int64)
+    left, least = places, np.zeros(len(places), np.int64)  # the place among those that go on from a number
+    for column in range(size):
+        # From the numbers c and above, n − c of them, `of_count[n - c]` combinations can be made.
+        of_count = np.array([math.comb(count, size - column) for count in range(n + 1)])
+        rest = of_count[n - least] - left
+        count = np.searchsorted(of_count, rest)
+        members[:, column] = n - count
+        left, least = of_count[count] - rest, n - count + 1
+    return members
 
 
 def _allocate(law: np.ndarray, limit: list[int] | None, count: int, rng: np.random.Generator) -> np.ndarray:
