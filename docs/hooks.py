@@ -221,8 +221,10 @@ def stopping_table(section: str) -> str:
     stored = results("stopping")
     if section == "training":
         tasks = list(next(iter(stored["training"].values())))
-        rows = [[f"`{signal}`", *(f"{c['stopped']} ({'–' if c['events'] is None else c['events']})" for c in row.values())]
-                for signal, row in stored["training"].items()]  # fmt: skip
+        rows = [
+            [f"`{signal}`", *(f"{c['stopped']} ({c['events'] or '–'})" for c in row.values())]
+            for signal, row in stored["training"].items()
+        ]
         return markdown_table(["signal", *(task.removeprefix("stopping_") for task in tasks)], rows)
     worlds = stored["coverage"]["worlds"]
     cells = [[row["outcome"], str(row["kinds"]), str(row["decisions"]), "yes" if row["critic"] else "no",
