@@ -289,7 +289,7 @@ def _credit(
         reason=reason,
         unit="event",
         estimand="increment" if amount == "increment" else "effect",
-        source=name,
+        source=f"{name}_credit",
         centred=amount == "increment",
         own_outcome=own_outcome or basis == "replays",
     )
