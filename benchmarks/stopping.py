@@ -1,6 +1,6 @@
 """The stored numbers of docs/stopping.md: coverage over worlds drawn by seed, and which signals learn to stop.
 
-    python benchmarks/stopping.py coverage --seed 7000       (20 worlds, ten CPU-seconds)
+    python benchmarks/stopping.py coverage --seed 7000       (20 worlds, half a CPU-minute)
     python benchmarks/stopping.py train                      (10 signals, 7 tasks, 5 seeds: seven CPU-minutes; resumes)
 
 A world is a decision with two sides at prefixes of several kinds: the policy's probability and the value of more differ
@@ -34,7 +34,7 @@ TASKS = tuple(name for name in LEARNING_TASKS if name.startswith("stopping_"))
 SEEDS, TUNING, RATES = 5, 2, (0.1, 0.3, 0.8)
 NEAR = 0.95
 """A policy stops at the optimum if its exact return is at least this part of the best one."""
-WORLDS, LOGS, ROOM = 20, 600, 60_000
+WORLDS, LOGS, ROOM = 20, 2400, 60_000
 OUTCOMES = ("success", "steps", "normal", "skewed")
 
 

@@ -216,6 +216,24 @@ def off_policy_table(section: str) -> str:
     return markdown_table(["world or estimator", *next(iter(rows.values()))], cells)
 
 
+def stopping_table(section: str) -> str:
+    """Coverage by world, or the seeds that stop near the optimum by signal and task."""
+    stored = results("stopping")
+    if section == "training":
+        tasks = list(next(iter(stored["training"].values())))
+        rows = [
+            [f"`{signal}`", *(f"{c['stopped']} ({c['events'] or '–'})" for c in row.values())]
+            for signal, row in stored["training"].items()
+        ]
+        return markdown_table(["signal", *(task.removeprefix("stopping_") for task in tasks)], rows)
+    worlds = stored["coverage"]["worlds"]
+    cells = [[row["outcome"], str(row["kinds"]), str(row["decisions"]), "yes" if row["critic"] else "no",
+              "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %",
+              "–" if row["bias"] is None else f"{row['bias']:+.4f} ± {row['bias_stderr']:.4f}"]
+             for row in worlds]  # fmt: skip
+    return markdown_table(["outcomes", "kinds of prefixes", "decisions", "critic", "coverage", "bias"], cells)
+
+
 def coverage_of_worlds_table() -> str:
     """Coverage of off-policy intervals in each world that was drawn by seed."""
     rows = []
@@ -443,6 +461,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table shifts -->": lambda: off_policy_table("shifts"),
     "<!-- table free -->": lambda: off_policy_table("free"),
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),
+    "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
+    "<!-- table stopping training -->": lambda: stopping_table("training"),
     "<!-- table overlap -->": lambda: off_policy_table("overlap"),
     **{
         f"<!-- options {path} -->": functools.partial(options_table, path)

@@ -158,15 +158,16 @@ def fitted_price(rows: list[DecisionValue], budget: float) -> float:
     """
     if len({(row.group, row.agent) for row in rows}) != 1:
         raise CreditError("fitted_price takes the decisions of one agent, over the batch or on one task")
-    steps = sorted(rows, key=lambda row: row.step)
-    for row in steps:
+    steps: list[tuple[float, float, float]] = []
+    for row in sorted(rows, key=lambda row: row.step):
         if row.gain is None or row.cost is None or row.spent is None:
             raise CreditError(f"step {row.step} has no gain or no cost: {row.reason or 'no cost was asked for'}")
-    for price in sorted({0.0, *(row.gain / row.cost for row in steps if row.cost > 0 and row.gain > 0)}):
-        last = next((row for row in steps if not row.gain > price * row.cost), None)
-        if last is not None and last.spent <= budget:
+        steps.append((row.gain, row.cost, row.spent))
+    for price in sorted({0.0, *(gain / cost for gain, cost, _ in steps if cost > 0 and gain > 0)}):
+        stops_at = next((spent for gain, cost, spent in steps if not gain > price * cost), None)
+        if stops_at is not None and stops_at <= budget:
             return price
-    raise CreditError(f"a trace spends {steps[0].spent:.6g} before its first decision; expected a budget above")
+    raise CreditError(f"a trace spends {steps[0][2]:.6g} before its first decision; expected a budget above")
 
 
 def _spent(traces: Traces, cost: Cost, prices: Prices | None) -> np.ndarray:

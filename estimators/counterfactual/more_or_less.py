@@ -145,7 +145,8 @@ def stop_credit(
 
     A key is the k-th point of agents of one name. "logs" is unbiased for the mean over the prefixes of a key, before
     refusals, which go by propensities only. Where π or Δ differ between prefixes of a key, and no critic tells them
-    apart, the increment of a single prefix is biased. "replays" is unbiased for each prefix, "critic" as biased as the critic.
+    apart, the increment of a single prefix is biased. "replays" is unbiased for each prefix, "critic" as biased as the
+    critic.
 
     Args:
       graph: types, agents and groups.
@@ -290,7 +291,7 @@ def _credit(
         reason=reason,
         unit="event",
         estimand="increment" if amount == "increment" else "effect",
-        source=name,
+        source=f"{name}_credit",
         centred=amount == "increment",
         own_outcome=own_outcome or basis == "replays",
     )

@@ -58,7 +58,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     help="Total of all runs. A run counts the tokens that the logged trace took from that action on.",
 )
 @click.option("--replace", metavar="TEXT",
-              help="The replacement of --for difference, spawn and stop, in the driver's words.  [default: 0]")  # fmt: skip
+              help="The replacement of --for difference, spawn and stop, for the driver.  [default: 0]")  # fmt: skip
 @click.option("--go-on", metavar="TEXT", help="What replaces a stop, of --for stop.  [default: 1]")
 @click.option("--units", metavar="NAME,...", help="Agents that are players of --for shapley. Default: all.")
 @click.option("--least", type=click.IntRange(1), default=2, show_default=True, help="Runs of each decision, at least.")
