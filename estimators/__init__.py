@@ -42,6 +42,7 @@ from estimators.counterfactual.messages import c3
 from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
 from estimators.counterfactual.policy_estimates import Evaluation
 from estimators.critic.central import centred_increments, maac
+from estimators.critic.posterior import choice_features, fresh_posterior, posterior_advantage, posterior_claims
 from estimators.critic.puppeteer import puppeteer
 from estimators.critic.value_increments import critic_increments
 from estimators.group import group_relative
@@ -65,6 +66,7 @@ __all__ = [
     "c3_magrpo",
     "ccpo",
     "centred_increments",
+    "choice_features",
     "claim",
     "coma",
     "combine",
@@ -78,6 +80,7 @@ __all__ = [
     "dr_mas_rloo",
     "foldgrpo",
     "foldgrpo_fork",
+    "fresh_posterior",
     "g2po",
     "gae",
     "gigpo",
@@ -106,6 +109,8 @@ __all__ = [
     "opo",
     "pass_at_k",
     "policy_value",
+    "posterior_advantage",
+    "posterior_claims",
     "prime_rl_grpo",
     "puppeteer",
     "reconcile",
