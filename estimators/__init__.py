@@ -42,8 +42,8 @@ from estimators.counterfactual.messages import c3
 from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_value
 from estimators.counterfactual.policy_estimates import Evaluation
 from estimators.critic.central import centred_increments, maac
-from estimators.critic.posterior import choice_features, fresh_posterior, posterior_advantage, posterior_claims
 from estimators.critic.puppeteer import puppeteer
+from estimators.critic.repaid_posterior import choice_features, fresh_posterior, posterior_advantage, posterior_claims
 from estimators.critic.value_increments import critic_increments
 from estimators.group import group_relative
 from estimators.sequence.multistep import discounted_return, gae

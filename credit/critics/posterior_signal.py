@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.base import Credit
-from estimators.critic.posterior import PosteriorState, fresh_posterior, posterior_advantage, residual_weights
+from estimators.critic.repaid_posterior import PosteriorState, fresh_posterior, posterior_advantage, residual_weights
 from graphs.array_files import read_arrays, write_arrays
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph

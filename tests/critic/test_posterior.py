@@ -13,7 +13,7 @@ import pytest
 import credit
 from credit.bench.training.training_signals import centred_claim
 from estimators.composition.control import control_advantage
-from estimators.critic.posterior import (
+from estimators.critic.repaid_posterior import (
     FLOOR,
     PosteriorState,
     choice_features,

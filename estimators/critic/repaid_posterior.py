@@ -130,7 +130,7 @@ def fresh_posterior(features: int, *, block: Array | None = None) -> PosteriorSt
       CreditError: there is no feature, or `block` is not as long.
 
     Examples:
-      >>> from estimators.critic.posterior import fresh_posterior
+      >>> from estimators.critic.repaid_posterior import fresh_posterior
       >>> fresh_posterior(3).gram.shape
       (3, 3)
     """
