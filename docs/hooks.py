@@ -303,6 +303,22 @@ def compositions_table(name: str) -> str:
     return "\n\n".join(texts)
 
 
+def lengths_table() -> str:
+    """Median events to 90 % of each signal over those of RLOO, by outcome, length, luck and optimizer."""
+    found = {(c["outcome"], c["decisions"], c["luck"], c["optimizer"], c["signal"]): c["median"]
+             for c in results("training_lengths")}  # fmt: skip
+    signals = [name for name in dict.fromkeys(key[4] for key in found) if name != "rloo"]
+    rows = []
+    for outcome, decisions, luck, optimizer in sorted({key[:4] for key in found}, key=lambda k: (k[0], k[3], *k[1:3])):
+        world = (outcome, decisions, luck, optimizer)
+        base = found.get((*world, "rloo"))
+        ratios = ["" if (*world, s) not in found else "–" if None in (base, found[*world, s]) else
+                  f"{found[*world, s] / base:.2f}" for s in signals]  # fmt: skip
+        events = "–" if base is None else f"{base:,.0f}"
+        rows.append([f"`{outcome}`", optimizer, str(decisions), f"{luck:.1f}", events, *ratios])
+    return markdown_table(["outcome", "steps", "D", "luck", "`rloo`, events", *(f"`{s}`" for s in signals)], rows)
+
+
 def snr_table() -> str:
     """Signal to noise of each scheme at four lengths, its slope, and the cost of its evidence."""
     found = results("snr")
@@ -446,6 +462,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
     "<!-- table training -->": training_table,
+    "<!-- table lengths -->": lengths_table,
     "<!-- table composed -->": lambda: compositions_table("composed"),
     "<!-- table drawn -->": lambda: compositions_table("drawn"),
     "<!-- table snr -->": snr_table,

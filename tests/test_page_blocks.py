@@ -151,6 +151,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/off-policy.md": siblings,
     "docs/re-running.md": of_inspect,
     "docs/structure.md": with_runs,
+    "docs/posterior.md": dict,
     "docs/worlds.md": dict,
     "docs/formats/inspect-ai.md": recorded("inspect_team.eval", "inspect-ai"),
     "docs/formats/langgraph.md": langgraph_team,

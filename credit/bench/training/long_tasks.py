@@ -138,10 +138,11 @@ def outcomes(task: LongTask, kind: jax.Array, choice: jax.Array, luck: tuple[jax
       choice: int [..., D], 0 or 1.
       luck: a uniform and a normal number of each trace.
     """
-    sign = 2.0 * choice - 1
     uniform, normal = luck
+    sign = 2 * choice.astype(uniform.dtype) - 1
     if task.counts:
-        success = jnp.sum(sign * task.weights[0] > 0, axis=-1) >= task.needed
+        good = jnp.sum(sign * jnp.asarray(task.weights)[kind] > 0, axis=-1, dtype=uniform.dtype)
+        success = good >= task.needed
         return (success ^ (uniform < task.turned)).astype(jnp.float32)
     along = sign[..., task.order]
     added = jnp.sum(sign * jnp.asarray(task.weights)[kind], axis=-1)
@@ -168,7 +169,7 @@ def expected_return(task: LongTask, chance: jax.Array) -> jax.Array:
         return added.mean()
     # The number of good choices, one choice after another: a Poisson binomial distribution.
     good = jnp.where(task.weights[0] > 0, chance[0], 1 - chance[0])
-    number = jnp.arange(len(good) + 1)
+    number = jnp.arange(len(good) + 1, dtype=chance.dtype)
 
     def one_more(held: jax.Array, p: jax.Array) -> tuple[jax.Array, None]:
         return held * (1 - p) + p * jnp.concatenate([jnp.zeros(1), held[:-1]]), None

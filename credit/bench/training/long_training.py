@@ -29,7 +29,7 @@ from credit.bench.training.rollouts import decision_graph
 from credit.bench.training.training_signals import centred_claim
 from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
-from estimators.critic.posterior import choice_features, fresh_posterior, posterior_advantage
+from estimators.critic.repaid_posterior import choice_features, fresh_posterior, posterior_advantage
 from graphs.errors import CreditError
 
 __all__ = ["RATES", "SIGNALS", "LongCell", "long_cell", "steps_to_90"]
@@ -79,7 +79,9 @@ def _draw(task: LongTask, chance: jax.Array, key: jax.Array) -> _Drawn:
     n = GROUPS * GROUP_SIZE
     kind = jnp.repeat(jnp.arange(GROUPS, dtype=jnp.int32) % len(chance), GROUP_SIZE)
     choice = (jax.random.uniform(choose, (n, chance.shape[1])) < chance[kind]).astype(jnp.int32)
-    return _Drawn(task, kind, choice, choice - chance[kind], _reward(task, kind, choice, luck), chance, more)
+    return _Drawn(
+        task, kind, choice, choice.astype(chance.dtype) - chance[kind], _reward(task, kind, choice, luck), chance, more
+    )
 
 
 def _reward(task: LongTask, kind: jax.Array, choice: jax.Array, key: jax.Array) -> jax.Array:
@@ -125,7 +127,7 @@ def _control(drawn: _Drawn, state: Any) -> tuple[jax.Array, Any, float]:
     claims = drawn.x * weights[drawn.kind, 1:]
     claim = centred_claim(graph, claims.ravel(), "critic", jnp.ones(claims.size, bool), own=False)
     composed = control_advantage(graph, drawn.reward, [claim], beta=solved_coefficients(fits))
-    seen = jnp.concatenate([jnp.ones((len(drawn.kind), 1)), drawn.choice - 0.5], axis=1)
+    seen = jnp.concatenate([jnp.ones((len(drawn.kind), 1)), drawn.choice.astype(drawn.x.dtype) - 0.5], axis=1)
     by_kind = jnp.where((drawn.kind[None] == jnp.arange(kinds)[:, None])[..., None], seen[None], 0)
     gram = 0.95 * gram + jnp.einsum("knf,ng->kfg", by_kind, seen)
     moment = 0.95 * moment + jnp.einsum("knf,n->kf", by_kind, drawn.reward)

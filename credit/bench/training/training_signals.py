@@ -35,7 +35,7 @@ from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
 from estimators.composition.scaling import agent_scale
 from estimators.counterfactual.more_or_less import Basis
-from estimators.critic.posterior import PosteriorState, choice_features, fresh_posterior, posterior_advantage
+from estimators.critic.repaid_posterior import PosteriorState, choice_features, fresh_posterior, posterior_advantage
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 

@@ -130,7 +130,7 @@ def fresh_posterior(features: int, *, block: Array | None = None) -> PosteriorSt
       CreditError: there is no feature, or `block` is not as long.
 
     Examples:
-      >>> from estimators.critic.posterior import fresh_posterior
+      >>> from estimators.critic.repaid_posterior import fresh_posterior
       >>> fresh_posterior(3).gram.shape
       (3, 3)
     """
@@ -278,13 +278,12 @@ def _step(
     of_fold = jnp.where((fold[None] == jnp.arange(2)[:, None])[..., None], rested[None], 0)
     grams = jnp.einsum("knf,kng->kfg", of_fold, of_fold, precision="highest")
     moments = jnp.einsum("knf,n->kf", of_fold, target, precision="highest")
-    first = _first_widths(state, phi, known)
-    width = jnp.where(state.width > 0, state.width, first)
-    ridge = _ridge(state, width)
+    first = _first_widths(state, phi, fold, known)
+    width = jnp.where(state.width > 0, state.width[None], first)
 
-    # Claims on one half come from the other half: [::-1].
-    factors = jnp.stack([_factor(state.gram + grams[k], ridge) for k in (1, 0)])
-    weights = jnp.stack([_solved(factors[k], state.moment + moments[1 - k]) for k in (0, 1)])
+    # Claims on one half come from the other half: 1 − k.
+    halves = ((state.gram + grams[1 - k], state.moment + moments[1 - k], width[1 - k]) for k in (0, 1))
+    weights = jnp.stack([_solved(_factor(gram, _ridge(state, lam)), moment) for gram, moment, lam in halves])
     known_before = jnp.trace(state.gram) / features
     information = jnp.trace(grams, axis1=1, axis2=2) / features
     evidence = (known_before + information[::-1])[:, None] * weights
@@ -316,10 +315,10 @@ def _step(
         gram=state.gram + grams.sum(axis=0),
         moment=state.moment + moments.sum(axis=0),
         square=state.square + jnp.vdot(target, target),
-        count=state.count + jnp.maximum(jnp.sum(known) - 2, 0),
-        first=first,
-        width=width,
-        repaid=evidence.mean(axis=0),
+        count=state.count + jnp.maximum(jnp.sum(known, dtype=target.dtype) - 2, 0),
+        first=jnp.where(state.first > 0, state.first, first.mean(axis=0)),
+        width=width.mean(axis=0),
+        repaid=segment_count(fold, 2, known, outcome.dtype) @ evidence / jnp.maximum(jnp.sum(known, dtype=x.dtype), 1),
         spread=_spread(state, jnp.asarray(graph.group_ids), known, outcome),
         steps=state.steps + 1,
     )
@@ -336,9 +335,9 @@ def _less_means(
     (Fuller and Battese 1974). Means over halves, not the batch: no reward of a trace enters its own claims.
     """
     both = jnp.concatenate([outcome[:, None], phi], axis=1)
-    count = segment_count(fold, 2, known)
+    count = segment_count(fold, 2, known, outcome.dtype)
     of_fold = segment_sum(jnp.where(known[:, None], both, 0), fold, 2) / jnp.maximum(count, 1)[:, None]
-    size = segment_count(group, len(group), known)
+    size = segment_count(group, len(group), known, outcome.dtype)
     of_group = segment_sum(jnp.where(known[:, None], both, 0), group, len(group)) / jnp.maximum(size, 1)[:, None]
     between, within = safe_divide(state.spread[:2], state.spread[2:])
     part = jnp.where(between > within, 1 - jnp.sqrt(safe_divide(within, between)), 0)
@@ -351,21 +350,25 @@ def _less_means(
 def _spread(state: PosteriorState, group: jax.Array, known: jax.Array, outcome: jax.Array) -> jax.Array:
     """Squares of rewards between and within groups, and their freedoms: [4]."""
     num = len(group)
-    size = segment_count(group, num, known)
+    size = segment_count(group, num, known, outcome.dtype)
     mean = segment_mean(outcome, group, num, known)
-    all_traces = jnp.sum(jnp.where(known, outcome, 0)) / jnp.maximum(jnp.sum(known), 1)
+    all_traces = jnp.sum(jnp.where(known, outcome, 0)) / jnp.maximum(jnp.sum(known, dtype=outcome.dtype), 1)
     between = jnp.sum(size * jnp.where(size > 0, mean - all_traces, 0) ** 2)
     within = jnp.sum(jnp.where(known, outcome - mean[group], 0) ** 2)
-    groups = jnp.sum(size > 0)
-    freedom = jnp.stack([jnp.maximum(groups - 1, 0), jnp.sum(known) - groups]).astype(outcome.dtype)
+    groups = jnp.sum(size > 0, dtype=outcome.dtype)
+    freedom = jnp.stack([jnp.maximum(groups - 1, 0), jnp.sum(known, dtype=outcome.dtype) - groups])
     return MEMORY * state.spread + jnp.concatenate([jnp.stack([between, within]), freedom])
 
 
-def _first_widths(state: PosteriorState, phi: jax.Array, known: jax.Array) -> jax.Array:
-    """σ²/λ such that all blocks together explain as much as luck: B times the squares of a trace's features."""
-    squares = segment_sum(jnp.sum(jnp.where(known[:, None], phi, 0) ** 2, axis=0), state.block, len(state.first))
-    mean = len(state.first) * squares / jnp.maximum(jnp.sum(known), 1)
-    return jnp.where(state.first > 0, state.first, mean)
+def _first_widths(state: PosteriorState, phi: jax.Array, fold: jax.Array, known: jax.Array) -> jax.Array:
+    """σ²/λ such that all blocks together explain as much as luck: B times the squares of a trace's features, [2, B].
+
+    From each half, since a width that a trace's own choices entered would make its claims biased.
+    """
+    count = jnp.maximum(segment_count(fold, 2, known, phi.dtype), 1)
+    squares = segment_sum(jnp.where(known[:, None], phi, 0) ** 2, fold, 2)
+    of_block = segment_sum(squares.T, state.block, len(state.first)).T
+    return len(state.first) * of_block / count[:, None]
 
 
 def _ridge(state: PosteriorState, width: jax.Array) -> jax.Array:
@@ -385,7 +388,7 @@ def _learned_misses(
     state: PosteriorState, phi: jax.Array, residual: jax.Array, target: jax.Array, known: jax.Array
 ) -> PosteriorState:
     """The sums behind ω after a step."""
-    n, blocks = jnp.maximum(jnp.sum(known), 1), len(state.first)
+    n, blocks = jnp.maximum(jnp.sum(known, dtype=target.dtype), 1), len(state.first)
     missed = residual @ phi / n
     luck = (residual**2) @ (phi**2) / n**2
     return state._replace(
