@@ -226,7 +226,7 @@ def cli(ctx: click.Context, /) -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, metrics, costs,
-    card, doctor, decisions, why, if_edited, untrusted, methods, choose, watch, score, convert, schema, demo, completion,
-    fit, bench, plan, replay, shapley, siblings,
+    card, doctor, decisions, why, if_edited, untrusted, methods, choose, watch, score, convert, schema, demo,
+    completion, fit, bench, plan, replay, shapley, siblings,
 ):  # fmt: skip
     cli.add_command(_command)
