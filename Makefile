@@ -33,14 +33,15 @@ test: $(VENV)/installed
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow and not optimised"
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m optimised
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m optimised $$(grep -rl --include="test_*.py" mark.optimised tests)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Statistical studies, an hour: coverage of intervals over many worlds, whole tables of bias, kills at many moments.
+# Statistical studies, some twenty minutes: coverage of intervals over many worlds, whole tables of bias, kills at many
+# moments, thousands of damaged files.
 studies: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m study
 
@@ -52,6 +53,7 @@ docs: $(VENV)/installed
 # The pictures of the site and the recording of a terminal, from what the commands do.
 pictures: $(VENV)/installed
 	$(BIN)/python docs/draw_pictures.py
+	$(BIN)/python docs/write_methods.py
 
 # Every notebook, from start to end; `--write` stores what they show.
 notebooks: $(VENV)/installed

@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,9 @@ RESULTS = Path(__file__).parent / "results" / "methods.json"
 TRACES, LENGTH, AGENTS, GROUP = 512, 4000, 300, 8
 REPEATS = 5
 BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
-ROUNDS = 3
+SIZES = {1024: (16, 64, 8), 102_400: (128, 800, 40), 1_024_000: (512, 2000, 300)}
+"""Traces, their length and their agents by numbers of events, for keys."""
+ROUNDS = 2
 KNOWN_KEYS = (None, "agent_name", "role_name")
 KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
 SLOW = 60  # segment sums; no method takes longer
@@ -168,52 +170,43 @@ def speed(only: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"traces": TRACES, "events": graph.num_events, "agents": AGENTS, "repeats": REPEATS, **found}
 
 
-def by_keys(named: tuple[str | None, ...]) -> dict[str, Any]:
-    """A leave-one-out mean by keys, over traces and rows, at a thousand, 100,000 and a million events."""
+def by_keys(events: int, named: tuple[str | None, ...]) -> dict[str, Any]:
+    """A leave-one-out mean by keys over traces and rows of so many events, in multiples of a segment sum."""
+    traces, length, agents = SIZES[events]
+    graph = jax.tree.map(jnp.asarray, graph_of(traces, length, agents))
+    reward = jnp.asarray(np.random.default_rng(0).uniform(size=traces).astype(np.float32))
+    total = jax.jit(lambda x, ids: jax.ops.segment_sum(x, ids, num_segments=traces))
+    step = jnp.ones(graph.num_events, jnp.float32)
+
+    def bind(by: Any, population: Any) -> Callable[[], Any]:
+        compared = functools.partial(group_relative, baseline="leave_one_out", by=by, population=population)
+        return lambda: compared(graph, reward).advantage
+
+    calls = {f"{by or 'task'}, {population}": bind(by, population) for by in named for population in ("trace", "row")}
+    part = interleaved(calls, functools.partial(total, step, graph.trace_ids), REPEATS)
+    return {name: row["multiple"] for name, row in part["methods"].items()}
+
+
+def keys(before: str = "") -> Iterator[dict[str, Any]]:
+    """Keys of one part to four; those that an earlier commit has, in processes of each in turns. After each size."""
     found: dict[str, Any] = {}
-    for traces, length, agents in ((16, 64, 8), (128, 800, 40), (512, 2000, 300)):
-        graph = jax.tree.map(jnp.asarray, graph_of(traces, length, agents))
-        reward = jnp.asarray(np.random.default_rng(0).uniform(size=traces).astype(np.float32))
-        total = jax.jit(lambda x, ids, num=traces: jax.ops.segment_sum(x, ids, num_segments=num))
-        step = jnp.ones(graph.num_events, jnp.float32)
-
-        def bind(by: Any, population: Any, graph: EventGraph = graph, reward: jax.Array = reward) -> Callable[[], Any]:
-            compared = functools.partial(group_relative, baseline="leave_one_out", by=by, population=population)
-            return lambda: compared(graph, reward).advantage
-
-        calls = {
-            f"{by or 'task'}, {population}": bind(by, population) for by in named for population in ("trace", "row")
-        }
-        part = interleaved(calls, functools.partial(total, step, graph.trace_ids), REPEATS)
-        found[str(graph.num_events)] = {name: row["multiple"] for name, row in part["methods"].items()}
-    return found
-
-
-def keys(before: str = "") -> dict[str, Any]:
-    """Keys of one part to four; and those that an earlier commit has, in processes of each in turns."""
-    found: dict[str, Any] = {"multiples of a segment sum": by_keys(KEYS)}
-    if before:
-        rounds: dict[str, list[Any]] = {before: [], str(Path(__file__).parents[1]): []}
-        for _ in range(ROUNDS):
-            for folder, measured in rounds.items():
-                command = [sys.executable, __file__, "known-keys"]
-                text = subprocess.run(
-                    command, env=os.environ | {"PYTHONPATH": folder}, check=True, capture_output=True, text=True
-                ).stdout
-                measured.append(json.loads(text))
-        first, now = rounds.values()
-        found["multiples of an earlier commit's time"] = {
-            size: {
-                name: round(
-                    statistics.median(part[size][name] for part in now)
-                    / statistics.median(part[size][name] for part in first),
-                    2,
-                )
-                for name in names
+    for events in SIZES:
+        if before:
+            rounds: dict[str, list[Any]] = {before: [], str(Path(__file__).parents[1]): []}
+            for folder, measured in list(rounds.items()) * ROUNDS:
+                command, paths = [sys.executable, __file__, f"known-keys={events}"], {"PYTHONPATH": folder}
+                said = subprocess.run(command, env=os.environ | paths, check=True, capture_output=True, text=True)
+                measured.append(json.loads(said.stdout))
+            first, now = (
+                {name: statistics.median(part[name] for part in parts) for name in parts[0]}
+                for parts in rounds.values()
+            )
+            found.setdefault("multiples of an earlier commit's time", {})[str(events)] = {
+                name: round(now[name] / first[name], 2) for name in now
             }
-            for size, names in first[0].items()
-        }
-    return found
+            yield found
+        found.setdefault("multiples of a segment sum", {})[str(events)] = by_keys(events, KEYS)
+        yield found
 
 
 def gae() -> dict[str, Any]:
@@ -263,25 +256,32 @@ def record(results: dict[str, Any]) -> None:
 
 
 def main(sections: list[str]) -> None:
-    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "keys": keys}
+    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae}
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for section in sections or list(known):
-        name, _, rows = section.partition("=")
-        if name == "known-keys":
-            print(json.dumps(by_keys(KNOWN_KEYS)))
-            return
-        found = keys(rows) if name == "keys" else speed(tuple(rows.split(","))) if rows else known[name]()
-        if name == "speed" and rows:
-            kept = {row: figures for row, figures in results["speed"]["methods"].items() if row in credit.METHODS}
-            measured = {**kept, **found["methods"]}
-            found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1]["multiple"]))
+
+    def keep(name: str, found: dict[str, Any]) -> None:
         results[name] = found | {
             "load": [round(x, 1) for x in os.getloadavg()],
             "device": f"{jax.devices()[0].platform}, {os.cpu_count()} cores, {platform.machine()}",
             "versions": {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "numpy")},
         }
-        print(json.dumps({name: results[name]}, indent=1))
-    record(results)
+        print(json.dumps({name: results[name]}, indent=1), flush=True)
+        record(results)
+
+    for section in sections or [*known, "keys"]:
+        name, _, rows = section.partition("=")
+        if name == "known-keys":
+            print(json.dumps(by_keys(int(rows), KNOWN_KEYS)))
+        elif name == "keys":
+            for found in keys(rows):
+                keep(name, found)
+        else:
+            found = speed(tuple(rows.split(","))) if rows else known[name]()
+            if rows:
+                kept = {row: figures for row, figures in results["speed"]["methods"].items() if row in credit.METHODS}
+                measured = {**kept, **found["methods"]}
+                found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1]["multiple"]))
+            keep(name, found)
 
 
 if __name__ == "__main__":

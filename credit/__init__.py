@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from credit.advice import choose
     from credit.critics.fitting import fit_critic, load_critic
+    from credit.critics.posterior_signal import PosteriorSignal
     from credit.integrations.agent_lightning import read_store
     from credit.laws import check
     from credit.ledger import Ledger, compose, stack
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
         tree_grpo,
         trl_grpo,
         turn_baseline,
+        unitymas_o,
         verl_grpo,
         verl_rloo,
         wideseek_r1,
@@ -112,6 +114,7 @@ __version__ = "0.1.0"
 
 _HOME: dict[str, str] = {
     **dict.fromkeys(("fit_critic", "load_critic"), "credit.critics.fitting"),
+    "PosteriorSignal": "credit.critics.posterior_signal",
     "read_store": "credit.integrations.agent_lightning",
     "check": "credit.laws",
     **dict.fromkeys(("Ledger", "compose", "stack"), "credit.ledger"),

@@ -19,9 +19,35 @@ def main() -> None:
             signal.signal(number, _leave)
     from credit.cli import cli
     from credit.compilation_cache import keep_compiled
+    from graphs.when_imported import when_imported
 
     keep_compiled()
+    when_imported("pyarrow", _leave_pandas)
     cli()
+
+
+def _leave_pandas() -> None:
+    """Have Arrow not look for pandas, which takes half a second to import: no command makes a data frame.
+
+    Arrow looks once in a process, at the first list that becomes an array.
+    """
+    import pyarrow as pa
+
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _NoPandas)
+        try:
+            pa.array([None])
+        finally:
+            sys.meta_path.remove(_NoPandas)
+
+
+class _NoPandas:
+    """A finder by which pandas is not installed."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
 
 
 def _leave(number: int, frame: object) -> NoReturn:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from credit.advice_trial import Trial, try_advice
+from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
-from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.registry import METHODS
+from credit.methods.running import has_agent_outcomes
 from credit.methods.survey_questions import Question, answer_questions
 from credit.reports.corpus import survey
 from credit.reports.signal_notes import NOTHING_DISTINGUISHES
@@ -36,7 +37,7 @@ BRANCHES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("message", ("c3", "gae", "coma", "maporl")),
     ("tool", ("c3", "gae", "gigpo", "mt_grpo")),
     ("turn", ("gae", "turn_baseline", "mt_grpo")),
-    ("agent", ("dr_mas",)),
+    ("agent", ("dr_mas", "hierarchical_grpo")),
     ("role", ("mgrpo",)),
     ("token", ("reinforce_pp",)),
 )
@@ -224,11 +225,20 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
 
 def _too_little(traces: Traces, name: str) -> str:
     """Why logged evidence does not suffice."""
+    if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
+        return "a trace has several agents of one name, which enter each other's baseline"
     if name == "c3" and not _has_siblings(traces):
         return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
     if name == "mt_grpo" and "event_reward" not in traces.evidence:
         return "no rewards at events: the last turn has the outcome, so turns differ only where another trace ends"
     return ""
+
+
+def _repeated_names(traces: Traces) -> bool:
+    """Whether a trace has two agent instances of one name."""
+    graph, n = traces.graph, traces.sizes.agents
+    pairs = np.stack([np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n]])
+    return np.unique(pairs, axis=1).shape[1] < n
 
 
 def _has_siblings(traces: Traces) -> bool:
@@ -248,8 +258,9 @@ def _actions(traces: Traces) -> np.ndarray:
 def _team(traces: Traces) -> tuple[str, bool]:
     corpus = survey(traces)
     scored = corpus.traces - len(corpus.unscored)
+    of_agents = f", of agents in {corpus.of_agents}" if corpus.of_agents else ""
     words = (
-        f"{scored} of {counted(corpus.traces, 'trace')} with an outcome; "
+        f"{scored} of {counted(corpus.traces, 'trace')} with an outcome{of_agents}; "
         f"{corpus.teaching} of {counted(corpus.groups, 'group')} with different ones"
     )
     return words, scored > 0
@@ -330,6 +341,6 @@ def _warnings(traces: Traces, claims: list[str]) -> list[str]:
             "only rewards at events tell the actions of a trace apart, by what came after each: discounted_return and "
             "turn_baseline use them; siblings or values would say more"
         )
-    elif not claims:
+    elif not claims and not corpus.of_agents:
         lines.append(f"{NOTHING_DISTINGUISHES}; log siblings or values")
     return lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.ledger.from_methods import compose_claims
-from credit.methods.running import run
+from credit.methods.running import has_agent_outcomes, has_trace_outcomes, run
 from graphs.errors import CreditError
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -25,7 +25,8 @@ class Trial:
     """The training command that some logs call for, as tried on them.
 
     Attributes:
-      method: what supplies the advantages: "control", a name of `credit.METHODS`, or "" where all numbers would be 0.
+      method: what supplies the advantages: "control", a name of `credit.METHODS`, with an option where outcomes of
+        agents are added to those of traces, or "" where all numbers would be 0.
       effect: the standard deviation before and after, in words.
       question: what the logs cannot tell and decides whether "control" has no bias; "" where it needs no answer.
       effect_if_so: the effect of "control" if the answer is yes.
@@ -61,6 +62,9 @@ def try_advice(traces: Traces, baseline: str, centred: Sequence[str], unbiased: 
         effect = _effect(traces, run(traces, name))
         if effect:
             return dataclasses.replace(trial, method=name, effect=effect)
+    if has_agent_outcomes(traces) and has_trace_outcomes(traces):
+        effect = _effect(traces, run(traces, "rloo", evidence=["agent_reward"]))
+        return dataclasses.replace(trial, method="rloo --evidence agent_reward" if effect else "", effect=effect)
     return trial
 
 
@@ -88,5 +92,7 @@ def _effect(traces: Traces, result: Credit) -> str:
     if not np.any(np.abs(advantage) > 0):
         return ""
     reward = np.asarray(traces.reward, np.float64)[np.asarray(traces.graph.trace_ids)[valid]]
+    if not np.isfinite(reward).all():  # outcomes of agents
+        reward = np.asarray(result.credit, np.float64)[valid]
     actions = counted(len(advantage), "action")
     return f"standard deviation over {actions}: rewards {reward.std():.3g}, advantages {advantage.std():.3g}"

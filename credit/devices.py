@@ -176,7 +176,7 @@ def run(
             raise CreditError(
                 f"{name} is an array of shape {np.shape(value)}; devices take arrays of log evidence only"
             )
-    keyed = with_key(request.fn, traces, options)
+    keyed = with_key(request.fn, traces, options, arrays)
     if isinstance(keyed.get("by"), Key) and any(ids is not None for ids in keyed["by"].arrays):
         raise CreditError(f"by names ids of the log, {options['by']!r}; devices take keys of the graph only")
     fn = functools.partial(request.fn, **keyed)

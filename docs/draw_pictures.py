@@ -105,8 +105,36 @@ def draw_curves(rows: list[dict[str, Any]], signals: tuple[str, ...], tasks: lis
     return figure
 
 
+def draw_lengths(cells: list[dict[str, Any]]) -> Figure:
+    """Median events to 90 % over those of `rloo`, by luck: a panel for each outcome and optimizer, a line a length."""
+    found = {(c["outcome"], c["optimizer"], c["decisions"], c["luck"], c["signal"]): c["median"] for c in cells}
+    panels = list(dict.fromkeys(key[:2] for key in found))
+    figure = new_figure(3.2 * len(panels), 3.2)
+    for panel, (outcome, optimizer) in zip(
+        figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels, strict=True
+    ):
+        plain_axes(panel)
+        panel.set_title(f"{outcome}, {optimizer}", fontsize=9)
+        panel.axhline(1, color="0.5", linewidth=0.8)
+        lengths = sorted({key[2] for key in found if key[:2] == (outcome, optimizer)})
+        for length, marker in zip(lengths, "os^D", strict=False):
+            for colour, signal in zip(CYCLE, ("control", "posterior", "exact"), strict=False):
+                key = (outcome, optimizer, length)
+                lucks = [k[3] for k in found if k[:3] == key and k[4] == signal]
+                lucks = [x for x in sorted(lucks) if found[*key, x, signal] and found.get((*key, x, "rloo"))]
+                ratios = [found[*key, x, signal] / found[*key, x, "rloo"] for x in lucks]
+                panel.plot(lucks, ratios, color=colour, marker=marker, markersize=4, linewidth=1,
+                           label=f"{signal}, {length} decisions")  # fmt: skip
+        panel.set_yscale("log")
+        panel.set_xlabel("share of luck", fontsize=9)
+    first = figure.axes[0]
+    first.set_ylabel("events over those of rloo", fontsize=9)
+    figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
 def training_pictures(out: Path) -> None:
-    """The learning curves of docs/training.md, from the stored results."""
+    """The learning curves of docs/training.md and its map, from the stored results."""
     results = HERE.parent / "benchmarks" / "results"
     rows = [row for row in pq.read_table(results / "training.parquet").to_pylist() if not row["sweep"]]
     tasks = list(dict.fromkeys(row["task"] for row in rows))
@@ -115,7 +143,9 @@ def training_pictures(out: Path) -> None:
     kept = [
         r for r in team["rows"] if r["seed"] < team["settings"]["seeds"] and r["learning_rate"] == rate[r["signal"]]
     ]
+    lengths = json.loads((results / "training_lengths.json").read_text())
     with matplotlib.rc_context({"svg.hashsalt": "training"}):
+        draw_lengths(lengths).savefig(out / "training-lengths.svg", metadata={"Date": None})
         draw_curves(rows, CURVES, tasks, 4).savefig(out / "training-curves.svg", metadata={"Date": None})
         figure = draw_curves(kept, tuple(rate), ["questions"], 1)
         figure.savefig(out / "training-language.svg", metadata={"Date": None})
@@ -133,6 +163,7 @@ def main(out: Path) -> None:
         if path.name in {
             "training-curves.svg",
             "training-language.svg",
+            "training-lengths.svg",
             "trace.svg",
             "ledger.svg",
             "compare.svg",

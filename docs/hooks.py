@@ -35,24 +35,6 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("|" + "".join(f" {cell} |" if cell else " |" for cell in cells) for cells in lines)
 
 
-def methods_table() -> str:
-    """Every method with its unit, estimand, promises, needs and source."""
-    from credit.methods.registry import METHODS
-
-    lines = [
-        "| name | what it computes | unit | estimand | unbiased | scope | needs | cost | status | reference |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name, m in METHODS.items():
-        needs = ", ".join(f"`{n}`" for n in m.needs) or "-"
-        unbiased = "yes" if m.unbiased else "no"
-        lines.append(
-            f"| `{name}` | {m.summary} | {m.unit} | {m.estimand} | {unbiased} | {m.scope} | {needs} | {m.cost} "
-            f"| {m.status} | {m.reference} |"
-        )
-    return "\n".join(lines)
-
-
 def published_table() -> str:
     """Every published name, what computes it, and why a log does not allow it."""
     from credit.methods.published import PUBLISHED
@@ -62,7 +44,7 @@ def published_table() -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, paper in PUBLISHED.items():
-        by = f"`{paper.method}`" if paper.method else "-"
+        by = f"[`{paper.method}`](#{paper.method})" if paper.method else "-"
         options = ", ".join(f"`{key}={value}`" for key, value in paper.options.items())
         by += f" with {options}" if options else ""
         lines.append(f"| {paper.title} | `{name}` | {paper.status} | {by} | {paper.note} | {paper.portable or '-'} |")
@@ -164,10 +146,12 @@ def language_team_table() -> str:
 
 
 def trainers_table() -> str:
-    """The time of each integration beside the trainer's own estimator, in milliseconds."""
-    rows = [[name, *(f"{row[of][k]:.1f}" for of in ("ours", "own") for k in (1, 0))]
+    """Each integration beside the trainer's own numbers: differences, and least processor times in milliseconds."""
+    rows = [[name, f"{row['rows']:,}", f"{row['difference']:.0e}",
+             *(f"{row[size][of][1]:.1f}" for size in ("1024", "8192") for of in ("ours", "own"))]
             for name, row in results("trainers").items()]  # fmt: skip
-    return markdown_table(["path", "ours, least", "median", "the trainer's own, least", "median"], rows)
+    head = ["path", "rows", "largest difference", "ours, 1,024 rows", "its own", "ours, 8,192 rows", "its own"]
+    return markdown_table(head, rows)
 
 
 def commands_table() -> str:
@@ -232,6 +216,24 @@ def off_policy_table(section: str) -> str:
     return markdown_table(["world or estimator", *next(iter(rows.values()))], cells)
 
 
+def stopping_table(section: str) -> str:
+    """Coverage by world, or the seeds that stop near the optimum by signal and task."""
+    stored = results("stopping")
+    if section == "training":
+        tasks = list(next(iter(stored["training"].values())))
+        rows = [
+            [f"`{signal}`", *(f"{c['stopped']} ({c['events'] or '–'})" for c in row.values())]
+            for signal, row in stored["training"].items()
+        ]
+        return markdown_table(["signal", *(task.removeprefix("stopping_") for task in tasks)], rows)
+    worlds = stored["coverage"]["worlds"]
+    cells = [[row["outcome"], str(row["kinds"]), str(row["decisions"]), "yes" if row["critic"] else "no",
+              "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %",
+              "–" if row["bias"] is None else f"{row['bias']:+.4f} ± {row['bias_stderr']:.4f}"]
+             for row in worlds]  # fmt: skip
+    return markdown_table(["outcomes", "kinds of prefixes", "decisions", "critic", "coverage", "bias"], cells)
+
+
 def coverage_of_worlds_table() -> str:
     """Coverage of off-policy intervals in each world that was drawn by seed."""
     rows = []
@@ -280,29 +282,6 @@ def _spread(values: list[float | None], field: str) -> str:
     return mean + " %" * share + (f" ({least} to {most})" if least != most else "")
 
 
-LONGER = {"R²": "r_squared", "rank of increments": "rank_increments", "the broadcast's": "rank_broadcast",
-          "calibration, outcome": "calibration_error_outcome", "calibration, true V": "calibration_error_truth",
-          "linear R²": "r_squared_of_linear_sums", "members": "members", "epochs": "epochs"}  # fmt: skip
-"""The columns of the table of critics of longer traces, and the fields that they show."""
-
-
-def longer_traces_table() -> str:
-    """Critics of longer traces and other teams: the numbers of the seeds side by side."""
-    fits: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
-    for row in sorted(results("critic")["table"]["rows"], key=lambda row: row["seed"]):
-        fits.setdefault((row["events"], row["trained_on_agents"], row["judged_on_agents"]), []).append(row)
-    rows = [[*(f"{size:,}" for size in sizes), *(_side_by_side(mine, field) for field in LONGER.values())]
-            for sizes, mine in sorted(fits.items())]  # fmt: skip
-    return markdown_table(["T", "trained on agents", "judged on agents", *LONGER], rows)
-
-
-def _side_by_side(rows: list[dict[str, Any]], field: str) -> str:
-    if field in ("members", "epochs"):
-        return " ".join(str(row[field]) for row in rows[: 1 if field == "members" else None])
-    digits = 3 if field.startswith("calibration") else 2
-    return " ".join(f"{row[field]:.{digits}f}".replace("0.", ".").replace("-", "−") for row in rows if field in row)
-
-
 COMPOSED = {"adam": "Adam", "sgd": "Steps along the gradient"}
 
 
@@ -322,6 +301,22 @@ def compositions_table(name: str) -> str:
             rows.append([f"`{signal}`", *(ratio + mark for ratio, mark in zip(ratios, marks, strict=True))])
         texts.append(f"{title}:\n\n{markdown_table(['signal', *tasks], rows)}")
     return "\n\n".join(texts)
+
+
+def lengths_table() -> str:
+    """Median events to 90 % of each signal over those of RLOO, by outcome, length, luck and optimizer."""
+    found = {(c["outcome"], c["decisions"], c["luck"], c["optimizer"], c["signal"]): c["median"]
+             for c in results("training_lengths")}  # fmt: skip
+    signals = [name for name in dict.fromkeys(key[4] for key in found) if name != "rloo"]
+    rows = []
+    for outcome, decisions, luck, optimizer in sorted({key[:4] for key in found}, key=lambda k: (k[0], k[3], *k[1:3])):
+        world = (outcome, decisions, luck, optimizer)
+        base = found.get((*world, "rloo"))
+        ratios = ["" if (*world, s) not in found else "–" if None in (base, found[*world, s]) else
+                  f"{found[*world, s] / base:.2f}" for s in signals]  # fmt: skip
+        events = "–" if base is None else f"{base:,.0f}"
+        rows.append([f"`{outcome}`", optimizer, str(decisions), f"{luck:.1f}", events, *ratios])
+    return markdown_table(["outcome", "steps", "D", "luck", "`rloo`, events", *(f"`{s}`" for s in signals)], rows)
 
 
 def snr_table() -> str:
@@ -455,7 +450,6 @@ def options_table(path: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "<!-- methods -->": methods_table,
     "<!-- published -->": published_table,
     "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
     "<!-- laws -->": laws_table,
@@ -468,6 +462,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
     "<!-- table training -->": training_table,
+    "<!-- table lengths -->": lengths_table,
     "<!-- table composed -->": lambda: compositions_table("composed"),
     "<!-- table drawn -->": lambda: compositions_table("drawn"),
     "<!-- table snr -->": snr_table,
@@ -478,12 +473,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table coefficients -->": ledger_coefficients_table,
     "<!-- table ledger speed -->": ledger_speed_table,
     "<!-- table few traces -->": few_traces_table,
-    "<!-- table longer traces -->": longer_traces_table,
     "<!-- table coverage of worlds -->": coverage_of_worlds_table,
     "<!-- table critic signs -->": critic_signs_table,
     "<!-- table shifts -->": lambda: off_policy_table("shifts"),
     "<!-- table free -->": lambda: off_policy_table("free"),
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),
+    "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
+    "<!-- table stopping training -->": lambda: stopping_table("training"),
     "<!-- table overlap -->": lambda: off_policy_table("overlap"),
     **{
         f"<!-- options {path} -->": functools.partial(options_table, path)
@@ -502,6 +498,7 @@ TABLES: dict[str, Callable[[], str]] = {
             "summary",
             "metrics",
             "costs",
+            "decisions",
             "why",
             "if-edited",
             "untrusted",

@@ -18,7 +18,7 @@ from estimators.baselines.rescaled import gpg, max_rl, opo, prime_rl_grpo, rllm_
 from estimators.baselines.roles import matpo, mgrpo, wideseek_r1
 from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
 from estimators.baselines.state_graphs import g2po, graph_gpo, hgpo
-from estimators.baselines.team_rewards import adca_grpo, ccpo, marti
+from estimators.baselines.team_rewards import adca_grpo, ccpo, marti, unitymas_o
 from estimators.baselines.trainers import (
     agent_lightning,
     agent_lightning_rows,
@@ -44,6 +44,7 @@ from estimators.counterfactual.offpolicy import PolicyValue, off_policy, policy_
 from estimators.counterfactual.policy_estimates import Evaluation
 from estimators.critic.central import centred_increments, maac
 from estimators.critic.puppeteer import puppeteer
+from estimators.critic.repaid_posterior import choice_features, fresh_posterior, posterior_advantage, posterior_claims
 from estimators.critic.value_increments import critic_increments
 from estimators.group import group_relative
 from estimators.sequence.multistep import discounted_return, gae
@@ -66,6 +67,7 @@ __all__ = [
     "c3_magrpo",
     "ccpo",
     "centred_increments",
+    "choice_features",
     "claim",
     "coma",
     "combine",
@@ -79,6 +81,7 @@ __all__ = [
     "dr_mas_rloo",
     "foldgrpo",
     "foldgrpo_fork",
+    "fresh_posterior",
     "g2po",
     "gae",
     "gigpo",
@@ -108,6 +111,8 @@ __all__ = [
     "opo",
     "pass_at_k",
     "policy_value",
+    "posterior_advantage",
+    "posterior_claims",
     "prime_rl_grpo",
     "puppeteer",
     "reconcile",
@@ -124,6 +129,7 @@ __all__ = [
     "tree_grpo",
     "trl_grpo",
     "turn_baseline",
+    "unitymas_o",
     "verl_grpo",
     "verl_rloo",
     "wideseek_r1",

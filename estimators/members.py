@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import check_event_array, check_reward
 from estimators.clusters import Clusters, clusters_of
@@ -24,12 +26,14 @@ from graphs.segment import (
 )
 
 __all__ = [
+    "AgentNames",
     "Aggregate",
     "Members",
     "Over",
     "Population",
     "agent_outcomes",
     "equal_rows",
+    "instances",
     "members",
     "relative_scores",
     "row_scores",
@@ -39,6 +43,8 @@ __all__ = [
 Population = Literal["trace", "agent", "row"]
 Aggregate = Literal["sum", "return", "mean", "first"]
 Over = Literal["group", "batch"]
+AgentNames = str | Sequence[str] | Array | None
+"""Names of agents, by commas or in a list, which `credit.run` looks up in the log; or bool [A], the instances."""
 
 
 class Members(NamedTuple):
@@ -66,6 +72,19 @@ class Members(NamedTuple):
     def shared_mask(self) -> jax.Array:
         """bool [M]: members that are compared with replays of their own trace only."""
         return jnp.zeros_like(self.member_mask) if self.clusters is None else self.clusters.shared_mask
+
+
+def instances(graph: EventGraph, named: AgentNames) -> jax.Array:
+    """The agent instances that an option means: bool [A]; none where it is None.
+
+    Raises:
+      CreditError: an array of another shape.
+    """
+    if named is None:
+        return jnp.zeros(graph.num_agents, bool)
+    if np.shape(named) != (graph.num_agents,):
+        raise CreditError(f"agents are named by shape {np.shape(named)}; expected ({graph.num_agents},), bool [A]")
+    return jnp.asarray(named).astype(bool)
 
 
 def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None) -> tuple[jax.Array, jax.Array]:
@@ -187,7 +206,8 @@ def members(
         raise CreditError(f"population is {population!r}; expected 'trace', 'agent' or 'row'")
     if agent_reward is not None and population == "trace":
         raise CreditError(
-            "agent_reward is an outcome of each agent, and population is 'trace'; expected 'agent' or 'row'"
+            "agent_reward is an outcome of each agent, and population is 'trace'; expected 'agent' or 'row', as of "
+            "by=task,agent with population=agent"
         )
     outcome, scored = check_reward(graph, reward)
     score, rows = row_scores(graph, reward, event_reward, agent_reward)

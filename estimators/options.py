@@ -215,6 +215,10 @@ def _admitted(method: Callable[..., Any], hint: Hint, name: str, value: Any) -> 
             return key_of(value)
         except CreditError as error:
             raise CreditError(f"{_name(method)}: {error}") from None
+    if "AgentNames" in hint.kinds:
+        if isinstance(value, str) or (isinstance(value, list | tuple) and any(isinstance(x, str) for x in value)):
+            refuse_option(_name(method), name, value, "bool [A]; a graph does not hold names: call credit.run")
+        return _as_array(_name(method), name, value)
     by_key = name in _BY_KEY and isinstance(value, jax.Array | np.ndarray) and np.ndim(value) == 1
     if hint.kinds & {"float", "int"} and not by_key:  # `float | Array` means one number, which JAX may trace
         bound, whole = BOUNDS.get(name), "float" not in hint.kinds

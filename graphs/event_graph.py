@@ -24,19 +24,19 @@ equal or run backwards. Every edge runs forward. `trace_ids` does not decrease o
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
-
-import jax
-import jax.numpy as jnp
+from typing import TYPE_CHECKING, Any
 
 from graphs.event_types import ACTION_TYPES, KINDS, EdgeType, EventType
+from graphs.when_imported import when_imported
+
+if TYPE_CHECKING:
+    import jax
 
 __all__ = ["ACTION_TYPES", "KINDS", "Array", "EdgeType", "EventGraph", "EventType"]
 
 Array = Any  # a jax.Array, a NumPy array, or a tracer: kernels take all three
 
 
-@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class EventGraph:
     """Events, edges, agent instances and traces of one batch.
@@ -102,6 +102,8 @@ class EventGraph:
     @property
     def trained_mask(self) -> jax.Array:
         """bool [E]: actions of policies in training, `action_mask` where `trainable_mask` is None."""
+        import jax.numpy as jnp  # not by the module: a process that only reads logs starts without JAX
+
         mask: jax.Array = jnp.asarray(self.action_mask)
         return mask if self.trainable_mask is None else mask & jnp.asarray(self.trainable_mask)
 
@@ -125,6 +127,14 @@ class EventGraph:
         """T, padding included."""
         return int(self.trace_mask.shape[0])
 
+
+def _register() -> None:
+    import jax
+
+    jax.tree_util.register_dataclass(EventGraph)
+
+
+when_imported("jax", _register)
 
 EVENT_FIELDS = (
     "event_type",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from graphs.event_graph import Array
+
+if TYPE_CHECKING:
+    import jax
 
 __all__ = ["COARSE", "RELATIVE", "at_least_float32", "rounded_differences"]
 
@@ -29,9 +32,12 @@ def at_least_float32(values: Array) -> jax.Array:
     Half precision is too coarse for the small differences in advantages. Integers become float32.
 
     Examples:
+      >>> import jax.numpy as jnp
       >>> at_least_float32(jnp.zeros(2, jnp.bfloat16)).dtype
       dtype('float32')
     """
+    import jax.numpy as jnp  # not by the module: what else is here runs in processes without JAX
+
     array = jnp.asarray(values)
     wide = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize >= 4
     return array if wide else array.astype(jnp.float32)

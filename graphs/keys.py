@@ -41,6 +41,7 @@ __all__ = [
     "key_of",
     "keyed",
     "names_of_key",
+    "number_before",
     "scope_of_key",
 ]
 
@@ -478,12 +479,22 @@ def _values(graph: EventGraph, name: str) -> jax.Array:
     if name == "depth":
         return _depths(graph)
     if name == "step":
-        return _earlier(acts, trace, graph.num_traces)
+        return number_before(acts, trace, graph.num_traces)
     return _turn_numbers(graph, acts)
 
 
-def _earlier(marked: jax.Array, ids: jax.Array, num: int) -> jax.Array:
-    """How many marked places of the same id stand before each: int32 [M]; equal ids stand side by side."""
+def number_before(marked: jax.Array, ids: jax.Array, num: int) -> jax.Array:
+    """How many marked places of the same id stand before each: int32 [M]; equal ids stand side by side.
+
+    Args:
+      marked: bool [M].
+      ids: int32 [M] in [0, num).
+      num: of ids.
+
+    Examples:
+      >>> number_before(jnp.array([True, True, False, True]), jnp.array([0, 0, 0, 2]), 3).tolist()
+      [0, 1, 2, 0]
+    """
     before = jnp.cumsum(marked, dtype=jnp.int32) - marked.astype(jnp.int32)
     return before - jax.ops.segment_min(before, ids, num_segments=num)[ids]
 
@@ -495,7 +506,7 @@ def _turn_numbers(graph: EventGraph, acts: jax.Array) -> jax.Array:
     leads = acts & (lead_of == jnp.arange(num, dtype=jnp.int32))
     # The events of an instance do not stand side by side: sorted by instance they do, in their order.
     order = jnp.argsort(jnp.asarray(graph.agent_ids), stable=True)
-    number = _earlier(leads[order], jnp.asarray(graph.agent_ids)[order], graph.num_agents)
+    number = number_before(leads[order], jnp.asarray(graph.agent_ids)[order], graph.num_agents)
     return jnp.zeros_like(number).at[order].set(number)[lead_of]
 
 

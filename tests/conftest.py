@@ -150,18 +150,19 @@ SETTLED = {
     "difference_reward", "turn_baseline", "mt_grpo", "mgrpo", "mrlx", "matpo", "wideseek_r1", "magrpo", "c3_magrpo",
     "foldgrpo", "foldgrpo_fork", "marshal", "maporl", "shapley", "spiral_rae", "gigpo", "reinforce_pp", "gae", "c3",
     "max_rl", "opo", "gpg", "prime_rl_grpo", "rllm_reinforce_pp", "igpo", "igrpo", "hgpo", "g2po", "graph_gpo",
-    "adca_grpo", "ccpo", "marti", "tree_grpo", "hcapo", "hae", "hierarchical_grpo",
+    "adca_grpo", "ccpo", "marti", "tree_grpo", "hcapo", "hae", "hierarchical_grpo", "unitymas_o",
+    "stop_credit", "spawn_credit",
 }  # fmt: skip
 """Methods whose tests marked `every_method` run with the slow tests only; a new method is not listed, so runs them."""
 
 
 LONGEST = (
-    "tests/test_notebooks.py",
-    "tests/training/test_training_loop.py", "tests/test_page_blocks.py", "tests/credit/bench/test_replay_bias.py",
-    "tests/credit/methods/test_scopes.py", "tests/credit/test_devices.py", "tests/credit/page/test_browser.py",
-    "tests/critic/test_devices_fit.py", "tests/test_doctests.py", "tests/test_wheel.py",
-    "tests/credit/methods/test_methods_on_logs.py", "tests/critic/test_training.py",
-    "tests/training/test_language_team.py", "tests/graphs/reading/hostile/test_hostile_memory.py",
+    "tests/test_notebooks.py", "tests/credit/test_devices.py", "tests/credit/bench/test_replay_bias.py",
+    "tests/test_doctests.py", "tests/credit/methods/test_scopes.py", "tests/credit/methods/test_methods_on_logs.py",
+    "tests/training/test_training_loop.py", "tests/credit/page/test_browser.py", "tests/critic/test_training.py",
+    "tests/graphs/reading/hostile/test_hostile_memory.py", "tests/critic/test_devices_fit.py",
+    "tests/test_tutorials.py", "tests/test_wheel.py", "tests/test_page_blocks.py",
+    "tests/training/test_language_team.py", "tests/training/test_training_devices.py",
 )  # fmt: skip
 """Files of the slow run that take longest, in this order: begun last, one of them would keep a single process busy."""
 
@@ -176,19 +177,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("markexpr") != "not slow":
         rank = {str(ROOT / file): i for i, file in enumerate(LONGEST)}
         items.sort(key=lambda item: rank.get(str(item.path), len(LONGEST)))
-    if "study" not in config.getoption("markexpr"):
-        studies = [item for item in items if item.get_closest_marker("study")]
-        config.hook.pytest_deselected(items=studies)
-        items[:] = [item for item in items if not item.get_closest_marker("study")]
-    begun = set()
+    with_studies = "study" in config.getoption("markexpr")
+    studies, others, begun = [], [], set()
     for item in items:
-        if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:
+        marks = {mark.name for mark in item.iter_markers()}
+        if "study" in marks and not with_studies:
+            studies.append(item)
+            continue
+        others.append(item)
+        if "every_method" in marks and item.callspec.params["name"] in SETTLED:
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
+            marks.add("slow")
+        if "sampled" in marks and "slow" not in marks:
             test = item.path, item.originalname
             if test in begun:
                 item.add_marker(pytest.mark.slow)
             begun.add(test)
+    config.hook.pytest_deselected(items=studies)
+    items[:] = others
 
 
 def pytest_collection_finish() -> None:

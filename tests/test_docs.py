@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -12,6 +13,7 @@ from types import ModuleType
 import pytest
 from site_pages import hooks, page
 
+import credit
 from credit import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,3 +75,15 @@ def test_the_site_fills_each_mark_once() -> None:
     written = {"<!-- bounds -->", "<!-- end -->"}
     found = {mark for name, text in pages.items() for mark in re.findall(r"<!-- [a-z -]+ -->", text)}
     assert found == {*hooks().TABLES, *written}
+
+
+def test_the_page_of_methods_is_current_and_has_every_formula() -> None:
+    """`python docs/write_methods.py` writes it."""
+    spec = importlib.util.spec_from_file_location("write_methods", ROOT / "docs" / "write_methods.py")
+    assert spec is not None and spec.loader is not None
+    writer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(writer)
+    assert writer.PAGE.read_text(encoding="utf-8") == writer.page()
+    assert writer.PICTURE.read_text(encoding="utf-8") == writer.picture()
+    for name, method in credit.METHODS.items():
+        assert writer.formula(method) and method.compared.population, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import re
@@ -21,6 +22,8 @@ from click.testing import CliRunner
 import credit
 import estimators
 from credit.cli import cli
+from credit.laws import LAWS
+from estimators.critic.train import Settings
 from graphs.worlds import World
 from graphs.writers import native
 
@@ -141,12 +144,14 @@ def with_runs() -> dict[str, Any]:
 
 PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/critic.md": with_runs,
+    "docs/doctor.md": with_runs,
     "docs/judgements.md": judged,
     "docs/laws.md": dict,
     "docs/metrics.md": with_runs,
     "docs/off-policy.md": siblings,
     "docs/re-running.md": of_inspect,
     "docs/structure.md": with_runs,
+    "docs/posterior.md": dict,
     "docs/worlds.md": dict,
     "docs/formats/inspect-ai.md": recorded("inspect_team.eval", "inspect-ai"),
     "docs/formats/langgraph.md": langgraph_team,
@@ -154,6 +159,16 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/formats/verifiers.md": recorded("verifiers_episodes.jsonl", "verifiers"),
 }
 """What is there before the first block of a page: files in the working directory, and names."""
+
+
+def shorten(page: str, patch: pytest.MonkeyPatch) -> None:
+    """What other tests try at length: a fit of a critic, and the laws that compile a method anew."""
+    if page == "docs/critic.md":
+        short = Settings(members=2, hidden=4, sums=2, epochs=3, patience=3)
+        patch.setattr(credit, "fit_critic", functools.partial(credit.fit_critic, settings=short))
+    if page == "docs/laws.md":
+        for name in ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_event_reward"):
+            patch.delitem(LAWS, name)
 
 
 def test_every_page_with_blocks_is_run_by_a_test() -> None:
@@ -169,6 +184,7 @@ def test_every_page_with_blocks_is_run_by_a_test() -> None:
 def test_blocks_run_and_print_what_they_say(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = PREPARED[page]()
+    shorten(page, monkeypatch)
     for body in BLOCK.findall(PAGES[page]):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):

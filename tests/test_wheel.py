@@ -22,11 +22,10 @@ def test_the_wheel_runs_the_demo_from_a_foreign_directory(tmp_path: Path) -> Non
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = dist.glob("orchestration_credit-*.whl")
     environment = tmp_path / "environment"
-    venv.create(environment, with_pip=True)
+    venv.create(environment)
     python = environment / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--no-compile", f"{wheel}[plot]"], check=True, capture_output=True
-    )
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-compile", f"{wheel}[plot]"]
+    subprocess.run(install, check=True, capture_output=True)
 
     foreign = tmp_path / "foreign"
     (foreign / "graphs").mkdir(parents=True)

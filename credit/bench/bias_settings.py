@@ -79,7 +79,7 @@ def c3_pooled(graph: EventGraph, reward: Array, *, context: Array, node: Array, 
 
 
 _TREE = {"context": "context", "node": "node"}
-_BAD = {"value": "wrong_value"}
+_WRONG_VALUES = {"value": "wrong_value"}
 
 _SPECIAL: dict[str, Setting] = {
     "remax": Setting(estimators.remax, "greedy", evidence={"greedy_reward": "greedy_reward"}),
@@ -107,8 +107,8 @@ _VARIANTS: dict[str, Setting] = {
     "dr_grpo x K/(K-1)": Setting(estimators.dr_grpo, rescaled=True),
     "discounted_return, discount 0.9": Setting(estimators.discounted_return, "alone", {"discount": 0.9}),
     "gae, lambda 1": Setting(estimators.gae, "alone", {"lambda_": 1.0}, {"value": "value"}),
-    "gae, lambda 1, wrong values": Setting(estimators.gae, "alone", {"lambda_": 1.0}, _BAD),
-    "gae, wrong values": Setting(estimators.gae, "alone", evidence=_BAD),
+    "gae, lambda 1, wrong values": Setting(estimators.gae, "alone", {"lambda_": 1.0}, _WRONG_VALUES),
+    "gae, wrong values": Setting(estimators.gae, "alone", evidence=_WRONG_VALUES),
     "gae, lambda 1, along agents": Setting(
         estimators.gae, "alone", {"lambda_": 1.0, "along": "agent"}, {"value": "value"}
     ),
@@ -152,7 +152,7 @@ UNSCORED: dict[str, str] = {
     "ccpo": "the worlds have no outcome of a team without one of its agents",
     "tree_grpo": "the worlds sample no trees; within a tree it is c3 with the mean of all siblings, over their spread",
     "hcapo": "the worlds have no model that could be shown how the trace ended",
-    "stop_credit": "its mean over the prefixes of a turn has no bias (docs/stopping.md); it is no advantage of a prefix",
+    "stop_credit": "its mean over the prefixes of a step has no bias (docs/stopping.md); that of one prefix may have",
     "spawn_credit": "as stop_credit",
     "hae": "the worlds have no decisions of a higher level; within a segment it is gae",
 }

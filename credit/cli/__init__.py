@@ -29,8 +29,11 @@ from credit.cli.benchmarks.demo import demo
 from credit.cli.composition.audit import audit
 from credit.cli.composition.compose import compose
 from credit.cli.composition.explain import explain
+from credit.cli.logs.card import card
 from credit.cli.logs.convert import convert
 from credit.cli.logs.costs import costs
+from credit.cli.logs.decisions import decisions
+from credit.cli.logs.doctor import doctor
 from credit.cli.logs.if_edited import if_edited
 from credit.cli.logs.label import label
 from credit.cli.logs.list_traces import traces
@@ -199,7 +202,7 @@ credit assigns the reward of a team of LLM agents to what each agent did.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start here": ("demo", "validate", "choose"),
     "Look at logs": ("report", "view", "traces", "show", "summary", "watch", "label"),
-    "Measure teams": ("metrics", "costs", "why", "if-edited", "untrusted"),
+    "Measure teams": ("doctor", "card", "metrics", "costs", "decisions", "why", "if-edited", "untrusted"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
     "Check results": ("score", "bench"),
@@ -223,7 +226,7 @@ def cli(ctx: click.Context, /) -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, metrics, costs,
-    why, if_edited, untrusted, methods, choose, watch, score, convert, schema, demo, completion, fit, bench, plan,
-    replay, shapley, siblings,
+    card, doctor, decisions, why, if_edited, untrusted, methods, choose, watch, score, convert, schema, demo,
+    completion, fit, bench, plan, replay, shapley, siblings,
 ):  # fmt: skip
     cli.add_command(_command)

@@ -65,16 +65,16 @@ class CreditExperienceMaker(RemoteExperienceMaker):
                     "OpenRLHF has a KL penalty in the reward, which these advantages would omit; use the KL loss"
                 )
         experiences = super().compute_advantages_and_returns(experiences)
-        place = torch.tensor([index for experience in experiences for index in experience.index])
-        each = self.args.rollout.n_samples_per_prompt
-        if len(place) % each or not place.sort().values.equal(torch.arange(len(place))):
+        index = torch.tensor([i for experience in experiences for i in experience.index])
+        samples = self.args.rollout.n_samples_per_prompt
+        if len(index) % samples or not index.sort().values.equal(torch.arange(len(index))):
             raise CreditError(
-                f"the experiences hold {len(place)} responses with index {place.tolist()[:8]}...; expected 0 to "
-                f"{len(place) - 1} once each, in whole groups of n_samples_per_prompt={each}"
+                f"the experiences hold {len(index)} responses with index {index.tolist()[:8]}...; expected 0 to "
+                f"{len(index) - 1} once each, in whole groups of n_samples_per_prompt={samples}"
             )
         result = self._credit(
-            group=place // each,
-            trace=place,
+            group=index // samples,
+            trace=index,
             reward=torch.cat([experience.rewards for experience in experiences]),
         )
         sizes = [len(experience.index) for experience in experiences]

@@ -33,9 +33,10 @@ class CreditAlgorithm(Algorithm):
     an error, of agents that are not trainable, or without sampled tokens. A message without an answer gets 0, which
     prime-rl leaves out of the loss.
 
-    A method that compares agents gets what each trace earned by itself; the others get the number that the traces of an
-    episode share, or `outcome`. `spiral_rae` equals prime-rl's `rae` where each agent of an episode has one trace; its
-    averages last from group to group, in `averages`. A trace that nothing scored has no reward; prime-rl takes 0.
+    A method that pays agents (`RowAdvantages.pays_agents`) gets what each trace earned by itself; the others get the
+    number that the traces of an episode share, or `outcome`. `prime_rl_rae` and `hierarchical_grpo` are prime-rl's own
+    `rae` and `hierarchical_grpo`. What a method carries lasts from group to group, in `averages`. A trace that nothing
+    scored has no reward; prime-rl takes 0.
 
     Attributes:
       credit: a method by name, or a function.
@@ -45,7 +46,7 @@ class CreditAlgorithm(Algorithm):
       credit_metrics: the metrics of the last group.
     """
 
-    credit: ClassVar[Any] = "dr_mas"
+    credit: ClassVar[Any] = "rloo"
     options: ClassVar[Mapping[str, Any]] = {}
     rows: ClassVar[int] = 1024
     outcome: ClassVar[Any] = None

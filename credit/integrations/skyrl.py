@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistry
+from skyrl.train.fully_async_trainer import FullyAsyncRayPPOTrainer
 from skyrl.train.trainer import RayPPOTrainer
 
 from credit.integrations.jax_on_cpu import keep_jax_on_cpu
@@ -25,7 +26,7 @@ from credit.integrations.trainer_credit import TrainerCredit
 from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
-__all__ = ["CreditRayPPOTrainer", "register", "row_estimator"]
+__all__ = ["CreditFullyAsyncRayPPOTrainer", "CreditRayPPOTrainer", "register", "row_estimator"]
 
 PREFIX = "credit_"
 HOOKS = (
@@ -175,6 +176,10 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         if self._tells_steps_apart():
             self._credit.check_ran()
         return super().train_critic_and_policy(data)
+
+
+class CreditFullyAsyncRayPPOTrainer(CreditRayPPOTrainer, FullyAsyncRayPPOTrainer):
+    """SkyRL's asynchronous trainer, as `CreditRayPPOTrainer`; each of its mini-batches holds whole groups."""
 
 
 def _labels(generator_output: Mapping[str, Any], count: int) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ from graphs.errors import CreditError
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages
 
-__all__ = ["TrainerCredit"]
+__all__ = ["TrainerCredit", "estimator_name"]
 
 
 class TrainerCredit:
@@ -47,6 +47,7 @@ class TrainerCredit:
 
     Attributes:
       metrics: those of the last batch.
+      trainer, hooks: as passed.
 
     Raises:
       CreditError: a class of the trainer has no such name; the method needs evidence that the trainer cannot pass; JAX
@@ -79,7 +80,7 @@ class TrainerCredit:
             raise CreditError(f"method {rows.name!r} needs {', '.join(rows.needs)}, which {trainer} does not pass")
         rows.how_to_pass = columns or f"this integration of {trainer} passes no columns; choose another method"
         self.rows, self.accepts, self.metrics = rows, rows.accepts, dict[str, float]()
-        self._trainer, self._ran = trainer, False
+        self.trainer, self.hooks, self._ran = trainer, dict(hooks or {}), False
 
     def __call__(self, **columns: Any) -> Advantages:
         """Advantages of one batch; columns and answer as of `RowAdvantages.__call__`.
@@ -103,5 +104,15 @@ class TrainerCredit:
         if not self._ran:
             raise CreditError(
                 f"the trainer computes a loss, and never asked {self.rows.name!r} for advantages: it would train on "
-                f"its own. This integration was written against {self._trainer}; expected a version that calls it"
+                f"its own. This integration was written against {self.trainer}; expected a version that calls it"
             )
+
+
+def estimator_name(method: str, options: Mapping[str, Any]) -> str:
+    """The name of a method with its options in a trainer's registry.
+
+    Examples:
+      >>> estimator_name("grpo", {"eps": 0.0001, "watch": "runs"})
+      'credit_grpo,eps=0.0001'
+    """
+    return f"credit_{method}" + "".join(f",{name}={options[name]!r}" for name in sorted(options.keys() - {"watch"}))

@@ -22,7 +22,7 @@ from tunix.rl.agentic.agentic_grpo_learner import GRPOLearner
 
 from credit.hooks import with_globals
 from credit.integrations.rows.row_advantages import RowAdvantages
-from credit.integrations.trainer_credit import TrainerCredit
+from credit.integrations.trainer_credit import TrainerCredit, estimator_name
 from graphs.errors import CreditError
 
 __all__ = ["CreditAgenticLearner", "estimator", "metrics_of", "token_turns"]
@@ -46,8 +46,7 @@ def estimator(method: str, **options: Any) -> str:
       CreditError: no such method or option, or the method needs evidence, which Tunix does not pass.
     """
     advantages = TrainerCredit(RowAdvantages(method, **options), trainer=WRITTEN_AGAINST, on_cpu=False)
-    settings = sorted(options.keys() - {"watch"})
-    name = f"credit_{method}" + "".join(f",{option}={options[option]!r}" for option in settings)
+    name = estimator_name(method, options)
     _ESTIMATORS[name] = advantages
 
     @function_registry.register_advantage_estimator(name)  # type: ignore[untyped-decorator,unused-ignore]

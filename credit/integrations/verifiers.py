@@ -32,8 +32,8 @@ def assign_advantages(
     group is what `episode.group` says, else the task. Traces with an error, and those of agents that are not trainable,
     keep their slots and enter no statistics; messages without an answer get 0.
 
-    A method that compares agents, such as `dr_mas` or `spiral_rae`, gets what each trace earned by itself. The others
-    get the one number that the traces of an episode share. An episode, or a trace, that nothing scored has no reward.
+    A method that pays agents (`RowAdvantages.pays_agents`), such as `spiral_rae`, gets what each trace earned by
+    itself. The others get the one number that the traces of an episode share. What nothing scored has no reward.
 
     Args:
       episodes: `verifiers.v1.Episode`s with their token ids and masks, as a training client records them.
@@ -118,6 +118,6 @@ def _outcome(episode: Any) -> float:
     if len(earned) > 1:
         raise CreditError(
             f"traces of episode {episode.id!r} earned different rewards, {earned}; pass reward=, the outcome of an "
-            "episode, or choose a method that compares agents, such as dr_mas or spiral_rae"
+            "episode, or choose a method that pays agents, such as hierarchical_grpo, or rloo with population=agent"
         )
     return earned[0] if earned else float("nan")

@@ -76,6 +76,7 @@ def session_advantage(
     batch_keys: Sequence[str],
     extra_fields: Sequence[Mapping[str, Any]] | None,
     padding: Sequence[bool],
+    policy_version: Sequence[int | None] | None = None,
 ) -> dict[str, float]:
     """Write advantages and returns into a v1 batch whose rows are outputs of sessions; returns the metrics.
 
@@ -87,6 +88,7 @@ def session_advantage(
       batch_keys: `{uid}_{session}_{index}` of each row, in any order.
       extra_fields: what the agent loop wrote beside each row; None where it wrote nothing.
       padding: rows that verl made up to fill the batch; they get 0 and enter no statistics.
+      policy_version: of each row, for the metrics.
     """
     group, session, order = _sessions(batch_keys)
     batch, real = data.batch, ~np.asarray(padding, bool)
@@ -105,6 +107,7 @@ def session_advantage(
         where=real,
         mask=batch["response_mask"],
         evidence=evidence,
+        policy_version=policy_version,
         **columns,
     )
     batch["advantages"] = batch["returns"] = result.advantages

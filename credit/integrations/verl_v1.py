@@ -68,9 +68,11 @@ class _Credit:
         fetched = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
         extra_fields = list(fetched["extra_fields"]) if "extra_fields" in set(fetched.keys()) else None
         padding = [bool(tag.get("is_padding", False)) for tag in batch.tags]
+        steps = [tag.get("min_global_steps") for tag in batch.tags]  # the weights that began each trajectory
+        version = steps if any(step is not None for step in steps) else None
 
         def of_sessions(data: Any, batch_keys: list[str], **_: Any) -> Any:
-            metrics.update(session_advantage(self._credit, data, batch_keys, extra_fields, padding))
+            metrics.update(session_advantage(self._credit, data, batch_keys, extra_fields, padding, version))
             return data
 
         step = with_globals(of_verl.__func__, compute_advantage_for_multi_trajectories=of_sessions)

@@ -15,7 +15,7 @@ of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for
 """
 
 from credit.ledger.account import Ledger
-from credit.ledger.channels import Channel, annealed, channel, depart, kimi_parl, sharp
+from credit.ledger.channels import Channel, annealed, by_indicator, channel, depart, indicator, kimi_parl, sharp
 from credit.ledger.composition import compose
 from credit.ledger.entries import Entries, Totals
 from credit.ledger.reconciling import ContradictionError
@@ -41,9 +41,11 @@ __all__ = [
     "Stack",
     "Totals",
     "annealed",
+    "by_indicator",
     "channel",
     "compose",
     "depart",
+    "indicator",
     "kimi_parl",
     "sharp",
     "stack",

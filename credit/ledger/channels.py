@@ -31,8 +31,10 @@ __all__ = [
     "Channel",
     "Family",
     "annealed",
+    "by_indicator",
     "channel",
     "depart",
+    "indicator",
     "kimi_parl",
     "sharp",
 ]
@@ -124,13 +126,64 @@ def annealed(
     return weight
 
 
+def by_indicator(start: float, end: float, *, low: float, high: float) -> Callable[[float], float]:
+    """A weight that follows what was measured instead of the step: `start` up to `low`, `end` from `high` on.
+
+    Between them start + (end − start) (x − low) / (high − low). A bonus for spawning may end once most traces spawn:
+
+        fade = by_indicator(0.3, 0.0, low=0.2, high=0.8)
+        channel(traces, "spawn_rate", weight=fade(indicator(traces, "spawn_rate")))
+
+    Measure x on earlier batches: a weight that the batch itself decides makes its traces depend on each other.
+
+    Args:
+      start: the weight where the indicator is at most `low`.
+      end: the weight where it is at least `high`.
+      low, high: of the indicator.
+
+    Returns:
+      A function of the indicator.
+
+    Raises:
+      CreditError: `low` is not less than `high`.
+
+    Examples:
+      >>> fade = by_indicator(0.3, 0.1, low=0.2, high=0.6)
+      >>> print(fade(0.0), round(fade(0.4), 3), fade(1.0))
+      0.3 0.2 0.1
+    """
+    if not low < high:
+        raise CreditError(f"low is {low} and high {high}; expected low less than high")
+
+    def weight(measured: float) -> float:
+        t = min(max((measured - low) / (high - low), 0.0), 1.0)
+        return end if t >= 1 else start + (end - start) * t
+
+    return weight
+
+
+def indicator(traces: Traces, name: str) -> float:
+    """The mean of a channel over the traces that have it, such as "spawn_rate" or "finish_rate"; NaN where none has.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=[0] * 2, trace=[0, 1], reward=[1.0, 0.0], tokens=[6, 2])
+      >>> indicator(rows.traces, "tokens")
+      4.0
+    """
+    total = channel(traces, name).total[: traces.sizes.traces].astype(np.float64)
+    total = total[np.isfinite(total)]
+    return float(total.mean()) if len(total) else math.nan
+
+
 def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family | None = None) -> Channel:
     """A channel by name, out of a log.
 
     Names: a reward of the traces ("team", or any other key of the log's `rewards`); "event_reward", all rewards at
     events; "event_reward.KIND", those at events of one of `graphs.event_graph.KINDS` ("tool" takes the results of tool
-    calls with the calls); "costs.NAME", a cost that the log states of traces; "tokens", "input_tokens", "tool_calls"
-    and "seconds", costs at events; and `DERIVED`, which follow from structure or evidence.
+    calls with the calls); "agent_reward.NAME", what the agents of that name earned by their own traces; "costs.NAME", a
+    cost that the log states of traces; "tokens", "input_tokens", "tool_calls" and "seconds", costs at events; and
+    `DERIVED`, which follow from structure or evidence.
 
     Costs are amounts, not rewards: their weight is −λ, with λ in units of reward for a token, a call or a second. A
     trace that lacks the cost of an event has no such channel.
@@ -170,6 +223,8 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
             mask = mask & np.isin(np.asarray(traces.graph.event_type), _types(kind_name))
         at_events = np.where(mask, steps.array, 0).astype(np.float32)
         return _channel(traces, name, family or ("tool" if kind_name == "tool" else "process"), None, at_events, weight)
+    if base == "agent_reward" and base in traces.evidence and kind_name in traces.agents["name"].to_pylist():
+        return _channel(traces, name, family or "individual", _of_agents(traces, kind_name), None, weight)
     if base == "costs" and name in traces.evidence:
         return _channel(traces, name, family or "shared", stated_costs(traces, kind_name), None, weight)
     if name in COSTS_OF_EVENTS:
@@ -178,9 +233,29 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
     known = traces.reward_channels
     if "event_reward" in traces.evidence:
         known += ["event_reward", *(f"event_reward.{kind}" for kind in KINDS)]
+    if "agent_reward" in traces.evidence:
+        known += [f"agent_reward.{agent}" for agent in dict.fromkeys(traces.agents["name"].to_pylist())]
     known += [cost for cost in traces.evidence if cost.startswith("costs.")]
     listed = ", ".join([*known, *COSTS_OF_EVENTS, *DERIVED])
     raise CreditError(f"channel is {name!r}, which the log does not have; it has: {listed}")
+
+
+def _of_agents(traces: Traces, name: str) -> np.ndarray:
+    """The outcomes of the agents of a name in each trace, added up: [T]; NaN where none has one.
+
+    In a log where no trace has both, an outcome of a trace is that of each of its agents (`estimators.members`).
+    """
+    graph = traces.graph
+    stated, agent = traces.evidence["agent_reward"], np.asarray(graph.agent_ids)
+    own = np.full(graph.num_agents, np.nan)
+    own[agent[stated.rows[::-1]]] = stated.amounts[::-1]  # of several assignments to one place the last counts
+    trace, outcome = np.asarray(graph.agent_trace), np.asarray(traces.reward, np.float64)
+    if not np.isfinite(own + outcome[trace]).any():
+        own = np.where(np.isnan(own), outcome[trace], own)
+    named = np.flatnonzero(np.array(traces.agents["name"].to_pylist(), object) == name)
+    named = named[np.isfinite(own[named])]
+    total, count = (np.bincount(trace[named], x, graph.num_traces) for x in (own[named], None))
+    return np.where(count > 0, total, np.nan)
 
 
 def _cost(traces: Traces, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -225,14 +300,27 @@ def _parallel_saving(traces: Traces) -> tuple[np.ndarray, None]:
 def _finish_rate(traces: Traces) -> tuple[np.ndarray, None]:
     """The part of a trace's spawned agents that have a `return`; 0 where none was spawned, since none finished."""
     graph = traces.graph
+    spawned = _spawned(traces)
     real = np.asarray(graph.event_mask)
     returned = np.zeros(graph.num_agents, bool)
     returned[np.asarray(graph.agent_ids)[real & (np.asarray(graph.event_type) == EventType.RETURN)]] = True
-    spawned = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_parent) != np.arange(graph.num_agents))
     trace = np.asarray(graph.agent_trace)
     count = np.bincount(trace, spawned, graph.num_traces)
     done = np.bincount(trace, spawned & returned, graph.num_traces)
     return done / np.where(count > 0, count, 1), None
+
+
+def _spawn_rate(traces: Traces) -> tuple[np.ndarray, None]:
+    """1 where a trace spawned an agent, else 0."""
+    spawned = np.bincount(np.asarray(traces.graph.agent_trace), _spawned(traces), traces.graph.num_traces)
+    return (spawned > 0).astype(np.float64), None
+
+
+def _spawned(traces: Traces) -> np.ndarray:
+    """The agent instances that another one spawned: bool [A]."""
+    graph = traces.graph
+    spawned: np.ndarray = np.asarray(graph.agent_mask) & (np.asarray(graph.agent_parent) != np.arange(graph.num_agents))
+    return spawned
 
 
 def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
@@ -251,6 +339,7 @@ def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
 DERIVED: dict[str, tuple[Family, Callable[[Traces], tuple[np.ndarray, np.ndarray | None]]]] = {
     "parallel_saving": ("orchestration", _parallel_saving),
     "finish_rate": ("orchestration", _finish_rate),
+    "spawn_rate": ("orchestration", _spawn_rate),
     "marginal": ("individual", _marginal),
 }
 """Channels that follow from a log's structure or evidence: family, and (outcome [T], rewards at events [E] or None)."""

@@ -67,8 +67,9 @@ def compose_claims(
     """
     if total is None and has_agent_outcomes(traces):
         raise CreditError(
-            "the log has agent_reward, outcomes of single agents; a ledger accounts for what a trace earned: "
-            "expected total=, float [T], or a log without agent_reward"
+            "the log has agent_reward, outcomes of single agents; a ledger accounts for what a trace earned: expected "
+            "a channel for each agent, such as --channel agent_reward.NAME=1 (credit.ledger.channel), or total=, float "
+            "[T]"
         )
     propensity = traces.evidence.get("propensity")
     for name in exact:
@@ -130,7 +131,8 @@ def compose_channels(
     ledgers = {}
     for name in weights:
         part = channel(traces, name)
-        evidence = {key: value for key, value in traces.evidence.items() if key != "event_reward"}
+        own = ("event_reward", "agent_reward")  # rewards of other channels
+        evidence = {key: value for key, value in traces.evidence.items() if key not in own}
         if part.event_reward is not None:
             evidence["event_reward"] = Evidence.of(part.event_reward, np.asarray(traces.graph.event_mask))
         on_channel = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)

@@ -10,8 +10,8 @@ import numpy as np
 from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS
-from credit.methods.running import missing_evidence
-from credit.reports.trace_returns import UNRESOLVED, distinguishable, group_differences, returns
+from credit.methods.running import has_agent_outcomes, has_trace_outcomes, keywords_of, missing_evidence
+from credit.reports.trace_returns import UNRESOLVED, agents_apart, distinguishable, group_differences, returns
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
 
@@ -69,6 +69,8 @@ def _judge(traces: Traces, method: Method) -> Availability:
     trained = np.flatnonzero(np.asarray(traces.graph.trained_mask)[: n.events])
     trace = np.arange(n.traces)
     score = returns(traces)
+    if has_agent_outcomes(traces):
+        return _of_agents(traces, method)
     if not np.isfinite(score).any():
         return Availability("missing", "no trace has an outcome: pass --rewards FILE or --reward-channel NAME")
     if traces.graph.trainable_mask is not None and not len(trained):
@@ -102,6 +104,18 @@ def _judge(traces: Traces, method: Method) -> Availability:
             return Availability("degenerate", f"no group has a difference that methods see: {UNRESOLVED[lost[0]]}")
         where = "in every group all traces" if method.scope == "group" else "all traces"
         return Availability("degenerate", f"{where} have equal outcomes: every advantage is 0")
+    return Availability("computable")
+
+
+def _of_agents(traces: Traces, method: Method) -> Availability:
+    """The state of a method where agents have outcomes of their own."""
+    takes = keywords_of(method.fn)
+    if "agent_reward" not in takes:
+        return Availability("missing", "outcomes are of agents (agent_reward), which it does not pay")
+    if has_trace_outcomes(traces):
+        return Availability("missing", "outcomes are of traces and of agents: --evidence agent_reward adds them")
+    if not agents_apart(traces).any():
+        return Availability("degenerate", "in every group agents of one name have equal outcomes")
     return Availability("computable")
 
 

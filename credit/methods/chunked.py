@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.methods.lost_outcomes import no_outcome
+from credit.methods.absent_outcomes import no_outcome
 from credit.methods.published import find_method
 from credit.methods.running import EVIDENCE, Request, run_part
 from estimators.options import check_arguments, takes_key
@@ -101,7 +101,7 @@ class ChunkedMethod:
         Args:
           met: what `present` returned for all batches together.
           any_outcome: whether any trace of any batch has an outcome.
-          found: what stands where outcomes are looked for (`credit.methods.lost_outcomes`).
+          found: what stands where outcomes are looked for (`credit.methods.absent_outcomes`).
 
         Raises:
           CreditError: no outcome anywhere; evidence that no batch has.

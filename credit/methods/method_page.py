@@ -13,7 +13,7 @@ from credit.methods.registry import METHODS
 from credit.methods.running import EVIDENCE, keywords_of
 from estimators.options import BOUNDS
 
-__all__ = ["MethodPage", "method_page"]
+__all__ = ["MethodPage", "method_page", "plain_function"]
 
 SCOPES = {
     "trace": "its own rewards change a trace's numbers",
@@ -90,7 +90,7 @@ def method_page(name: str) -> MethodPage:
         takes={n: EVIDENCE[n].meaning for n in others},
         options=options,
         published={paper.title: paper.note for paper in PUBLISHED.values() if paper.method == home},
-        docstring=inspect.getdoc(_plain(method.fn)) or "",
+        docstring=inspect.getdoc(plain_function(method.fn)) or "",
     )
 
 
@@ -126,7 +126,8 @@ def _hint(hint: Any) -> str:
     return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
 
 
-def _plain(fn: Any) -> Any:
+def plain_function(fn: Any) -> Any:
+    """The function under partial applications and decorators, which has the docstring."""
     while hasattr(fn, "func"):
         fn = fn.func
     return inspect.unwrap(fn)

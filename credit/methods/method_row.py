@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from estimators.base import Credit, Estimand
 from estimators.options import takes_key
 from graphs.keys import decided_by, names_of_key, scope_of_key
 
-__all__ = ["Method", "Scope", "Status"]
+__all__ = ["Compared", "Method", "Scope", "Status"]
 
 Scope = Literal["trace", "group", "batch", "sequence"]
 Status = Literal["released", "reconstructed", "formula"]
+
+
+class Compared(NamedTuple):
+    """With whom a method compares an action by default, in words; "" where it compares with nobody.
+
+    Attributes:
+      key: what they have in common: parts of `graphs.keys.PARTS`, or the batch.
+      population: what one sample is.
+      baseline: what is subtracted.
+      scale: what is divided by.
+    """
+
+    key: str
+    population: str
+    baseline: str
+    scale: str
+
+
+_NOBODY = Compared("", "", "", "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +42,7 @@ class Method:
     Attributes:
       fn: `fn(graph, reward, *, event_reward=None, **evidence, **options) -> Credit`.
       summary: one line for people.
+      compared: with whom it compares an action, for the page of methods.
       unit: the level whose units share one number.
       estimand: what the amount estimates.
       unbiased: whether the policy gradient's mean is right when every action is weighted with the advantage, the group
@@ -64,6 +84,7 @@ class Method:
     pools_errors: bool = False
     shaped: bool = False
     nonnegative: bool = False
+    compared: Compared = _NOBODY
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
     state: Callable[..., Any] | None = None
 

@@ -368,10 +368,9 @@ PUBLISHED: dict[str, Published] = {
     ),
     "unitymas_o": Published(
         "UnityMAS-O",
-        None,
-        "it pays the change of the pass rate of a turn to two or three agents at once; who is paid is written into its "
-        "allocators (Apache-2.0, `reward_allocators/` at 7f1616a)",
-        "the changes as rewards at events; `credit audit` shows what is paid twice",
+        "unitymas_o",
+        "golden `unitymas_o`: it pays the change of a turn's verdict to two or three agents at once; `credit audit` "
+        "shows what is paid twice",
     ),
     "vineppo": Published(
         "VinePPO",

@@ -6,7 +6,7 @@ The command line, the law tests, the chooser and the documentation read it; a us
 from __future__ import annotations
 
 import estimators
-from credit.methods.method_row import Method
+from credit.methods.method_row import Compared, Method
 from estimators.baselines import released
 from estimators.baselines.moving import moving_average_state
 from estimators.baselines.players import spiral_rae_state
@@ -18,6 +18,7 @@ METHODS: dict[str, Method] = {
     "grpo": Method(
         estimators.grpo,
         "return against the group's mean, over the group's spread",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -28,6 +29,7 @@ METHODS: dict[str, Method] = {
     "dr_grpo": Method(
         estimators.dr_grpo,
         "return against the group's mean; (n-1)/n times rloo",
+        compared=Compared("task", "trace", "mean", ""),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -38,6 +40,7 @@ METHODS: dict[str, Method] = {
     "rloo": Method(
         estimators.rloo,
         "return against the mean of the other traces of the group",
+        compared=Compared("task", "trace", "mean of the others", ""),
         unit="trace",
         estimand="total",
         unbiased=True,
@@ -48,6 +51,7 @@ METHODS: dict[str, Method] = {
     "remax": Method(
         estimators.remax,
         "return against that of a greedy run on the same task",
+        compared=Compared("task", "trace", "a greedy run", ""),
         unit="trace",
         estimand="total",
         unbiased=True,
@@ -59,6 +63,7 @@ METHODS: dict[str, Method] = {
     "reinforce_batch": Method(
         estimators.reinforce_batch,
         "return against the mean of all other traces of the batch",
+        compared=Compared("batch", "trace", "mean of the others", ""),
         unit="trace",
         estimand="total",
         unbiased=True,
@@ -69,6 +74,7 @@ METHODS: dict[str, Method] = {
     "moving_average": Method(
         estimators.moving_average,
         "return against the moving average of earlier traces",
+        compared=Compared("batch", "trace", "average of earlier traces", ""),
         unit="trace",
         estimand="total",
         unbiased=True,
@@ -81,6 +87,7 @@ METHODS: dict[str, Method] = {
     "discounted_return": Method(
         estimators.discounted_return,
         "what was earned from each action on; no baseline",
+        compared=Compared("", "action", "", ""),
         unit="event",
         estimand="return",
         unbiased=True,
@@ -92,6 +99,7 @@ METHODS: dict[str, Method] = {
     "gae": Method(
         estimators.gae,
         "generalised advantage estimation from logged values",
+        compared=Compared("", "action", "value", ""),
         unit="event",
         estimand="return",
         unbiased=False,
@@ -104,6 +112,7 @@ METHODS: dict[str, Method] = {
     "critic": Method(
         estimators.critic_increments,
         "what each action changed in a critic's value of the trace so far",
+        compared=Compared("", "action", "value", ""),
         unit="event",
         estimand="increment",
         unbiased=False,
@@ -116,6 +125,7 @@ METHODS: dict[str, Method] = {
     "maac": Method(
         estimators.maac,
         "reward and next value of an agent's turn against its value, from a centralised critic",
+        compared=Compared("", "action", "value", ""),
         unit="event",
         estimand="return",
         unbiased=False,
@@ -130,6 +140,7 @@ METHODS: dict[str, Method] = {
     "puppeteer": Method(
         estimators.puppeteer,
         "discounted return of each choice with a price on steps and tokens; no critic, no baseline",
+        compared=Compared("", "action", "", ""),
         unit="event",
         estimand="return",
         unbiased=False,
@@ -142,6 +153,7 @@ METHODS: dict[str, Method] = {
     "pass_at_k": Method(
         estimators.pass_at_k,
         "only the best trace, by its lead over the second",
+        compared=Compared("task", "trace", "second best", "sd"),
         unit="trace",
         estimand="score",
         unbiased=False,
@@ -153,6 +165,7 @@ METHODS: dict[str, Method] = {
     "verl_grpo": Method(
         estimators.verl_grpo,
         "GRPO as verl computes it: rows are samples",
+        compared=Compared("task", "row", "mean", "sd"),
         unit="event",
         estimand="total",
         unbiased=False,
@@ -163,6 +176,7 @@ METHODS: dict[str, Method] = {
     "verl_rloo": Method(
         estimators.verl_rloo,
         "RLOO as verl computes it: rows are samples",
+        compared=Compared("task", "row", "mean of the others", ""),
         unit="event",
         estimand="total",
         unbiased=False,
@@ -173,6 +187,7 @@ METHODS: dict[str, Method] = {
     "trl_grpo": Method(
         estimators.trl_grpo,
         "GRPO with TRL's constants",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -183,6 +198,7 @@ METHODS: dict[str, Method] = {
     "openrlhf_group_norm": Method(
         estimators.openrlhf_group_norm,
         "GRPO with OpenRLHF's constants",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -193,6 +209,7 @@ METHODS: dict[str, Method] = {
     "slime_grpo": Method(
         estimators.slime_grpo,
         "GRPO as slime post-processes rewards (M-GRPO's trainer)",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -204,6 +221,7 @@ METHODS: dict[str, Method] = {
     "agent_lightning": Method(
         estimators.agent_lightning,
         "verl's GRPO over one row a rollout, copied to its rows",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -214,6 +232,7 @@ METHODS: dict[str, Method] = {
     "agent_lightning_rows": Method(
         estimators.agent_lightning_rows,
         "verl's GRPO over all rows (Agent Lightning before v1)",
+        compared=Compared("task", "row", "mean", "sd"),
         unit="event",
         estimand="total",
         unbiased=False,
@@ -224,6 +243,7 @@ METHODS: dict[str, Method] = {
     "max_rl": Method(
         estimators.max_rl,
         "return against the group's mean, over that mean; rare successes count more",
+        compared=Compared("task", "trace", "mean", "mean"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -235,6 +255,7 @@ METHODS: dict[str, Method] = {
     "opo": Method(
         estimators.opo,
         "return against the group's mean, in which traces weigh by their tokens",
+        compared=Compared("task", "trace", "mean by tokens", ""),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -246,6 +267,7 @@ METHODS: dict[str, Method] = {
     "gpg": Method(
         estimators.gpg,
         "return against the group's mean, times the batch's traces over those that earned something",
+        compared=Compared("task", "trace", "mean", "share of the batch with a reward"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -256,6 +278,7 @@ METHODS: dict[str, Method] = {
     "prime_rl_grpo": Method(
         estimators.prime_rl_grpo,
         "return less a price on length, against the group's mean",
+        compared=Compared("task", "trace", "mean", ""),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -266,6 +289,7 @@ METHODS: dict[str, Method] = {
     "rllm_reinforce_pp": Method(
         estimators.rllm_reinforce_pp,
         "a role's mean row score against the task's, over that role's spread in the batch",
+        compared=Compared("task, role", "trace", "mean", "sd of the role in the batch"),
         unit="role",
         estimand="scale",
         unbiased=False,
@@ -278,6 +302,7 @@ METHODS: dict[str, Method] = {
     "igpo": Method(
         estimators.igpo,
         "discounted information gains and outcome from each action on, against the group's returns from the start",
+        compared=Compared("task", "action", "mean from the start", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -289,6 +314,7 @@ METHODS: dict[str, Method] = {
     "igrpo": Method(
         estimators.igrpo,
         "information gains and outcomes, each normalised within the task, summed from each action on",
+        compared=Compared("task", "action", "mean", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -300,6 +326,7 @@ METHODS: dict[str, Method] = {
     "dr_mas": Method(
         estimators.dr_mas,
         "each row against the rows of the same agent on the same task",
+        compared=Compared("task, agent", "row", "mean", "sd"),
         unit="event",
         estimand="scale",
         unbiased=False,
@@ -312,6 +339,7 @@ METHODS: dict[str, Method] = {
     "dr_mas_rloo": Method(
         estimators.dr_mas_rloo,
         "each row against the other rows of the same agent on the same task",
+        compared=Compared("task, agent", "row", "mean of the others", ""),
         unit="event",
         estimand="scale",
         unbiased=False,
@@ -324,6 +352,7 @@ METHODS: dict[str, Method] = {
     "reinforce_pp": Method(
         estimators.reinforce_pp,
         "row scores whitened over the batch",
+        compared=Compared("batch", "row", "mean", "sd"),
         unit="event",
         estimand="total",
         unbiased=False,
@@ -334,6 +363,7 @@ METHODS: dict[str, Method] = {
     "reinforce_pp_baseline": Method(
         estimators.reinforce_pp_baseline,
         "row scores minus the group's mean, whitened over the batch",
+        compared=Compared("task", "row", "mean", "sd of the batch"),
         unit="event",
         estimand="total",
         unbiased=False,
@@ -344,6 +374,7 @@ METHODS: dict[str, Method] = {
     "c3": Method(
         estimators.c3,
         "value of the chosen message against its siblings under one frozen context",
+        compared=Compared("prefix", "draw", "mean of the others", ""),
         unit="event",
         estimand="increment",
         unbiased=True,
@@ -356,6 +387,7 @@ METHODS: dict[str, Method] = {
     "off_policy": Method(
         estimators.off_policy,
         "value of the chosen message against its context's, to a policy other than the one that drew the siblings",
+        compared=Compared("prefix", "draw", "value of the other policy", ""),
         unit="event",
         estimand="increment",
         unbiased=False,
@@ -368,6 +400,7 @@ METHODS: dict[str, Method] = {
     "coma": Method(
         estimators.coma,
         "a critic's value of the chosen action against its mean over what could have been chosen",
+        compared=Compared("", "action", "critic's mean over alternatives", ""),
         unit="event",
         estimand="increment",
         unbiased=False,
@@ -379,6 +412,7 @@ METHODS: dict[str, Method] = {
     "difference_reward": Method(
         estimators.difference_reward,
         "return against that of a re-run in which this one decision is replaced by a fixed action",
+        compared=Compared("", "action", "a re-run without the decision", ""),
         unit="event",
         estimand="effect",
         unbiased=True,
@@ -390,6 +424,7 @@ METHODS: dict[str, Method] = {
     "stop_credit": Method(
         estimators.stop_credit,
         "value of one more step over stopping, from logs with both choices, a critic or re-runs",
+        compared=Compared("", "decision to stop", "value of the decision", ""),
         unit="event",
         estimand="increment",
         unbiased=False,
@@ -403,6 +438,7 @@ METHODS: dict[str, Method] = {
     "spawn_credit": Method(
         estimators.spawn_credit,
         "value of spawning over not spawning, from logs with both choices, a critic or re-runs",
+        compared=Compared("", "decision to spawn", "value of the decision", ""),
         unit="event",
         estimand="increment",
         unbiased=False,
@@ -416,6 +452,7 @@ METHODS: dict[str, Method] = {
     "turn_baseline": Method(
         estimators.turn_baseline,
         "what was earned from each turn on, against the other traces' from their turn of that number",
+        compared=Compared("task, turn", "turn", "mean of the others", ""),
         unit="turn",
         estimand="return",
         unbiased=True,
@@ -429,6 +466,7 @@ METHODS: dict[str, Method] = {
     "mt_grpo": Method(
         estimators.mt_grpo,
         "each turn's reward normalised among turns of that number, summed from the turn on",
+        compared=Compared("task, turn", "turn", "mean", "sd"),
         unit="turn",
         estimand="score",
         unbiased=False,
@@ -441,6 +479,7 @@ METHODS: dict[str, Method] = {
     "gigpo": Method(
         estimators.gigpo,
         "return against the group's, plus each step against the steps that answered the same observation",
+        compared=Compared("task, anchor", "action", "mean", ""),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -453,6 +492,7 @@ METHODS: dict[str, Method] = {
     "hgpo": Method(
         estimators.hgpo,
         "each step against the steps that answered the same last observations, over several lengths of history",
+        compared=Compared("task, anchor", "action", "mean", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -465,6 +505,7 @@ METHODS: dict[str, Method] = {
     "g2po": Method(
         estimators.g2po,
         "return against the task's, plus the next state's mean return against those reached from the same state",
+        compared=Compared("task, anchor", "action", "mean", ""),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -478,6 +519,7 @@ METHODS: dict[str, Method] = {
     "graph_gpo": Method(
         estimators.graph_gpo,
         "return against the task's, plus the distance to success in the graph of the task's states",
+        compared=Compared("task, anchor", "action", "mean", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -491,6 +533,7 @@ METHODS: dict[str, Method] = {
     "tree_grpo": Method(
         estimators.tree_grpo,
         "a leaf against the leaves of its task, and against those of its sampling tree",
+        compared=Compared("task, tree", "trace", "mean", "sd"),
         unit="trace",
         estimand="score",
         unbiased=False,
@@ -502,6 +545,7 @@ METHODS: dict[str, Method] = {
     "hcapo": Method(
         estimators.hcapo,
         "outcome against the task's, plus the outcome weighted by how likely hindsight makes each action",
+        compared=Compared("task", "action", "mean", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -515,6 +559,7 @@ METHODS: dict[str, Method] = {
     "hae": Method(
         estimators.hae,
         "generalised advantage estimation inside segments, and over segments for the decisions that begin them",
+        compared=Compared("", "action", "value", ""),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -527,6 +572,7 @@ METHODS: dict[str, Method] = {
     "mgrpo": Method(
         estimators.mgrpo,
         "main agents against the task's main agents, sub-agents against its sub-agents",
+        compared=Compared("task, main or sub", "agent", "mean", "sd"),
         unit="agent",
         estimand="scale",
         unbiased=False,
@@ -539,6 +585,7 @@ METHODS: dict[str, Method] = {
     "mrlx": Method(
         released.mrlx,
         "M-GRPO as released: sub-agents against the block they arrived in",
+        compared=Compared("block", "agent", "mean", "sd"),
         unit="agent",
         estimand="scale",
         unbiased=False,
@@ -552,6 +599,7 @@ METHODS: dict[str, Method] = {
     "matpo": Method(
         estimators.matpo,
         "the planner's GRPO number, copied to its workers",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -562,6 +610,7 @@ METHODS: dict[str, Method] = {
     "wideseek_r1": Method(
         estimators.wideseek_r1,
         "mean row score against the group's; roles weigh in the loss only",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -572,6 +621,7 @@ METHODS: dict[str, Method] = {
     "magrpo": Method(
         estimators.magrpo,
         "discounted return of a joint turn against the others drawn in the same place",
+        compared=Compared("prefix", "joint turn", "mean", ""),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -584,6 +634,7 @@ METHODS: dict[str, Method] = {
     "c3_magrpo": Method(
         estimators.c3_magrpo,
         "MAGRPO as C3 runs it: return against the group's mean over its spread (ddof 0)",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="trace",
         estimand="total",
         unbiased=False,
@@ -595,6 +646,7 @@ METHODS: dict[str, Method] = {
     "foldgrpo": Method(
         estimators.foldgrpo,
         "outcome moved by the action's own process mark, against the group's outcomes",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -605,6 +657,7 @@ METHODS: dict[str, Method] = {
     "foldgrpo_fork": Method(
         released.foldgrpo_fork,
         "marked actions take the group's best or worst advantage",
+        compared=Compared("task", "trace", "mean", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -615,6 +668,7 @@ METHODS: dict[str, Method] = {
     "adca_grpo": Method(
         estimators.adca_grpo,
         "good and bad marks of steps, normalised in the task, with the outcome's number, summed from each step on",
+        compared=Compared("task", "action", "mean", "sd"),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -626,6 +680,7 @@ METHODS: dict[str, Method] = {
     "ccpo": Method(
         estimators.ccpo,
         "outcome with a bonus for an agent that turned it, against the same kind of agent on the task",
+        compared=Compared("task, agent", "agent", "mean", ""),
         unit="agent",
         estimand="score",
         unbiased=False,
@@ -637,6 +692,7 @@ METHODS: dict[str, Method] = {
     "marshal": Method(
         estimators.marshal,
         "what a player earns from its turn on, against the mean of that player's turns",
+        compared=Compared("batch, agent", "turn", "mean", ""),
         unit="turn",
         estimand="scale",
         unbiased=False,
@@ -650,6 +706,7 @@ METHODS: dict[str, Method] = {
     "marti": Method(
         estimators.marti,
         "an answer's verdict, moved by how good the earlier rounds were",
+        compared=Compared("", "action", "earlier rounds", ""),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -659,9 +716,23 @@ METHODS: dict[str, Method] = {
         needs=("stage",),
         cost="O(E log E)",
     ),
+    "unitymas_o": Method(
+        estimators.unitymas_o,
+        "the whole change of the turn's verdict, to each of its agents",
+        compared=Compared("", "action", "verdict of the turn before", ""),
+        unit="event",
+        estimand="score",
+        unbiased=False,
+        scope="trace",
+        status="released",
+        reference="UnityMAS-O reward_allocators/code_turn_level.py, mask_turn_level.py",
+        needs=("stage",),
+        cost="O(E log E)",
+    ),
     "spiral_rae": Method(
         estimators.spiral_rae,
         "a player's reward against the moving average of its rewards in earlier traces",
+        compared=Compared("batch, agent", "agent", "average of earlier traces", ""),
         unit="turn",
         estimand="scale",
         unbiased=False,
@@ -675,6 +746,7 @@ METHODS: dict[str, Method] = {
     "hierarchical_grpo": Method(
         estimators.hierarchical_grpo,
         "an agent's outcome against the mean of its name on the task, or within the trace",
+        compared=Compared("task, agent", "agent", "mean", ""),
         unit="agent",
         estimand="scale",
         unbiased=False,
@@ -687,6 +759,7 @@ METHODS: dict[str, Method] = {
     "maporl": Method(
         estimators.maporl,
         "an answer's own verdict and those of the whole team in later rounds",
+        compared=Compared("", "action", "", ""),
         unit="event",
         estimand="score",
         unbiased=False,
@@ -699,6 +772,7 @@ METHODS: dict[str, Method] = {
     "shapley": Method(
         event_credit.shapley,
         "each agent's Shapley share of what the team is worth, solved from evaluated coalitions",
+        compared=Compared("", "agent", "coalitions without it", ""),
         unit="agent",
         estimand="share",
         unbiased=False,

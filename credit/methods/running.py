@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.methods.lost_outcomes import found_instead, no_outcome, spoilt_rows
+from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.published import find_method
 from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
@@ -34,6 +34,7 @@ __all__ = [
     "expect_outcomes",
     "has_agent_outcomes",
     "has_outcomes",
+    "has_trace_outcomes",
     "keywords_of",
     "missing_evidence",
     "run",
@@ -59,8 +60,9 @@ def run(
     """Compute a method's credit for traces that were read.
 
     The evidence that the method needs comes from the log, converted to the arrays that methods take: NaN or -1 where
-    the log has none. Rewards at events are passed where the log has them. Missing evidence and options outside their
-    bounds are refused by name.
+    the log has none. Rewards at events are passed where the log has them, and so are outcomes of agents: methods that
+    compare by a key then compare agents of one name on the task, unless `by` or `population` says otherwise. Missing
+    evidence and options outside their bounds are refused by name.
 
     Args:
       traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.
@@ -127,7 +129,7 @@ def run_part(
     arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
     options = {name: value for name, value in arguments.items() if name not in arrays}
     try:
-        return request.fn(traces.graph, traces.reward, **arrays, **with_key(request.fn, traces, options))
+        return request.fn(traces.graph, traces.reward, **arrays, **with_key(request.fn, traces, options, arrays))
     except ValueError as error:
         names_method = str(error).startswith((f"{request.name}: ", f"method {request.name!r}"))
         if isinstance(error, CreditError) and (names_method or type(error) is not CreditError):
@@ -250,8 +252,18 @@ def _array_of(traces: Traces, name: str) -> np.ndarray:
     return np.where(found.mask, found.array, -1).astype(np.int32)
 
 
-def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any]) -> dict[str, Any]:
+def with_key(
+    fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> dict[str, Any]:
     """Options of a method in which `by` has the ids that the log states, and names of agents are instances: bool [A].
+
+    Outcomes of agents are no samples of traces: unless `by` or `population` is stated, agents of one name are compared.
+
+    Args:
+      fn: the method.
+      traces: what was read.
+      options: as the caller states them.
+      arrays: evidence that the method is given.
 
     Raises:
       CreditError: `by` or an option names what the log does not have.
@@ -261,7 +273,12 @@ def with_key(fn: Callable[..., Any], traces: Traces, options: Mapping[str, Any])
         for name, hint in hints_of(fn).items()
         if "AgentNames" in hint.kinds and isinstance(options.get(name), str | list | tuple)
     }
-    if "by" not in options or not takes_key(fn):
+    if not takes_key(fn):
+        return options
+    of_traces = inspect.signature(fn).parameters["population"].default == "trace"
+    if arrays.get("agent_reward") is not None and of_traces and not {"by", "population"} & options.keys():
+        options |= {"by": "task,agent", "population": "agent"}
+    if "by" not in options:
         return options
     ids: dict[str, np.ndarray] = {}
     for name, one in traces.evidence.items():
@@ -297,7 +314,7 @@ def _instances(traces: Traces, option: str, names: str | Sequence[Any], *, by_ro
 
 def has_outcomes(traces: Traces) -> bool:
     """Whether any trace or agent has an outcome, without which no action has credit."""
-    return _has_trace_outcomes(traces) or has_agent_outcomes(traces)
+    return has_trace_outcomes(traces) or has_agent_outcomes(traces)
 
 
 def has_agent_outcomes(traces: Traces) -> bool:
@@ -305,7 +322,8 @@ def has_agent_outcomes(traces: Traces) -> bool:
     return "agent_reward" in traces.evidence and bool(traces.evidence["agent_reward"].mask.any())
 
 
-def _has_trace_outcomes(traces: Traces) -> bool:
+def has_trace_outcomes(traces: Traces) -> bool:
+    """Whether any trace has an outcome."""
     return bool(np.isfinite(np.asarray(traces.reward)[: traces.sizes.traces]).any())
 
 

@@ -104,7 +104,9 @@ def _along(senders: np.ndarray, receivers: np.ndarray, event: np.ndarray) -> np.
     total, own = event.tolist(), event.tolist()
     order = np.argsort(senders)
     for cause, effect in zip(senders[order].tolist(), receivers[order].tolist(), strict=True):
-        total[effect] = max(total[effect], total[cause] + own[effect])
+        sum_of = total[cause] + own[effect]
+        if sum_of > total[effect]:
+            total[effect] = sum_of
     return np.array(total)
 
 

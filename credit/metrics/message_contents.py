@@ -54,8 +54,9 @@ def content_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
     refs: list[str | None] = traces.events["content_ref"].take(rows).to_pylist()
     tokens = _token_ids(traces, rows)
     keys: list[str | None] = [None] * len(rows)
-    left = []
-    for _, group in itertools.groupby(range(len(rows)), key=lambda i: trace[i]):
+    files, offsets = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset"))
+    left: list[int] = []
+    for _, group in itertools.groupby(range(len(rows)), key=trace.tolist().__getitem__):
         own = list(group)
         for source in (refs, tokens):
             if all(source[i] for i in own):
@@ -63,13 +64,13 @@ def content_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
                     keys[i] = source[i]
                 break
         else:
-            left += own
+            if len({(files[i], offsets[i]) for i in own}) == len(own):
+                left += own
     if left:
         texts = event_texts(traces, rows[left], LONGEST)
-        files, offsets = (traces.events[name].take(rows[left]).to_pylist() for name in ("file", "offset"))
-        for _, group in itertools.groupby(range(len(left)), key=lambda i: trace[left[i]]):
+        for _, group in itertools.groupby(range(len(left)), key=trace[left].tolist().__getitem__):
             own = list(group)
-            if all(texts[i] for i in own) and len({(files[i], offsets[i]) for i in own}) == len(own):
+            if all(texts[i] for i in own):
                 for i in own:
                     keys[left[i]] = texts[i]
     number: dict[str, int] = {}

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from credit.metrics.trace_metrics import TraceMetric
+from credit.metrics.trace_numbers import TraceMetric
 from credit.reports.tasks import task_ids
 from estimators.task_means import TaskMean, task_mean
 from graphs.errors import CreditError

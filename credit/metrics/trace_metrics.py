@@ -5,12 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from credit.metrics.durations import durations
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
+from credit.metrics.trace_numbers import (
+    NO_ACTION,
+    UNLINKED,
+    TraceMetric,
+    different,
+    divided,
+    linked,
+    numbered,
+    reaching_answer,
+    team_counts,
+)
 from credit.reports.trace_list import counted_tokens, error_mask
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
@@ -21,14 +31,7 @@ from graphs.structure.reachability import reachable
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.traces.batch import Traces
 
-__all__ = ["METRICS", "MetricOptions", "TraceMetric", "team_sizes", "trace_metrics"]
-
-
-class TraceMetric(NamedTuple):
-    """A number for each real trace. `value` float64 [traces], NaN where `reasons` says why; "" elsewhere."""
-
-    value: np.ndarray
-    reasons: list[str]
+__all__ = ["METRICS", "MetricOptions", "team_sizes", "trace_metrics"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,11 +77,6 @@ def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[
     return found
 
 
-def _reaches(traces: Traces, targets: np.ndarray) -> np.ndarray:
-    """Events with a path to one of the targets, the targets included: bool [events]."""
-    return reachable(*real_edges(traces.graph), targets, backward=True)
-
-
 def team_sizes(traces: Traces) -> np.ndarray:
     """The number of agent instances in the team at each event: int64 [events].
 
@@ -112,90 +110,60 @@ def _check(traces: Traces, options: MetricOptions) -> None:
         raise CreditError(f"alike is {options.alike}; expected a cosine, -1 to 1")
 
 
-def _metric(value: np.ndarray, *refused: tuple[np.ndarray, str]) -> TraceMetric:
-    """A metric whose traces are refused by the first of the masks that holds, with its words."""
-    reasons = np.full(len(value), "", object)
-    for mask, words in reversed(refused):
-        reasons[mask] = words
-    return TraceMetric(np.where(reasons == "", value, np.nan), reasons.tolist())
-
-
-def _divided(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    return above / np.where(below > 0, below, 1)
-
-
 def _success(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     reward = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     unknown = (np.isnan(reward), "the trace has no outcome")
     if options.success_at is not None:
-        return {"success": _metric(np.where(reward >= options.success_at, 1.0, 0.0), unknown)}
+        return {"success": numbered(np.where(reward >= options.success_at, 1.0, 0.0), unknown)}
     graded = np.isfinite(reward) & (reward != 0) & (reward != 1)
     some = np.full(len(reward), bool(graded.any()))
-    return {"success": _metric(reward, unknown, (some, "outcomes are not all 0 or 1: state from which one succeeds"))}
+    return {"success": numbered(reward, unknown, (some, "outcomes are not all 0 or 1: state from which one succeeds"))}
 
 
-def _of_team(traces: Traces) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Actions of each instance [A], members of each trace, and actions of each trace."""
-    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
-    action = np.asarray(graph.action_mask)[:n]
-    acts = np.bincount(np.asarray(graph.agent_ids)[:n][action], minlength=graph.num_agents)
-    members = np.bincount(np.asarray(graph.agent_trace)[acts > 0], minlength=m)
-    return acts, members, np.bincount(np.asarray(graph.trace_ids)[:n][action], minlength=m)
-
-
-def _linked(traces: Traces) -> np.ndarray:
-    """Traces with an edge between events of two instances: bool [traces]."""
-    senders, receivers = real_edges(traces.graph)
-    agent = np.asarray(traces.graph.agent_ids)
-    across = senders[agent[senders] != agent[receivers]]
-    return np.bincount(np.asarray(traces.graph.trace_ids)[across], minlength=traces.sizes.traces) > 0
-
-
-NO_ACTION = "the trace has no action"
-UNLINKED = "the log states no edge between its agents"
+def _shape(traces: Traces) -> tuple[tuple[np.ndarray, str], ...]:
+    """The traces whose edges do not tell what could run at once, with the reasons."""
+    _, members, actions = team_counts(traces)
+    senders, _ = real_edges(traces.graph)
+    edges = np.bincount(np.asarray(traces.graph.trace_ids)[senders], minlength=traces.sizes.traces)
+    loose = ((actions > 1) & (edges == 0), "the log states no edges")
+    return loose, ((members > 1) & ~linked(traces), UNLINKED)
 
 
 def _parallel(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
-    m = traces.sizes.traces
-    _, members, actions = _of_team(traces)
-    idle, apart = (actions == 0, NO_ACTION), ((members > 1) & ~_linked(traces), UNLINKED)
-    senders, _ = real_edges(traces.graph)
-    edges = np.bincount(np.asarray(traces.graph.trace_ids)[senders], minlength=m)
-    loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    wide = parallelism(traces.graph)
-    stage = traces.evidence.get("stage")
-    steps = critical_steps(traces.graph) if stage is None else critical_steps(traces.graph, stage.array)
+    wide = parallelism(traces.graph).average[: traces.sizes.traces]
+    idle = (team_counts(traces).actions == 0, NO_ACTION)
+    return {"parallelism": numbered(wide, idle, *_shape(traces))}
+
+
+def _seconds(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     seconds = durations(traces)
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
-    instant = (~(seconds.path > 0), "no event took time")
+    refused = (*why, *_shape(traces), (~(seconds.path > 0), "no event took time"))
     return {
-        "parallelism": _metric(wide.average[:m], idle, loose, apart),
-        "parallelism_seconds": _metric(_divided(seconds.work, seconds.path), *why, loose, apart, instant),
-        "speed_up": _metric(_divided(seconds.work, seconds.wall), *why, loose, apart, instant),
-        "critical_steps": _metric(
-            steps.steps[:m].astype(np.float64),
-            idle,
-            (~steps.defined[:m], "no single main agent, or an action without a stage"),
-        ),
+        "parallelism_seconds": numbered(divided(seconds.work, seconds.path), *refused),
+        "speed_up": numbered(divided(seconds.work, seconds.wall), *refused),
     }
+
+
+def _critical(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
+    m = traces.sizes.traces
+    stage = traces.evidence.get("stage")
+    steps = critical_steps(traces.graph) if stage is None else critical_steps(traces.graph, stage.array)
+    idle = (team_counts(traces).actions == 0, NO_ACTION)
+    lost = (~steps.defined[:m], "no single main agent, or an action without a stage")
+    return {"critical_steps": numbered(steps.steps[:m].astype(np.float64), idle, lost)}
 
 
 def _useful(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
-    acts, members, actions = _of_team(traces)
+    acts, members, actions = team_counts(traces)
     trace, agent = np.asarray(graph.trace_ids)[:n], np.asarray(graph.agent_ids)[:n]
-    chosen = np.flatnonzero(np.asarray(graph.action_mask)[:n])
-    answer = np.zeros(m, np.int64)
-    answer[trace[chosen]] = chosen  # the last assignment is the last action
-    target = np.zeros(n, bool)
-    target[answer[actions > 0]] = True
-    useful = np.zeros(graph.num_agents, bool)
-    useful[agent[_reaches(traces, target)]] = True
+    useful = reaching_answer(traces)
     owner = np.asarray(graph.agent_trace)
     idle = (actions == 0, NO_ACTION)
     reached = np.bincount(owner[useful & (acts > 0)], minlength=m)
-    apart = ((members > 1) & ~_linked(traces), UNLINKED)
-    found = {"useful_agents": _metric(_divided(reached, members), idle, apart)}
+    apart = ((members > 1) & ~linked(traces), UNLINKED)
+    found = {"useful_agents": numbered(divided(reached, members), idle, apart)}
     if options.credit is None:
         return found
     valid = np.asarray(options.credit.valid)[:n]
@@ -211,8 +179,8 @@ def _useful(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     squares, noise = (np.bincount(trace[known], x[known] ** 2, m) for x in (amount, error))
     exact = (~(noise > 0), "the method states no error above 0")
     return found | {
-        "credited_agents": _metric(_divided(beyond, members), idle, unknown),
-        "signal_to_noise": _metric(np.sqrt(_divided(squares, noise)), idle, unknown, exact),
+        "credited_agents": numbered(divided(beyond, members), idle, unknown),
+        "signal_to_noise": numbered(np.sqrt(divided(squares, noise)), idle, unknown, exact),
     }
 
 
@@ -230,7 +198,7 @@ def _communication(traces: Traces, options: MetricOptions) -> dict[str, TraceMet
     none = (count == 0, "the team wrote no message")
     unknown = (np.bincount(trace[ids < 0], minlength=m) > 0, absent)
     messages = {
-        "message_redundancy": _metric(1 - _divided(_kinds(trace, ids, m), count), none, unknown),
+        "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, unknown),
         **_debate(traces, rows, ids, none, unknown),
     }
     tokens = traces.evidence.get("tokens")
@@ -243,14 +211,8 @@ def _communication(traces: Traces, options: MetricOptions) -> dict[str, TraceMet
     uncounted = (np.bincount(of_event[action & ~known], minlength=m) > 0, "an action has no count of tokens")
     empty = (total == 0, "the actions generated no token")
     return messages | {
-        "protocol_overhead": _metric(_divided(protocol, total), (actions == 0, NO_ACTION), uncounted, empty)
+        "protocol_overhead": numbered(divided(protocol, total), (actions == 0, NO_ACTION), uncounted, empty)
     }
-
-
-def _kinds(trace: np.ndarray, ids: np.ndarray, m: int) -> np.ndarray:
-    """How many different ids each trace has: int [traces]."""
-    pairs = np.unique(np.stack([trace, ids]), axis=1) if len(ids) else np.zeros((2, 0), np.int64)
-    return np.bincount(pairs[0], minlength=m)
 
 
 def _debate(
@@ -271,10 +233,10 @@ def _debate(
     votes = np.zeros(m)
     pairs, size = np.unique(np.stack([of_trace, ids[last]]), axis=1, return_counts=True)
     np.maximum.at(votes, pairs[0], size)
-    opening = _kinds(of_trace, ids[first], m)
+    opening = different(of_trace, ids[first], m)
     return {
-        "consensus": _metric(_divided(votes, count), other, none, unknown),
-        "diversity": _metric(_divided(opening, count), other, none, unknown),
+        "consensus": numbered(divided(votes, count), other, none, unknown),
+        "diversity": numbered(divided(opening, count), other, none, unknown),
     }
 
 
@@ -289,8 +251,8 @@ def _errors(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     led[receivers[reachable(senders, receivers, wrong)[senders]]] = True
     every, roots = (np.bincount(trace[mask], minlength=m) for mask in (wrong, wrong & ~led))
     return {
-        "error_amplification": _metric(
-            _divided(every, roots),
+        "error_amplification": numbered(
+            divided(every, roots),
             (silent, "the log states no status of an event"),
             (every == 0, "no event went wrong"),
         )
@@ -303,12 +265,14 @@ def _team(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     greatest = np.zeros(m)
     np.maximum.at(greatest, trace, size)
     mean = np.bincount(trace, size, m) / np.bincount(trace, minlength=m)
-    return {"team_peak": _metric(greatest), "team_mean": _metric(mean)}
+    return {"team_peak": numbered(greatest), "team_mean": numbered(mean)}
 
 
 COMPUTED: tuple[Callable[[Traces, MetricOptions], dict[str, TraceMetric]], ...] = (
     _success,
     _parallel,
+    _seconds,
+    _critical,
     _useful,
     _communication,
     _errors,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.methods.lost_outcomes import found_instead
+from credit.methods.absent_outcomes import found_instead
 from credit.methods.running import has_outcomes
 from credit.ray.cluster import EVENTS, RETRIES, chunks_on_cluster, connected, results_of
 from credit.reports.corpus import Survey, Tally

@@ -11,8 +11,8 @@ import numpy as np
 import credit
 from credit.assign_summary import Summary
 from credit.ledger.from_methods import RuleName, compose_claims
+from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.chunked import ChunkedMethod
-from credit.methods.lost_outcomes import found_instead, spoilt_rows
 from credit.methods.running import has_outcomes
 from credit.tables.advantages import table
 from graphs.errors import CreditError

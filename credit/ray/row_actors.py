@@ -28,7 +28,7 @@ class RemoteRowAdvantages:
     """`credit.integrations.RowAdvantages` in an actor on the cluster, compiled once; called in the same way.
 
     Give it to an integration in the place of a `RowAdvantages`. The actor takes one CPU and no accelerator. Ray starts
-    it again if its process dies, and asks it again.
+    it again if its process dies, and asks it again; what a method carries from batch to batch then begins anew.
 
     Args:
       method: a name in `credit.METHODS`, or a function `(graph, reward, *, event_reward=None, ...) -> Credit`.
@@ -51,6 +51,7 @@ class RemoteRowAdvantages:
     ) -> None:
         described = RowAdvantages(method, **{key: value for key, value in options.items() if key != "watch"})
         self.name, self.needs, self.accepts = described.name, described.needs, described.accepts
+        self.pays_agents = described.pays_agents
         self._ray = connected()
         settings: dict[str, Any] = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": RETRIES}
         settings |= {"runtime_env": ON_CPU, **(actor_options or {})}

@@ -87,7 +87,7 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     """The batch with the means of replays as evidence of the events that they started from.
 
     "value" plans give `value`, the expected return from the event on: that of the runs, less what the log's trace had
-    earned at events before it; "difference" and "spawn" plans give
+    earned at events before it; "difference", "spawn" and "stop" plans give
     `counterfactual_reward`. `replay_stderr` is the standard error of that mean and `replays` the number of runs. Events
     without runs have none; other evidence of the log is kept. `credit.replay.stated_errors` has the formula.
 
@@ -99,8 +99,9 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     Raises:
       CreditError: the plan names a trace or an event that the log does not have, or is of another purpose.
     """
-    if plan.purpose not in ("value", "difference", "spawn"):
-        raise CreditError(f"the plan is for {plan.purpose!r}; expected one for 'value', 'difference' or 'spawn'")
+    if plan.purpose in ("c3", "shapley"):
+        expected = "'value', 'difference', 'spawn' or 'stop'"
+        raise CreditError(f"the plan is for {plan.purpose!r}; expected one for {expected}")
     n, length = traces.sizes.events, traces.graph.num_events
     ids = traces.events["event"].to_pylist()
     names = traces.traces["trace"].to_pylist()

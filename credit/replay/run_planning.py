@@ -124,6 +124,7 @@ def plan_replays(
     *,
     unit: str = "runs",
     replace: str | None = None,
+    go_on: str | None = None,
     least: int = 2,
     seed: int = 0,
     known: KnownRuns | None = None,
@@ -134,6 +135,8 @@ def plan_replays(
         c3           the same runs, each kept as a sibling of the logged action: C3 compares it with them
         difference   each action is replaced by `replace`: the mean outcome is the baseline of a difference reward
         spawn        the same at spawn events only
+        stop         at each decision to stop or to go on, the other side: going on is replaced by `replace`, a stop by
+                     `go_on`
 
     Runs go by Neyman's rule (`credit.replay.allocation.allocate`): by the spread of outcomes in earlier runs where
     there are any, else by that of the group's outcomes in the log, and evenly where the log has no two outcomes of a
@@ -146,6 +149,7 @@ def plan_replays(
       unit: "runs" or "tokens", of the budget. A run is expected to take as many tokens as the logged trace took from
         its start on, or as earlier runs took.
       replace: the replacement, in the words of the driver; "0" by default. The other purposes replace nothing.
+      go_on: what replaces a stop, in the words of the driver; "1" by default.
       least: smallest number of runs of a decision; 2 give a standard error.
       seed: of the runs; a plan that adds to earlier runs needs another one.
       known: results of earlier runs.
@@ -159,14 +163,20 @@ def plan_replays(
         raise CreditError(f"purpose is {purpose!r}; expected {expected}")
     if unit not in ("runs", "tokens"):
         raise CreditError(f"unit is {unit!r}; expected 'runs' or 'tokens'")
-    replaces = purpose in ("difference", "spawn")
+    replaces = purpose in ("difference", "spawn", "stop")
     if replace is not None and not replaces:
         raise CreditError(f"replace is {excerpt(replace)}; expected none: {purpose!r} lets the policy decide anew")
-    rows = _decisions(traces, spawns_only=purpose == "spawn")
+    if go_on is not None and purpose != "stop":
+        raise CreditError(f"go_on is {excerpt(go_on)}; expected none: {purpose!r} replaces no stop")
+    rows = _decisions(traces, purpose)
     if not len(rows):
-        raise CreditError(f"the log has no {'spawn that is an action' if purpose == 'spawn' else 'action'} to re-run")
+        what = {"spawn": "spawn that is an action", "stop": "stop and no stop_propensity at an action"}
+        raise CreditError(f"the log has no {what.get(purpose, 'action')} to re-run")
     text = ("0" if replace is None else replace) if replaces else None
-    jobs = [Job(prefix, text, (), 1) for prefix in _prefixes(traces, rows)]
+    stopped = _of_type(traces, EventType.STOP)[rows] if purpose == "stop" else np.zeros(len(rows), bool)
+    texts = [("1" if go_on is None else go_on) if stop else text for stop in stopped.tolist()]
+    prefixes = zip(_prefixes(traces, rows), texts, strict=True)
+    jobs = [Job(prefix, instead, (), 1) for prefix, instead in prefixes]
     guess = outcome_spread(traces)[np.asarray(traces.graph.trace_ids)[rows]]
     costs = run_costs(traces)
     price = costs.onwards[rows]
@@ -219,11 +229,18 @@ def allocated(
     )
 
 
-def _decisions(traces: Traces, spawns_only: bool) -> np.ndarray:
-    graph, n = traces.graph, traces.sizes.events
-    chosen = np.asarray(graph.action_mask)[:n]
-    if spawns_only:
-        chosen = chosen & (np.asarray(graph.event_type)[:n] == int(EventType.SPAWN))
+def _of_type(traces: Traces, kind: EventType) -> np.ndarray:
+    return np.asarray(traces.graph.event_type)[: traces.sizes.events] == int(kind)
+
+
+def _decisions(traces: Traces, purpose: Purpose) -> np.ndarray:
+    n = traces.sizes.events
+    chosen = np.asarray(traces.graph.action_mask)[:n]
+    if purpose == "spawn":
+        chosen = chosen & _of_type(traces, EventType.SPAWN)
+    elif purpose == "stop":
+        stated = traces.evidence.get("stop_propensity")
+        chosen = chosen & (_of_type(traces, EventType.STOP) | (False if stated is None else stated.mask[:n]))
     return np.flatnonzero(chosen)
 
 

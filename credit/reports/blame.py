@@ -24,7 +24,7 @@ from estimators.task_means import task_mean
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
-__all__ = ["Case", "Score", "blame_cases", "method_scores", "prior_scores"]
+__all__ = ["Case", "Score", "blame_cases", "method_scores", "number_scores", "prior_scores"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,9 +95,13 @@ def blame_cases(traces: Traces) -> list[Case]:
 
 def method_scores(cases: list[Case], credit: Credit, name: str) -> list[Score]:
     """How well a method's advantage finds the blamed step and agent; an action without a valid one counts as 0."""
-    advantage = np.where(np.asarray(credit.valid), np.asarray(credit.advantage, np.float64), 0.0)
-    steps = [_place(advantage[c.actions], c.step) for c in cases]
-    agents = [_place(*_by_agent(c, advantage[c.actions])) for c in cases]
+    return number_scores(cases, np.where(np.asarray(credit.valid), np.asarray(credit.advantage, np.float64), 0.0), name)
+
+
+def number_scores(cases: list[Case], numbers: np.ndarray, name: str) -> list[Score]:
+    """How well numbers of events, float64 [events], find the blamed step and agent: the lowest is named first."""
+    steps = [_place(numbers[c.actions], c.step) for c in cases]
+    agents = [_place(*_by_agent(c, numbers[c.actions])) for c in cases]
     return [_score(name, "step", cases, steps), _score(name, "agent", cases, agents)]
 
 

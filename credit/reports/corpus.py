@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.trace_list import counted_tokens
-from credit.reports.trace_returns import UNRESOLVED, acting, distinguishable, group_differences, returns
+from credit.reports.trace_returns import (
+    UNRESOLVED,
+    acting,
+    agents_apart,
+    distinguishable,
+    group_differences,
+    of_agents,
+    returns,
+)
 from graphs.errors import Problem
 from graphs.problem_log import count_kinds
 from graphs.replay_clusters import replays_elsewhere
@@ -70,7 +78,8 @@ class Survey:
       mixed: groups whose traces are of several models or systems, with those; none by default (`group_by`).
       divided: tasks with several groups, since their traces are of several models or systems.
       unscored_groups: groups of several traces of which fewer than two have an outcome and an action.
-      unscored: traces without an outcome.
+      unscored: traces without an outcome, their own or of an agent.
+      of_agents: how many traces have no outcome and agents with outcomes of their own (`agent_reward`).
       idle: traces with an outcome and without an action, which enter no baseline.
       masked: traces with an outcome and tokens of which the masks train none; they enter baselines, as in the trainers.
       elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
@@ -101,6 +110,7 @@ class Survey:
     divided: int
     unscored_groups: tuple[str, ...]
     unscored: tuple[str, ...]
+    of_agents: int
     idle: tuple[str, ...]
     masked: tuple[str, ...]
     elsewhere: dict[str, str]
@@ -161,7 +171,7 @@ class Tally:
     """Counts that add up over batches of whole groups, from which a survey is made.
 
     Attributes:
-      counts: numbers of traces, events, actions, agents, and actions with tokens.
+      counts: numbers of traces, events, actions, agents, actions with tokens, and traces of agents with outcomes.
       formats, channels, evidence: how many traces or events have each.
       spreads: for each spread of a survey, how many units have each count.
       groups: the groups.
@@ -193,8 +203,9 @@ class Tally:
         action = np.asarray(graph.action_mask[: n.events])
         places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
         names = traces.traces["trace"].to_pylist()
-        earned, acted = returns(traces), acting(traces)
+        earned, acted, own = returns(traces), acting(traces), of_agents(traces)
         numbers = {"traces": n.traces, "events": n.events, "agents": n.agents, "actions": int(action.sum())}
+        numbers["of agents"] = int(np.sum(own & ~np.isfinite(earned)))
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         spreads = {
             "agents_per_trace": np.bincount(graph.agent_trace[: n.agents], minlength=n.traces),
@@ -213,8 +224,8 @@ class Tally:
             channels=collections.Counter(channels),
             evidence=collections.Counter({name: len(e.rows) for name, e in traces.evidence.items() if "." not in name}),
             spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
-            groups=_groups(traces, np.isfinite(earned) & acted, places),
-            unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned)).tolist()],
+            groups=_groups(traces, (np.isfinite(earned) | own) & acted, places),
+            unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned) & ~own).tolist()],
             idle=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & ~acted).tolist()],
             masked=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & _masked(traces, trace))],
             elsewhere=[
@@ -283,6 +294,7 @@ class Tally:
             divided=sum(len(groups) > 1 for groups in self.groups_of_task.values()),
             unscored_groups=tuple(group.name for group in self.groups if group.traces > 1 and group.scored < 2),
             unscored=tuple(name for name, _ in self.unscored),
+            of_agents=self.counts["of agents"],
             idle=tuple(name for name, _ in self.idle),
             masked=tuple(name for name, _ in self.masked),
             elsewhere={name: other for name, _, other in self.elsewhere},
@@ -305,7 +317,11 @@ def _groups(traces: Traces, scored: np.ndarray, places: list[tuple[str, int]]) -
     with_outcome = np.bincount(group, scored, len(size))
     differences = group_differences(traces)
     outcome = np.asarray(traces.reward[: traces.sizes.traces], np.float64)
-    _, outcomes_apart = distinguishable(outcome[scored], group[scored], len(size))
+    with_own = scored & np.isfinite(outcome)
+    _, outcomes_apart = distinguishable(outcome[with_own], group[with_own], len(size))
+    of_names = agents_apart(traces)
+    differences = differences._replace(apart=differences.apart | of_names)
+    outcomes_apart = outcomes_apart | of_names
     first = np.unique(group, return_index=True)[1].tolist()
     policies = _policies(traces)
     names = traces.traces["group"].to_pylist()

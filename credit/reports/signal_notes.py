@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from credit.reports.corpus import divided_tasks
-from estimators.base import REASONS, Credit
 from graphs.text import counted
 from graphs.traces.batch import Traces
+
+if TYPE_CHECKING:
+    from estimators.base import Credit
 
 __all__ = [
     "ELSEWHERE",
@@ -72,6 +74,8 @@ def reason_counts(traces: Traces, credit: Credit) -> dict[str, int]:
       >>> reason_counts(rows.traces, credit.rloo(graph, reward))
       {'nothing to compare with: the group has one member': 2}
     """
+    from estimators.base import REASONS  # not by the module, which `credit validate` runs without JAX
+
     n = traces.sizes.events
     without = np.asarray(traces.graph.action_mask)[:n] & ~np.asarray(credit.valid)[:n]
     codes, counts = np.unique(np.asarray(credit.reason)[:n][without], return_counts=True)

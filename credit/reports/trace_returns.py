@@ -9,7 +9,7 @@ import numpy as np
 from graphs.floats import COARSE, RELATIVE, rounded_differences
 from graphs.traces.batch import Traces
 
-__all__ = ["UNRESOLVED", "acting", "distinguishable", "group_differences", "returns"]
+__all__ = ["UNRESOLVED", "acting", "agents_apart", "distinguishable", "group_differences", "of_agents", "returns"]
 
 UNRESOLVED = {
     "fine": "outcomes differ by less than single precision, in which methods compute, holds; subtract an offset, or "
@@ -36,6 +36,37 @@ def acting(traces: Traces) -> np.ndarray:
     n = traces.sizes
     trace = np.asarray(traces.graph.trace_ids[: n.events])
     return np.bincount(trace[np.asarray(traces.graph.action_mask[: n.events])], minlength=n.traces) > 0
+
+
+def of_agents(traces: Traces) -> np.ndarray:
+    """The real traces in which an agent has an outcome of its own (`agent_reward`): bool."""
+    found = np.zeros(traces.sizes.traces, bool)
+    if "agent_reward" in traces.evidence:
+        found[np.asarray(traces.graph.trace_ids)[traces.evidence["agent_reward"].rows]] = True
+    return found
+
+
+def agents_apart(traces: Traces) -> np.ndarray:
+    """Groups in which agents of one name that acted have different outcomes of their own: bool, by the group's id."""
+    graph, n = traces.graph, traces.sizes
+    groups = int(np.max(graph.group_ids[: n.traces], initial=-1)) + 1
+    if not of_agents(traces).any():
+        return np.zeros(groups, bool)
+    from estimators.members import agent_outcomes
+
+    outcome, scored = (
+        np.asarray(x)[: n.agents] for x in agent_outcomes(graph, traces.reward, traces.evidence["agent_reward"].array)
+    )
+    acted = np.zeros(graph.num_agents, bool)
+    acted[np.asarray(graph.agent_ids)[np.asarray(graph.trained_mask)]] = True
+    counted = scored & acted[: n.agents]
+    group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[: n.agents]][counted]
+    names = np.asarray(graph.agent_name_ids)[: n.agents][counted]
+    pairs, key = np.unique(np.stack([group, names]), axis=1, return_inverse=True)
+    _, apart = distinguishable(outcome[counted], key.ravel(), pairs.shape[1])
+    found = np.zeros(groups, bool)
+    found[pairs[0][apart]] = True
+    return found
 
 
 def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:

@@ -129,8 +129,8 @@ def dr_mas_rloo(
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Reference: Dr. MAS `compute_rloo_outcome_advantage`, executed, golden `drmas_rloo` (its vanilla form is `by=None,
-    population="trace"`).
+    Reference: Dr. MAS `compute_rloo_outcome_advantage` at 19c632b, executed, golden `drmas_rloo` (its vanilla form is
+    `by=None, population="trace"`).
 
     Examples:
       >>> import credit

@@ -253,7 +253,9 @@ def c3_magrpo(
 ) -> Credit:
     """MAGRPO as C3 runs it as a baseline: traces of a task against each other, divided by their spread.
 
-    A_i = (R_i − b) / sqrt(v + eps), b the mean over the group or over the others, v the population variance (ddof 0).
+        A_i = (R_i − b) / sqrt(v + eps)
+
+    b is the mean over the group or over the others, v the population variance (ddof 0).
 
     Biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent one are
     refused (`estimators.clusters`).

@@ -7,18 +7,16 @@ events, so that a game gives each player its own result: write those as event re
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.baselines.moving import running_averages
 from estimators.clusters import clusters_of, first_of_cluster
 from estimators.group import group_relative
-from estimators.members import Members, Over, agent_outcomes, statistics
+from estimators.members import AgentNames, Members, Over, agent_outcomes, instances, statistics
 from estimators.options import checked_options
 from estimators.sequence.chains import chains, grouped_order
 from graphs.errors import CreditError
@@ -26,12 +24,8 @@ from graphs.event_graph import Array, EventGraph
 from graphs.keys import Key, key_of
 from graphs.levels import Name, pair_ids, unit_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
-from graphs.text import excerpt
 
-__all__ = ["AgentNames", "hierarchical_grpo", "marshal", "spiral_rae", "spiral_rae_state"]
-
-AgentNames = str | Sequence[str] | Array | None
-"""Names of agents, by commas or in a list, which `credit.run` looks up in the log; or bool [A], the instances."""
+__all__ = ["hierarchical_grpo", "marshal", "spiral_rae", "spiral_rae_state"]
 
 
 @checked_options
@@ -84,11 +78,9 @@ def hierarchical_grpo(
     """
     key = key_of(("task", "role") if _by_role(by) else ("task", "agent"))
     if episode_agents is not None:
-        if not isinstance(episode_agents, jax.Array | np.ndarray):
-            expected = "expected bool [A]; a graph does not hold names: call credit.run"
-            raise CreditError(f"hierarchical_grpo: episode_agents is {excerpt(episode_agents)}; {expected}")
+        within = instances(graph, episode_agents)
         # 0 for all who are compared over the task.
-        episode = jnp.where(jnp.asarray(episode_agents).astype(bool), jnp.asarray(graph.agent_trace) + 1, 0)
+        episode = jnp.where(within, jnp.asarray(graph.agent_trace) + 1, 0)
         key = Key((*key.names, "own episode"), (*key.levels, "agent"), (*key.arrays, episode))
     return group_relative(
         graph,

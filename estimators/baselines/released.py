@@ -72,8 +72,10 @@ def mrlx(
 ) -> Credit:
     """M-GRPO as MrlX runs it: slime's GRPO on main agents by task, and on sub-agents by the block they arrived in.
 
+        A = (R − μ) / (sd + 1e-6)        ddof 1
+
     A finished run pushes its sub-trajectories to a queue; the sub-agents' trainer takes them in order of arrival and
-    normalises blocks of a fixed size. A block mixes parents and tasks. A = (x − μ) / (sd + 1e-6), ddof 1, alone 0.
+    normalises blocks of a fixed size. A block mixes parents and tasks. An instance alone gets 0.
 
     With n instances in the task or block, no |A| exceeds (n − 1)/√n, however little the rewards differ.
 

@@ -116,7 +116,9 @@ def dr_grpo(
     singleton: Singleton = "refuse",
     filters: Filters = "none",
 ) -> Credit:
-    """GRPO without the division: the trace's return minus its group's mean, A_i = R_i − μ.
+    """GRPO without the division: the trace's return minus its group's mean.
+
+        A_i = R_i − μ
 
     R_i = reward + Σ event_reward, μ the mean over the n traces of the group. Equal to (n − 1)/n times `rloo`, so the
     policy gradient is unbiased up to that factor. No partition of the reward. Replays of one trace count as one sample,
@@ -237,7 +239,9 @@ def rloo(
 @checked_options
 @jax.jit
 def remax(graph: EventGraph, reward: Array, *, greedy_reward: Array, event_reward: Array | None = None) -> Credit:
-    """The trace's return minus the reward of a separate greedy run on the same task: A_i = R_i − R_greedy.
+    """The trace's return minus the reward of a separate greedy run on the same task.
+
+        A_i = R_i − R_greedy
 
     Unbiased for the policy gradient, since the greedy run does not depend on the sampled one; needs no group.
 
@@ -337,7 +341,9 @@ def pass_at_k(
     ddof: int | Array = 1,
     singleton: Singleton = "refuse",
 ) -> Credit:
-    """Only the best trace of a group is rewarded, by its lead over the second: (R_max − R_second) / (sd + eps).
+    """Only the best trace of a group is rewarded, by its lead over the second.
+
+        A_best = (R_best − R_second) / (sd + eps)
 
     The other traces of the group get 0, and so do all traces in a tie for the best. Biased for the policy gradient.
     Replays of one trace count as one sample, the second is no replay of the best, and traces without an independent one

@@ -1,4 +1,5 @@
-"""Rewards of a team's agents made of verdicts and solo runs: MARTI's shaping, CCPO's bonus, ADCA's marks of steps."""
+"""Rewards of a team's agents made of verdicts and solo runs: MARTI's shaping, UnityMAS-O's differences, CCPO's bonus,
+ADCA's marks of steps."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Estimand, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
 from estimators.counterfactual.replays import event_ids
-from estimators.members import Members, row_scores, statistics
+from estimators.members import AgentNames, Members, instances, row_scores, statistics
 from estimators.options import checked_options
 from estimators.relative_mean import mean_from_first
 from estimators.sequence.chains import Chains, chains
@@ -19,7 +20,7 @@ from graphs.event_graph import Array, EventGraph
 from graphs.levels import key_ids, pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
-__all__ = ["adca_grpo", "ccpo", "marti"]
+__all__ = ["adca_grpo", "ccpo", "marti", "unitymas_o"]
 
 
 @checked_options
@@ -94,6 +95,78 @@ def marti(
     amount = verdict + jnp.where(earlier, weight * moved, 0) + outcome_weight * last
     reason = jnp.where(row, jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD)
     return _finish(graph, amount, jnp.zeros_like(amount), ones, reason, "event", "score", "marti")
+
+
+@checked_options
+@jax.jit
+def unitymas_o(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    stage: Array,
+    event_reward: Array | None = None,
+    ahead: AgentNames = None,
+    absolute: AgentNames = None,
+) -> Credit:
+    """UnityMAS-O's allocators: every agent of a turn is paid the whole change of the verdict in that turn.
+
+        A = s_i − s_{i−1}        for agents in `ahead` s_{i+1} − s_i, 0 in the last turn; for those in `absolute` s_i
+
+    s_i is the verdict of turn i of the trace, s_{−1} = 0. Its code workflow pays planner and coder the change and the
+    reflection the next one; its search workflow pays search, summary and update the change and the answerer the
+    verdict. Two or three agents get one and the same difference, so that a trace pays a multiple of its last verdict:
+    `credit audit` shows it. There is no baseline. No |A| exceeds the range of verdicts, 0 included.
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      stage: int [E], the turn of each event; -1 where the log has none, and the action is invalid. Turns stand in the
+        log in their order.
+      event_reward: float [E] or None. s_i is the outcome plus all rewards at events of turn i: verdicts are event
+        rewards, each stated once, with outcome 0. NaN counts as 0.
+      ahead, absolute: agents that are paid so; names, or bool [A].
+
+    Returns:
+      `Credit` at level "event", estimand "score".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or names without a log.
+
+    Reference: UnityMAS-O `reward_allocators/code_turn_level.py`, `mask_turn_level.py` at 7f1616a (Apache-2.0),
+    executed, golden `unitymas_o`, without its penalty on format, which is a reward at the action.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=["a"] * 4, agent=["planner", "coder"] * 2, row_reward=[0, 0.25, 0, 1],
+      ...     evidence={"stage": [0, 0, 1, 1]})
+      >>> given = {"stage": rows.evidence["stage"], "event_reward": rows.event_reward}
+      >>> rows.gather(credit.unitymas_o(graph, reward, **given).advantage).tolist()
+      [0.25, 0.25, 0.75, 0.75]
+    """
+    outcome, scored = check_reward(graph, reward)
+    n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
+    number = event_ids(graph, "stage", stage)
+    known = jnp.asarray(graph.event_mask) & scored[trace] & (number >= 0)
+    of_turn = pair_ids(trace, number, known, graph.num_traces)
+    verdict = outcome[trace]
+    if event_reward is not None:
+        step = check_event_array(graph, "event_reward", event_reward)[0].astype(verdict.dtype)
+        verdict = verdict + segment_sum(step, of_turn, n, known)[of_turn]
+    lead_of = segment_first(of_turn, n, known)[of_turn]
+    turns = chains(graph, known & (lead_of == jnp.arange(n, dtype=jnp.int32)))
+    here = turns.take(verdict)
+    # What stands at a turn is written to the place of the next one; the last turn has none.
+    before = jnp.zeros_like(here).at[jnp.where(turns.row, turns.after, n)].set(here, mode="drop")
+    after = jnp.where(turns.last, here, turns.following(here))
+    change, coming = (turns.back(x)[lead_of] for x in (here - before, after - here))
+    agent = jnp.asarray(graph.agent_ids)
+    amount = jnp.where(instances(graph, ahead)[agent], coming, change)
+    amount = jnp.where(instances(graph, absolute)[agent], verdict, amount)
+    row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
+    reason = jnp.where(row, jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD)
+    zero, one = jnp.zeros_like(amount), jnp.ones_like(amount)
+    return _finish(graph, amount, zero, one, reason, "event", "score", "unitymas_o")
 
 
 def _before(graph: EventGraph, path: Chains, values: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:

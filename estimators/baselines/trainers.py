@@ -26,7 +26,9 @@ __all__ = [
 
 @checked_options
 def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """GRPO as verl computes it: every row is a sample, (R_i − μ) / (sd + 1e-6) with ddof 1.
+    """GRPO as verl computes it: every row is a sample.
+
+        A_i = (R_i − μ) / (sd + 1e-6)        ddof 1
 
     R_i = reward + event_reward of row i; μ and sd are over all rows of the task. A trace with more rows weighs more. A
     group of one row keeps its raw reward. Biased for the policy gradient. Replays of one trace count as one sample, and
@@ -46,8 +48,8 @@ def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Reference: verl `compute_grpo_outcome_advantage`; executed in Dr. MAS and MATPO, golden `drmas_grpo` (`by=None,
-    population="row"`).
+    Reference: verl `compute_grpo_outcome_advantage`; executed in Dr. MAS (19c632b) and MATPO (3c41d62), golden
+    `drmas_grpo` (`by=None, population="row"`).
 
     Examples:
       >>> import credit
@@ -71,7 +73,9 @@ def verl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
 
 @checked_options
 def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """RLOO as verl computes it: every row is a sample, (R_i − μ) n / (n − 1).
+    """RLOO as verl computes it: every row is a sample.
+
+        A_i = (R_i − μ) n / (n − 1)
 
     R_i = reward + event_reward of row i; the result is R_i minus the mean of the other rows of the task. The other rows
     of the same trace are among them. A group of one row keeps its raw reward. Biased for the policy gradient. Replays
@@ -109,7 +113,9 @@ def verl_rloo(graph: EventGraph, reward: Array, *, event_reward: Array | None = 
 
 @checked_options
 def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """GRPO with TRL's constants: (R_i − μ) / (sd + 1e-4), ddof 1; a group of one gets 0.
+    """GRPO with TRL's constants; a group of one gets 0.
+
+        A_i = (R_i − μ) / (sd + 1e-4)        ddof 1
 
     R_i = reward + Σ event_reward; μ and sd are over the traces of the group. Biased for the policy gradient. Replays of
     one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
@@ -149,7 +155,9 @@ def trl_grpo(graph: EventGraph, reward: Array, *, event_reward: Array | None = N
 
 @checked_options
 def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
-    """GRPO with OpenRLHF's constants: (R_i − μ) / (sd + 1e-9), ddof 1; a group of one is refused.
+    """GRPO with OpenRLHF's constants; a group of one is refused.
+
+        A_i = (R_i − μ) / (sd + 1e-9)        ddof 1
 
     R_i = reward + Σ event_reward; μ and sd are over the traces of the group. Biased for the policy gradient. Replays of
     one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
@@ -192,7 +200,9 @@ def openrlhf_group_norm(graph: EventGraph, reward: Array, *, event_reward: Array
 def slime_grpo(
     graph: EventGraph, reward: Array, *, event_reward: Array | None = None, uneven_as_one_group: bool = False
 ) -> Credit:
-    """GRPO as slime post-processes rewards: (R_i − μ) / (sd + 1e-6), ddof 1; a group of one gets 0.
+    """GRPO as slime post-processes rewards; a group of one gets 0.
+
+        A_i = (R_i − μ) / (sd + 1e-6)        ddof 1
 
     R_i = reward + Σ event_reward; μ and sd are over the traces of the group. slime forms groups by position, in blocks
     of `n_samples_per_prompt`; here the group ids form them. Biased for the policy gradient. Replays of one trace count
@@ -213,7 +223,7 @@ def slime_grpo(
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Reference: slime `RolloutManager._post_process_rewards`, used by MrlX (M-GRPO); executed, golden
+    Reference: slime `RolloutManager._post_process_rewards`, used by MrlX (M-GRPO), at 624b824; executed, golden
     `slime_grpo_used_by_MrlX`.
 
     Examples:
@@ -245,8 +255,10 @@ def agent_lightning(
 ) -> Credit:
     """Agent Lightning's rollout-level advantage: verl's GRPO over one row a rollout, copied to all its rows.
 
-    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, with R_i = reward + event_reward of the first row of trace i, and μ and sd
-    over the traces of the group; a group of one keeps its raw reward. The released code raises where the rows of a
+        A_i = (R_i − μ) / (sd + 1e-6)        ddof 1
+
+    R_i = reward + event_reward of the first row of trace i, μ and sd over the traces of the group; a group of one keeps
+    its raw reward. The released code raises where the rows of a
     rollout differ in reward; here the first row stands for them. Biased for the policy gradient. Replays of one trace
     count as one sample, and traces without an independent one are refused (`estimators.clusters`).
 
@@ -265,8 +277,8 @@ def agent_lightning(
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
-    Reference: Agent Lightning `compute_rollout_level_advantage`; executed, golden `agl_rollout_level`. The loss weights
-    that go with it are `estimators.tokens.rows.per_rollout_mean`.
+    Reference: Agent Lightning `compute_rollout_level_advantage` at c632d8d; executed, golden `agl_rollout_level`. The
+    loss weights that go with it are `estimators.tokens.rows.per_rollout_mean`.
 
     Examples:
       >>> import credit
@@ -291,9 +303,11 @@ def agent_lightning(
 def agent_lightning_rows(graph: EventGraph, reward: Array, *, event_reward: Array | None = None) -> Credit:
     """Agent Lightning before v1.0, and without its rollout-level switch: `verl_grpo` over all rows.
 
-    A_i = (R_i − μ) / (sd + 1e-6), ddof 1, with R_i = reward + event_reward of row i, and μ and sd over all rows of the
-    task. Long rollouts weigh more. Biased for the policy gradient. Replays of one trace count as one sample, and traces
-    without an independent one are refused (`estimators.clusters`).
+        A_i = (R_i − μ) / (sd + 1e-6)        ddof 1
+
+    R_i = reward + event_reward of row i, μ and sd over all rows of the task. Long rollouts weigh more. Biased for the
+    policy gradient. Replays of one trace count as one sample, and traces without an independent one are refused
+    (`estimators.clusters`).
 
     With n rows in the task, no |A| exceeds (n − 1)/√n, however little the rewards differ; a task of one row has no
     bound but its reward.

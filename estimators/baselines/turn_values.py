@@ -19,7 +19,14 @@ PRIOR_TRACES = 2.0
 
 
 def turn_values(
-    to_go: Array, leads: Array, key: Array, sample: Array, whole: Array, group: Array, starts: Array
+    to_go: Array,
+    leads: Array,
+    key: Array,
+    sample: Array | None,
+    trace: Array,
+    whole: Array,
+    group: Array,
+    acts: Array,
 ) -> StateValues:
     """The value of each turn from the other samples of its group that play a turn of its number.
 
@@ -37,36 +44,41 @@ def turn_values(
       to_go: float [E], what was earned from there on.
       leads: bool [E], the first actions of turns.
       key: int [E] in [0, E), one id for each pair of a group and a number of turn.
-      sample: int [E] in [0, E), one id for each pair of a key and an independent sample: the trace, or the traces that
-        share a choice with it.
-      whole: float [E], the return of the trace.
-      group: int [E] in [0, E), the group of each event.
-      starts: bool [E], the first action of each trace.
+      sample: int [E] in [0, E), one id for each pair of a key and an independent sample: traces that share a choice.
+        None where each trace is one.
+      trace: int [E] in [0, T), the trace of each event.
+      whole: float [T], the return of each trace.
+      group: int [T] in [0, T), the group of each trace.
+      acts: bool [T], whether the trace has a turn.
 
     Returns:
       `StateValues`, at first actions; NaN elsewhere.
     """
     num = to_go.shape[0]
-    place = jnp.arange(num, dtype=jnp.int32)
-    heads = leads & (segment_first(sample, num, leads)[sample] == place)
-    count = segment_count(sample, num, leads, to_go.dtype)
     reference = to_go[segment_first(key, num, leads)][key]
-    own = safe_divide(segment_sum(to_go - reference, sample, num, leads), count)[sample]
+    heads, own = leads, to_go - reference
+    if sample is not None:
+        place = jnp.arange(num, dtype=jnp.int32)
+        heads = leads & (segment_first(sample, num, leads)[sample] == place)
+        count = segment_count(sample, num, leads, to_go.dtype)
+        own = safe_divide(segment_sum(own, sample, num, leads), count)[sample]
     several = segment_count(key, num, heads, to_go.dtype)[key]
     others = several - 1
     mean = safe_divide(segment_sum(own, key, num, heads)[key], several)
     value = mean - safe_divide(own - mean, others)
     squares = segment_sum((own - mean) ** 2, key, num, heads)[key] - safe_divide((own - mean) ** 2 * several, others)
 
-    outcome = jnp.where(starts, whole, 0)
-    first = outcome[segment_first(group, num, starts)][group]
-    traces = segment_count(group, num, starts, to_go.dtype)[group]
-    centre = safe_divide(segment_sum(outcome - first, group, num, starts)[group], traces)
-    apart = jnp.where(starts, (outcome - first - centre) ** 2, 0)
-    freedom = jnp.sum(jnp.where(starts, safe_divide(traces - 1, traces), 0))
+    groups = group.shape[0]
+    first = whole[segment_first(group, groups, acts)][group]
+    traces = segment_count(group, groups, acts, to_go.dtype)[group]
+    centre = safe_divide(segment_sum(whole - first, group, groups, acts)[group], traces)
+    apart = jnp.where(acts, (whole - first - centre) ** 2, 0)
+    freedom = jnp.sum(jnp.where(acts, safe_divide(traces - 1, traces), 0))
     in_batch = jnp.sum(apart) / jnp.where(freedom > 0, freedom, 1)
-    in_group = segment_sum(apart, group, num)[group] + PRIOR_TRACES * in_batch
-    prior = in_group / jnp.maximum(traces - 1 + PRIOR_TRACES, PRIOR_TRACES)
+    in_group = segment_sum(apart, group, groups)[group] + PRIOR_TRACES * in_batch
+    of_trace = in_group / jnp.maximum(traces - 1 + PRIOR_TRACES, PRIOR_TRACES)
+    # What a scatter writes XLA computes once a trace; else it would anew at each event.
+    prior = jnp.zeros_like(of_trace).at[jnp.arange(groups)].set(of_trace)[trace]
 
     variance = safe_divide(jnp.maximum(squares, 0) + PRIOR_TRACES * prior, others - 1 + PRIOR_TRACES)
     known = leads & (others > 0)

@@ -332,13 +332,9 @@ def _finish(
 
 def _values(graph: EventGraph, t: Turns) -> StateValues:
     """What each turn was worth before it was played, at every event."""
-    trace = jnp.asarray(graph.trace_ids)
-    group = jnp.asarray(graph.group_ids)[trace]
-    starts = t.leads & (
-        segment_first(trace, graph.num_traces, t.leads)[trace] == jnp.arange(graph.num_events, dtype=jnp.int32)
-    )
-    sample = t.cluster  # a trace has one turn of a number, and is a sample if it has no replays
-    if sample is None:
-        sample = jnp.arange(graph.num_events, dtype=jnp.int32)
-    values = turn_values(t.ahead, t.leads, t.key, sample, t.ahead, group, starts)
+    trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
+    acts = segment_count(trace, num, t.leads, jnp.int32) > 0
+    whole = jnp.where(acts, t.ahead[segment_first(trace, num, t.leads)], 0)
+    # A trace has one turn of a number, and is a sample if it has no replays.
+    values = turn_values(t.ahead, t.leads, t.key, t.cluster, trace, whole, jnp.asarray(graph.group_ids), acts)
     return StateValues(*(each[t.lead_of] for each in values))

@@ -18,7 +18,9 @@ __all__ = ["difference_reward"]
 def difference_reward(
     graph: EventGraph, reward: Array, *, counterfactual_reward: Array, event_reward: Array | None = None
 ) -> Credit:
-    """The trace's return minus its return with this one decision replaced: A_e = R − R(e replaced by a fixed action).
+    """The trace's return minus its return with this one decision replaced.
+
+        A_e = R − R(e replaced by a fixed action)
 
     Unbiased for the policy gradient if the replacement does not depend on the choice (stay idle, say nothing) and the
     policy runs everything after it again. The second return is then a baseline: it depends on the events before e only.

@@ -27,7 +27,9 @@ def coma(
 ) -> Credit:
     """COMA on a log: the critic's value of the chosen action minus its mean over what could have been chosen there.
 
-    A = Q(h, a) − Σ_a' π(a' | h) Q(h, a'), both from one critic. With an exact critic it is the increment of the
+        A = Q(h, a) − Σ_a' π(a' | h) Q(h, a')
+
+    Both are from one critic. With an exact critic it is the increment of the
     decision, unbiased and without the noise of outcomes. An error of Q biases it by that error. Its mean under π is 0
     only if `target_value` is the policy's mean of `q_value`. No outcome enters it.
 

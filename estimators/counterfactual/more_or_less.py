@@ -8,6 +8,7 @@ more is a mean over the other traces of a key, from a critic, or from a re-run w
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -20,9 +21,9 @@ from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
-from graphs.keys import event_keys
+from graphs.keys import event_keys, number_before
 from graphs.levels import pair_ids
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum
 
 __all__ = ["Points", "ValueOfMore", "points", "spawn_credit", "stop_credit", "value_of_more"]
 
@@ -30,8 +31,8 @@ Amount = Literal["increment", "value"]
 Basis = Literal["logs", "critic", "replays"]
 Over = Literal["task", "batch"]
 
-KEYS: dict[Over, str] = {"task": "task,agent,turn", "batch": "agent,turn"}
-"""With which points one is compared: the same turn of an agent of that name, on the task or in the batch."""
+KEYS: dict[Over, tuple[str, ...]] = {"task": ("task", "agent"), "batch": ("agent",)}
+"""With which points one is compared, beside its number among the points of its agent instance."""
 
 LEAST_PART = 0.1
 """Smallest effective size of a side as a part of the decisions that fall on it on average."""
@@ -49,7 +50,7 @@ class Points(NamedTuple):
       chance: float, the probability of more, NaN where unknown.
       ahead: float, what was earned from the point on, outcome included.
       total: float, the return of the trace.
-      key: int32 in [0, E), equal at points that are compared.
+      key: int32 in [0, E), equal at points that are compared: the k-th of an instance, of agents of one name.
       cluster: int32 in [0, E), equal at points of one key whose traces share choices.
     """
 
@@ -62,6 +63,7 @@ class Points(NamedTuple):
     cluster: jax.Array
 
 
+@functools.partial(jax.jit, static_argnames=("name", "over"))
 def points(
     graph: EventGraph, reward: Array, event_reward: Array | None, name: str, propensity: Array, over: Over = "task"
 ) -> Points:
@@ -96,7 +98,11 @@ def points(
         step, _ = check_event_array(graph, "event_reward", event_reward)
         ahead = ahead + chain.gathered(step.astype(ahead.dtype), real)
     ahead = chain.back(chain.backward(jnp.ones_like(ahead), chain.take(ahead)))
-    key = jnp.where(where, event_keys(graph, KEYS[over]), 0)
+    agent = jnp.asarray(graph.agent_ids)
+    by_agent = jnp.argsort(agent, stable=True)
+    number = number_before(where[by_agent], agent[by_agent], graph.num_agents)
+    number = jnp.zeros_like(number).at[by_agent].set(number)
+    key = jnp.where(where, event_keys(graph, (*KEYS[over], number)), 0)
     cluster = trace if graph.cluster_ids is None else jnp.asarray(graph.cluster_ids)[trace]
     chance = jnp.where(stated, 1 - chance if stops else chance, jnp.nan).astype(ahead.dtype)
     more = where & (~typed if stops else typed)
@@ -105,7 +111,7 @@ def points(
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("amount", "basis", "over"))
+@functools.partial(jax.jit, static_argnames=("amount", "basis", "own_outcome", "over"))
 def stop_credit(
     graph: EventGraph,
     reward: Array,
@@ -117,6 +123,7 @@ def stop_credit(
     event_reward: Array | None = None,
     amount: Amount = "increment",
     basis: Basis = "logs",
+    own_outcome: bool = False,
     over: Over = "task",
 ) -> Credit:
     """The value of one more step, E[R | go on] − E[R | stop], as the increment of the choice that was made.
@@ -136,12 +143,13 @@ def stop_credit(
     whatever m is: the doubly robust estimate, centred at the other traces' mean. R' is `counterfactual_reward`, the
     return of a re-run with the other side, as `credit plan --for stop` makes it.
 
-    A key is a turn of an agent of one name. "logs" is unbiased for the mean over the prefixes of a key, before refusals,
-    which go by propensities only. Where π or Δ differ between prefixes of a key, and no critic tells them apart, the
-    increment of a single prefix is biased. "replays" is unbiased for each prefix, "critic" as biased as the critic.
+    A key is the k-th point of agents of one name. "logs" is unbiased for the mean over the prefixes of a key, before
+    refusals, which go by propensities only. Where π or Δ differ between prefixes of a key, and no critic tells them
+    apart, the increment of a single prefix is biased. "replays" is unbiased for each prefix, "critic" as biased as the
+    critic.
 
     Args:
-      graph: types, agents, turns and groups.
+      graph: types, agents and groups.
       reward: float [T], the outcome of each trace; NaN where unknown.
       stop_propensity: float [E], the probability of stopping at this point, whatever was chosen; NaN elsewhere.
       q_value, target_value: float [E], a critic's value of the choice, and its mean over both under the policy that
@@ -150,6 +158,8 @@ def stop_credit(
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       amount: "increment" for D, which the policy gradient takes; "value" for Δ, the same for both choices.
       basis: what Δ comes from. Nothing else takes its place where it is missing.
+      own_outcome: with "logs", Δ = s (R − the mean of the other side, from the other traces), as unbiased as without. A
+        rarely chosen side then learns from its own outcome, so that training needs it. Its error is unknown.
       over: whether points are compared within the task, or over the batch.
 
     Returns:
@@ -174,11 +184,11 @@ def stop_credit(
     """
     p = points(graph, reward, event_reward, "stop_propensity", stop_propensity, over)
     evidence = (q_value, target_value, counterfactual_reward)
-    return _credit(graph, p, "stop", *evidence, amount=amount, basis=basis)
+    return _credit(graph, p, "stop", *evidence, amount=amount, basis=basis, own_outcome=own_outcome)
 
 
 @checked_options
-@functools.partial(jax.jit, static_argnames=("amount", "basis", "over"))
+@functools.partial(jax.jit, static_argnames=("amount", "basis", "own_outcome", "over"))
 def spawn_credit(
     graph: EventGraph,
     reward: Array,
@@ -190,17 +200,20 @@ def spawn_credit(
     event_reward: Array | None = None,
     amount: Amount = "increment",
     basis: Basis = "logs",
+    own_outcome: bool = False,
     over: Over = "task",
 ) -> Credit:
-    """The value of spawning, E[R | spawn] − E[R | not], as the increment of the choice that was made.
+    """The value of spawning over not spawning, as the increment of the choice that was made.
+
+        Δ = E[R | spawn] − E[R | not]        D = s (1 − π(a)) Δ
 
     The formulas of `stop_credit`, in which the side of more is an event of type `spawn`. A decision that did not spawn
     is an action of another type with `spawn_propensity`; its credit is that of *not* spawning.
 
     Args:
       spawn_propensity: float [E], the probability of spawning at this point, whatever was chosen; NaN elsewhere.
-      graph, reward, q_value, target_value, counterfactual_reward, event_reward, amount, basis, over: as of
-        `stop_credit`.
+      graph, reward, q_value, target_value, counterfactual_reward, event_reward, amount, basis, own_outcome,
+        over: as of `stop_credit`.
 
     Returns:
       `Credit`, as `stop_credit`.
@@ -221,7 +234,7 @@ def spawn_credit(
     """
     p = points(graph, reward, event_reward, "spawn_propensity", spawn_propensity, over)
     evidence = (q_value, target_value, counterfactual_reward)
-    return _credit(graph, p, "spawn", *evidence, amount=amount, basis=basis)
+    return _credit(graph, p, "spawn", *evidence, amount=amount, basis=basis, own_outcome=own_outcome)
 
 
 def _credit(
@@ -234,6 +247,7 @@ def _credit(
     *,
     amount: Amount,
     basis: Basis,
+    own_outcome: bool,
 ) -> Credit:
     n, chance, more = graph.num_events, p.chance, p.more
     overlap = (chance > 0) & (chance < 1)
@@ -263,21 +277,23 @@ def _credit(
         known = known & ~lacks
         others = value_of_more(p, p.ahead - model, others=True)
         value, stderr, reason = gap + others.value, others.stderr, others.reason
+        if own_outcome:
+            value, stderr = gap + sign * _against_other_side(p, p.ahead - model), jnp.full_like(zero, jnp.inf)
     reason = jnp.where(known, reason, Reason.NO_EVIDENCE)
+    # An unknown error times a share has no finite slope.
     share = sign * (1 - own) if amount == "increment" else jnp.ones_like(own)
     return finish(
         graph,
         credit=share * value,
         baseline=zero,
         scale=jnp.ones_like(zero),
-        # An unknown error times a share has no finite slope.
         stderr=jnp.where(jnp.isfinite(stderr), jnp.abs(share) * jnp.where(jnp.isfinite(stderr), stderr, 0), jnp.inf),
         reason=reason,
         unit="event",
         estimand="increment" if amount == "increment" else "effect",
-        source=name,
+        source=f"{name}_credit",
         centred=amount == "increment",
-        own_outcome=basis == "replays",
+        own_outcome=own_outcome or basis == "replays",
     )
 
 
@@ -297,9 +313,7 @@ class ValueOfMore(NamedTuple):
     reason: jax.Array
 
 
-def value_of_more(
-    p: Points, earned: jax.Array, *, gap: jax.Array | None = None, others: bool = False
-) -> ValueOfMore:
+def value_of_more(p: Points, earned: jax.Array, *, gap: jax.Array | None = None, others: bool = False) -> ValueOfMore:
     """Δ of each point's key from its logged decisions.
 
         Δ = Σ_i g_i / N + Σ_{i ≠ j} t_i (R_i − R_j) / (N (N − 1))        t = s / π(a), whose mean is 0
@@ -323,17 +337,12 @@ def value_of_more(
       [1.33, 1.33, 1.33, 1.33]
     """
     n, where = p.where.shape[0], p.where
-    overlap = where & (p.chance > 0) & (p.chance < 1)
-    chance = jnp.where(overlap, p.chance, jnp.full_like(p.chance, 0.5))
+    chance, overlap = _chance(p)
     t = jnp.where(p.more, 1 / chance, -1 / (1 - chance))
-    # Relative to one outcome of the key, so that equal outcomes have a covariance of exactly 0.
-    y = jnp.where(where, earned - earned[segment_first(p.key, n, where)][p.key], jnp.zeros_like(earned))
-    first = segment_first(p.cluster, n, where)
-    leads = where & (first[p.cluster] == jnp.arange(n, dtype=first.dtype))
-    size = segment_count(p.cluster, n, where, y.dtype)
-    both, t, y = (safe_divide(segment_sum(x, p.cluster, n, where), size)[p.cluster] for x in (t * y, t, y))
-    product = t * y
-    extra = jnp.zeros_like(y) if gap is None else safe_divide(segment_sum(gap, p.cluster, n, where), size)[p.cluster]
+    y = _relative(p, earned)
+    leads, of_clusters = _clusters(p)
+    both, t, y = of_clusters(t * y), of_clusters(t), of_clusters(y)
+    extra = jnp.zeros_like(y) if gap is None else of_clusters(gap)
 
     def over(x: jax.Array) -> jax.Array:
         total = segment_sum(x, p.key, n, leads)[p.key]
@@ -341,7 +350,7 @@ def value_of_more(
 
     samples = over(jnp.ones_like(y))
     pairs = samples * (samples - 1)
-    value = safe_divide((samples - 1) * (over(both) + over(extra)) - over(t) * over(y) + over(product), pairs)
+    value = safe_divide((samples - 1) * (over(both) + over(extra)) - over(t) * over(y) + over(t * y), pairs)
     # What each cluster adds to it, with the mean of t known to be 0.
     centre = safe_divide(segment_sum(y, p.key, n, leads), segment_count(p.key, n, leads, y.dtype))[p.key]
     influence = both - t * centre + extra
@@ -360,3 +369,53 @@ def value_of_more(
     reason = jnp.where(samples < 2, Reason.TOO_FEW, reason)
     reason = jnp.where(segment_count(p.key, n, where & ~overlap)[p.key] > 0, Reason.NO_OVERLAP, reason)
     return ValueOfMore(value, jnp.where(stated[p.key], stderr, jnp.inf), samples, reason)
+
+
+def _against_other_side(p: Points, earned: jax.Array) -> jax.Array:
+    """R − R̄ − (E[R | the side not chosen] − R̄) at each point, float [E], both from other clusters.
+
+    The second part is the covariance over their pairs of R and u = 1[other side] / π, whose mean is 1. So a side that
+    is rarely chosen is compared with one that often is, and its weight 1 / π meets the small share of the other.
+    """
+    n, (chance, _) = p.where.shape[0], _chance(p)
+    y = _relative(p, earned)
+    leads, of_clusters = _clusters(p)
+
+    def others(x: jax.Array) -> jax.Array:
+        return segment_sum(x, p.key, n, leads)[p.key] - x
+
+    mean_y = of_clusters(y)
+    samples = others(jnp.ones_like(y))
+
+    def side(weight: jax.Array) -> jax.Array:
+        both, u = of_clusters(weight * y), of_clusters(weight)
+        product = (samples - 1) * others(both) - others(u) * others(mean_y) + others(u * mean_y)
+        return safe_divide(product, samples * (samples - 1))
+
+    zero = jnp.zeros_like(y)
+    on, off = side(jnp.where(p.more, 1 / chance, zero)), side(jnp.where(p.more, zero, 1 / (1 - chance)))
+    return y - safe_divide(others(mean_y), samples) - jnp.where(p.more, off, on)
+
+
+def _chance(p: Points) -> tuple[jax.Array, jax.Array]:
+    """The probability of more, one half where there is no overlap, and where there is."""
+    overlap = p.where & (p.chance > 0) & (p.chance < 1)
+    return jnp.where(overlap, p.chance, jnp.full_like(p.chance, 0.5)), overlap
+
+
+def _relative(p: Points, earned: jax.Array) -> jax.Array:
+    """Relative to one outcome of the key, so that equal outcomes have a covariance of exactly 0."""
+    first = segment_first(p.key, p.where.shape[0], p.where)[p.key]
+    return jnp.where(p.where, earned - earned[first], jnp.zeros_like(earned))
+
+
+def _clusters(p: Points) -> tuple[jax.Array, Callable[[jax.Array], jax.Array]]:
+    """One point of each cluster, and the mean over a point's cluster."""
+    n = p.where.shape[0]
+    first = segment_first(p.cluster, n, p.where)
+    leads = p.where & (first[p.cluster] == jnp.arange(n, dtype=first.dtype))
+
+    def mean(x: jax.Array) -> jax.Array:
+        return segment_mean(x, p.cluster, n, p.where)[p.cluster]
+
+    return leads, mean

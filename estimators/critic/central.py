@@ -39,7 +39,9 @@ def maac(
     normalise: bool = False,
     eps: float | Array = 1e-6,
 ) -> Credit:
-    """CoLLM-MAAC's advantage from a centralised critic: A = r + γ X(next turn) − X(this turn), the outcome on the last.
+    """CoLLM-MAAC's advantage from a centralised critic, the outcome on the last turn.
+
+        A = r + γ X(next turn) − X(this turn)
 
     Turns are an agent instance's own actions, in order; at its last one r is the outcome, the same for all agents. X is
     V of the joint prompt ("v": `value`, V before the action) or Q of prompt and answer ("q": `q_value`; of a prefix

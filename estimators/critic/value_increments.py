@@ -122,7 +122,9 @@ def critic_increments(
     event_reward: Array | None = None,
     source: str = "critic",
 ) -> Credit:
-    """The change in expected return by each action, from a critic: what it earned + V after it − V before it.
+    """The change in expected return by each action, from a critic.
+
+        A = what it earned + V after it − V before it
 
     V is the expected return from there on: the outcome and the rewards at events that are still to come. Without
     `value_after`, V after an action is V before the trace's next action, and R after the last one: then an increment is

@@ -62,7 +62,9 @@ def discounted_return(
     discount: float | Array = 1.0,
     along: Along = "trace",
 ) -> Credit:
-    """The discounted reward from each action on: G_t = r_t + γ G_{t+1}.
+    """The discounted reward from each action on.
+
+        A_t = G_t = r_t + γ G_{t+1}
 
     Plain REINFORCE: no baseline. Its variance is that of the whole future. Unbiased for the policy gradient at γ = 1
     along "trace". Along "agent" it leaves out rewards at others' events, and along "causal" it takes means of them.
@@ -110,7 +112,9 @@ def gae(
     along: Along = "trace",
     bootstrap: Array | None = None,
 ) -> Credit:
-    """Generalised advantage estimation: A_t = δ_t + γλ A_{t+1}, with δ_t = r_t + γ V_{t+1} − V_t and V = 0 at the end.
+    """Generalised advantage estimation from values.
+
+        A_t = δ_t + γλ A_{t+1}        δ_t = r_t + γ V_{t+1} − V_t, V = 0 at the end
 
     `credit` is the λ-return A_t + V_t and `baseline` is V_t. At γ = λ = 1 it is G_t − V_t, unbiased for any values
     along "trace"; at λ = 0 it is the one-step difference, as biased as the values are. A `bootstrap` is part of G_t,

@@ -88,7 +88,9 @@ def paired_coalitions(rng: np.random.Generator, n: int, count: int, *, distinct:
         if number == 0:
             continue
         if distinct and total <= 50_000:
-            block = _subsets(n, s, np.sort(rng.choice(total, number, replace=False)))
+            picked = np.sort(rng.choice(total, number, replace=False))
+            block = np.zeros((number, n), bool)
+            np.put_along_axis(block, _combinations(n, s, picked), True, axis=1)
         else:
             lots = rng.random((number, n))
             threshold = np.partition(lots, s - 1, axis=1)[:, s - 1 : s]
@@ -99,20 +101,23 @@ def paired_coalitions(rng: np.random.Generator, n: int, count: int, *, distinct:
     return drawn[rng.permutation(len(drawn))]
 
 
-def _subsets(n: int, s: int, places: np.ndarray) -> np.ndarray:
-    """The s-subsets of n units at these places of the lexicographic list (`itertools.combinations`): bool [M, n].
+def _combinations(n: int, size: int, places: np.ndarray) -> np.ndarray:
+    """The combinations of `size` of the numbers below n that stand at some places of their list in order: [P, size].
 
-    Of the subsets that agree so far, those with the next unit come first, and there are C(units after it, members
-    still to come − 1) of them: a place below that number takes the unit.
+    Examples:
+      >>> _combinations(4, 2, np.array([0, 1, 3, 5])).tolist()
+      [[0, 1], [0, 2], [1, 2], [2, 3]]
     """
-    ways = np.array([[math.comb(after, k - 1) if k else 0 for k in range(s + 1)] for after in range(n)])
-    place, left = places.astype(np.int64), np.full(len(places), s)
-    block = np.zeros((len(places), n), bool)
-    for unit in range(n):
-        first = ways[n - 1 - unit][left]
-        block[:, unit] = takes = place < first
-        place, left = np.where(takes, place, place - first), left - takes
-    return block
+    members = np.empty((len(places), size), np.int64)
+    left, least = places, np.zeros(len(places), np.int64)  # the place among those that go on from a number
+    for column in range(size):
+        # From the numbers c and above, n − c of them, `of_count[n - c]` combinations can be made.
+        of_count = np.array([math.comb(count, size - column) for count in range(n + 1)])
+        rest = of_count[n - least] - left
+        count = np.searchsorted(of_count, rest)
+        members[:, column] = n - count
+        left, least = of_count[count] - rest, n - count + 1
+    return members
 
 
 def _allocate(law: np.ndarray, limit: list[int] | None, count: int, rng: np.random.Generator) -> np.ndarray:

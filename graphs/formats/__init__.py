@@ -71,7 +71,7 @@ FORMATS: dict[str, Format] = {
         "who_and_when", "runs of Who&When with the blamed agent and step, for evaluation only", "traces"
     ),
     "verifiers": _row("verifiers", "rollouts of verifiers and prime-rl: episodes of v1, older results.jsonl", "traces"),
-    "rollouts": _row("rollouts", "rollout dumps of trainers: verl, TRL, SkyRL, NeMo-RL, NeMo Gym", "traces"),
+    "rollouts": _row("rollouts", "rollout dumps: verl, TRL, SkyRL, NeMo-RL, NeMo Gym, tinker-cookbook", "traces"),
     "rllm": _row("rllm", "episodes of rLLM: trajectories of agents, with a reward each", "traces"),
     "tau2-bench": _row(
         "tau2_bench", "results of tau2-bench: simulations of an agent and a user, both with tools", "traces"
@@ -91,6 +91,9 @@ FORMATS: dict[str, Format] = {
         owns=(Owned("{folder}.traj", ("{folder}.traj",)),),
     ),
     "codex": _row("codex", "rollouts of Codex CLI", "session"),
+    "gemini-cli": _row("gemini_cli", "sessions of Gemini CLI, sub-agents in files of their own", "session"),
+    "copilot-cli": _row("copilot_cli", "sessions of GitHub Copilot CLI", "session"),
+    "opencode": _row("opencode", "exported sessions of opencode", "traces"),
     "harbor": _row(
         "harbor",
         "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",

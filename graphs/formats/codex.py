@@ -11,6 +11,9 @@ Until September 2025 items had no envelope, and no times, usage and model:
     {record_type: "state"}
     {type: "message" | "reasoning" | "function_call" | …}
 
+A sub-agent, and a session that was forked, has a rollout of its own, which may begin with a copy of the history that it
+was forked from: what stands before its own first turn is not read.
+
 A session is a trace and a group of its own, without an outcome. Items of the model that follow each other are one model
 call, and an action. `docs/formats/codex.md` has the whole mapping.
 """
@@ -62,10 +65,26 @@ class _Marker(msgspec.Struct):
 class _Session(msgspec.Struct):
     id: str = ""
     cli_version: str = ""
+    forked_from_id: str | None = None
+    parent_thread_id: str | None = None
+    source: msgspec.Raw = msgspec.Raw()
+
+
+class _Spawn(msgspec.Struct):
+    parent_thread_id: str | None = None
+
+
+class _Subagent(msgspec.Struct):
+    thread_spawn: _Spawn | None = None
+
+
+class _Source(msgspec.Struct):
+    subagent: _Subagent | str | None = None
 
 
 class _Context(msgspec.Struct):
     model: str | None = None
+    turn_id: str | None = None
 
 
 class _Info(msgspec.Struct):
@@ -75,6 +94,7 @@ class _Info(msgspec.Struct):
 class _Event(msgspec.Struct):
     type: str = ""
     info: _Info | None = None
+    turn_id: str | None = None
 
 
 class _Message(msgspec.Struct):
@@ -86,6 +106,7 @@ RECORDS = (_Line, _Marker, _Session, _Context, _Event)
 _MARKER = msgspec.json.Decoder(_Marker)
 _LINE = msgspec.json.Decoder(_Line)
 _SESSION = msgspec.json.Decoder(_Session)
+_SOURCE = msgspec.json.Decoder(_Source)
 _CONTEXT = msgspec.json.Decoder(_Context)
 _EVENT = msgspec.json.Decoder(_Event)
 _ITEM = msgspec.json.Decoder(Item)
@@ -104,22 +125,32 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session; a line that is not as expected refuses its session.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "unknown-tool-call", "bad-value".
+    Problem kinds: those of `graphs.reading.json_problems`, "unknown-tool-call", "bad-value", "several-sessions" (a fork
+    whose own turns nothing tells from those copied). Named while it reads: "lone-subagent".
     """
     names = short_names(sources)
     for source in sources:
         try:
-            yield _record(source, names[source.name])
+            record, parent = _record(source, names[source.name])
+            yield record
+            if parent:
+                expected = (
+                    "one trace with the session that started it; a sub-agent's rollout is read as a trace of its own"
+                )
+                yield Problem("lone-subagent", source.name, 1, "parent_thread_id", parent, expected, record.trace_id)
         except TraceError as error:
             yield error.problem
         source.release()
 
 
-def _record(source: Source, name: str) -> TraceRecord:
+def _record(source: Source, name: str) -> tuple[TraceRecord, str]:
+    """The record of a session, and the session that it is a sub-agent of; "" for none."""
     record = TraceRecord(name, name, source.name, 1, 0, format="codex")
     chat = Chat(record, _AGENT)
     responses, models = Responses(chat), set[str | None]()
     has_envelopes: bool | None = None  # as the first line tells
+    session: _Session | None = None
+    parent, is_copied, has_history = "", False, False
     for raw, place in documents(source):
         where: dict[str, Any] = {"file": source.name, "line": place.line, "trace": record.trace_id}
         if not has_envelopes:
@@ -138,20 +169,48 @@ def _record(source: Source, name: str) -> TraceRecord:
         line = decode_record(_LINE, raw, **where)
         where["at"] = "payload"
         if line.type == "session_meta":
-            session = decode(_SESSION, line.payload, **where)
+            stated = decode(_SESSION, line.payload, **where)
+            if session is not None:  # of the session that this one was forked from, or of this one again
+                has_history = has_history or stated.id != session.id
+                continue
+            session = stated
             record.trace_id = record.group_id = session.id or record.trace_id
             record.system = f"codex {session.cli_version}".strip()
-        elif line.type == "turn_context":
-            models.add(decode(_CONTEXT, line.payload, **where).model)
+            parent = _parent(session, where)
+            is_copied, has_history = bool(parent or session.forked_from_id), bool(session.forked_from_id)
+            continue
+        context, event = _Context(), _Event()
+        if line.type == "turn_context":
+            context = decode(_CONTEXT, line.payload, **where)
         elif line.type == "event_msg":
             event = decode(_EVENT, line.payload, **where)
-            if event.type == "token_count" and event.info is not None and event.info.last_token_usage is not None:
-                responses.count_last(event.info.last_token_usage)
+        turn = context.turn_id or event.turn_id
+        if is_copied and session is not None:
+            if turn is not None:  # as `session.id` a UUID of version 7: these are in the order of time, as texts, too
+                is_copied, has_history = turn <= session.id, True
+            if is_copied and has_history:
+                continue
+        if line.type == "turn_context":
+            models.add(context.model)
+        elif event.type == "token_count" and event.info is not None and event.info.last_token_usage is not None:
+            responses.count_last(event.info.last_token_usage)
         elif line.type == "response_item":
             _add(responses, line.payload, place, seconds(line.timestamp), where)
     responses.end()
+    if is_copied and has_history and session is not None:
+        expected = "a turn with an id after the session's, which tells its own lines from those copied"
+        record.refuse("several-sessions", "session_meta", session.forked_from_id or parent, expected)
     record.model = model_names(models)
-    return chat.finish()
+    return chat.finish(), parent
+
+
+def _parent(session: _Session, where: dict[str, Any]) -> str:
+    """The session that a sub-agent was started from; "" for none. `where` is the place of the payload, for `decode`."""
+    if session.parent_thread_id or not bytes(session.source).startswith(b"{"):
+        return session.parent_thread_id or ""
+    subagent = decode(_SOURCE, session.source, **where | {"at": "payload.source"}).subagent
+    spawn = subagent.thread_spawn if isinstance(subagent, _Subagent) else None
+    return (spawn.parent_thread_id if spawn is not None else None) or ""
 
 
 def _add(responses: Responses, raw: bytes | msgspec.Raw, place: Place, time: float, where: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@
      simulations: [{id, task_id, trial, reward_info: {reward, reward_breakdown}, messages: [
         {role, content, turn_idx, timestamp, usage, tool_calls: [{id, name, requestor}]}]}]}
 
+In its format "dir" each simulation has a file of its own, `simulations/ID.json`, and the results have none.
+
 A simulation is a trace. A message of the assistant is a model call, and an action, except the fixed greeting that every
 simulation begins with. The user's messages and tool calls are the environment's.
 `docs/formats/tau2-bench.md` has the whole mapping.
@@ -12,6 +14,8 @@ simulation begins with. The user's messages and tool calls are the environment's
 from __future__ import annotations
 
 import datetime
+import itertools
+import os
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -21,10 +25,11 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat, ToolCall
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
+from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Place
 from graphs.reading.files import WrittenIds, short_names
-from graphs.reading.keys import opening
+from graphs.reading.keys import opening, opening_of
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
@@ -51,7 +56,7 @@ class _Info(msgspec.Struct):
 
 
 class _Results(msgspec.Struct):
-    simulations: msgspec.Raw
+    simulations: msgspec.Raw = msgspec.Raw(b"[]")  # absent where each has a file of its own
     info: _Info | None = None
 
 
@@ -92,44 +97,73 @@ class _Simulation(msgspec.Struct):
 
 RECORDS = (_Results, _Simulation)
 
+_OWN_FILE = {"id", "task_id", "start_time", "termination_reason"}
+_FOLDER = "simulations"
+
 _RESULTS = msgspec.json.Decoder(_Results)
 _SIMULATION = msgspec.json.Decoder(_Simulation)
 _MESSAGE = msgspec.json.Decoder(_Message)
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the content begins as results of tau2-bench."""
+    """Whether the content begins as results of tau2-bench, or as one simulation."""
     keys = set(opening(head).keys)
-    return {"simulations", "tasks"} <= keys or (keys >= {"info", "tasks"} and b'"user_info"' in head)
+    is_results = {"simulations", "tasks"} <= keys or (keys >= {"info", "tasks"} and b'"user_info"' in head)
+    return is_results or keys >= _OWN_FILE
 
 
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each simulation.
 
     Problem kinds: "unreadable", those of `graphs.reading.json_problems` (of the file, or of one simulation); of one
-    simulation "bad-value", "unknown-tool-call", "ambiguous-id"; "empty-trace", a file without simulations.
+    simulation "bad-value", "unknown-tool-call", "ambiguous-id"; "empty-trace", a run without simulations;
+    "missing-result", a simulation's file without the results above it.
     """
-    names, ids = short_names(sources), WrittenIds()
+    own, results = dict[str, list[Source]](), list[Source]()  # the former by the folder of their results
     for source in sources:
         try:
-            yield from _records(source, names[source.name], ids)
+            is_own = set(opening_of(source).keys) >= _OWN_FILE
+        except TraceError as error:
+            yield error.problem
+            continue
+        folder = real_folder(source.name)
+        if is_own:
+            above = os.path.dirname(folder) if os.path.basename(folder) == _FOLDER else folder
+            own.setdefault(above, []).append(source)
+        else:
+            results.append(source)
+        source.release()
+    names, ids = short_names(results), WrittenIds()
+    for source in results:
+        try:
+            yield from _records(source, own.pop(real_folder(source.name), []), names[source.name], ids)
         except TraceError as error:
             yield error.problem
         source.release()
+    for source in (source for folder in own.values() for source in folder):
+        expected = "results.json above its folder, which states the domain and the agent"
+        yield Problem("missing-result", source.name, 0, "results.json", "absent", expected)
 
 
-def _records(source: Source, name: str, ids: WrittenIds) -> Iterator[TraceRecord | Problem]:
+def _records(source: Source, own: list[Source], name: str, ids: WrittenIds) -> Iterator[TraceRecord | Problem]:
+    """The records of a run: of the simulations in its results, and of those in files of their own."""
     data = content(source)
     results = decode(_RESULTS, data, file=source.name, line=1)
-    info, at = results.info or _Info(), "simulations"
+    info, at, is_empty = results.info or _Info(), "simulations", True
     elements = placed_elements(data, results.simulations, Place(source.name, 1, 0), at=at, trace="")
-    index = -1
-    for index, (raw, place) in enumerate(elements):
+    inside = ((bytes(raw), place, f"simulations[{index}]") for index, (raw, place) in enumerate(elements))
+    outside = ((content(each), Place(each.name, 1, 0), "") for each in own)
+    for raw, place, field in itertools.chain(inside, outside):
+        is_empty = False
         try:
-            yield _record(info, bytes(raw), place, f"simulations[{index}]", name, ids)
+            record = _record(info, raw, place, field, name, ids)
+            record.sources = [] if field else [source.name]
+            yield record
         except TraceError as error:
             yield error.problem
-    if index < 0:
+    for each in own:
+        each.release()
+    if is_empty:
         yield Problem("empty-trace", source.name, 1, at, "[]", "at least one simulation")
 
 
@@ -143,7 +177,8 @@ def _record(info: _Info, raw: bytes, place: Place, at: str, file: str, ids: Writ
     group = f"{domain}/{task}" if domain else task
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="tau2-bench")
     record.run = run_digest(domain, agent, str(simulation.task_id), simulation.trial, simulation.id)
-    ids.check(record, f"{at}.task_id", simulation.task_id)
+    prefix = f"{at}." if at else ""
+    ids.check(record, f"{prefix}task_id", simulation.task_id)
     record.model, record.system = agent.llm or "", agent.implementation or ""
     if simulation.termination_reason in _FAILED:
         record.error = simulation.termination_reason or ""
@@ -153,7 +188,7 @@ def _record(info: _Info, raw: bytes, place: Place, at: str, file: str, ids: Writ
         if simulation.reward_info.reward is not None:
             record.rewards["team"] = simulation.reward_info.reward
     chat = Chat(record, role="user_simulator")
-    dialogue, at = _Dialogue(chat), f"{at}.messages"
+    dialogue, at = _Dialogue(chat), f"{prefix}messages"
     for index, (element, where) in enumerate(placed_elements(raw, simulation.messages, place, at=at, trace=trace)):
         field = f"{at}[{index}]"
         message = decode(_MESSAGE, element, file=place.file, line=where.line, at=field, trace=trace)

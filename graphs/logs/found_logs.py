@@ -20,7 +20,7 @@ from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS
 from graphs.logs.companions import without_companions
 from graphs.logs.outcome_rows import OutcomeRows
-from graphs.logs.run_states import ATTACH, KEEP, REFUSE, judged
+from graphs.logs.run_states import ATTACH, KEEP, REFUSE, apply_run_states
 from graphs.reading.damage import undamaged
 from graphs.reading.encodings import wide_text
 from graphs.reading.find import find_sources, without_tables
@@ -85,7 +85,7 @@ class Corpus:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
-          errors: what is done with runs that ended in an error (`graphs.logs.run_states.judged`).
+          errors: what is done with runs that ended in an error (`graphs.logs.run_states.apply_run_states`).
           orphans: what is done with pieces of a trace whose parents are missing: "refuse" the trace, or attach them to
             its "root".
         """
@@ -102,7 +102,7 @@ class Corpus:
                 options = {"attach_orphans": orphans == ATTACH}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
-            for item in outcomes.noted(judged(undamaged(items, members, FORMATS[name].holds), errors)):
+            for item in outcomes.noted(apply_run_states(undamaged(items, members, FORMATS[name].holds), errors)):
                 is_silent = False
                 if not (isinstance(item, Problem) and item in reported):
                     yield item
@@ -196,9 +196,9 @@ def sort_sources(
     if format is None:
         verdicts = without_companions(verdicts)
     if format is None and len(verdicts) > 1 and any(verdict == "table" for _, verdict in verdicts):
-        from graphs.logs.outcome_tables import without_outcomes
+        from graphs.logs.outcome_tables import refuse_outcome_tables
 
-        verdicts = without_outcomes(verdicts)
+        verdicts = refuse_outcome_tables(verdicts)
     for source, verdict in verdicts:
         if verdict is None:
             results.append(source.name)

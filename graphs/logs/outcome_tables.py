@@ -12,7 +12,7 @@ from graphs.reading.source import Source
 from graphs.reading.tables.rows import PARQUET, column_names
 from graphs.text import excerpt
 
-__all__ = ["may_state_outcomes", "outcomes_problem", "states_outcomes", "without_outcomes"]
+__all__ = ["may_state_outcomes", "outcomes_problem", "refuse_outcome_tables", "states_outcomes"]
 
 Verdict = str | Problem | None
 _HEAD = 1 << 16  # bytes that tell the columns of a table
@@ -23,7 +23,7 @@ _WORK = frozenset(name for ours, names in KNOWN.items() if ours not in _SAYS_NOT
 """Columns that say who did what, or in which task."""
 
 
-def without_outcomes(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple[Source, Verdict]]:
+def refuse_outcome_tables(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple[Source, Verdict]]:
     """Sources with the formats they have, and a problem in the place of that of a table of outcomes beside logs.
 
     Files of another format are logs, and so are tables that say more. Where all tables state outcomes alone, they are

@@ -15,7 +15,7 @@ from graphs.text import excerpt, one_of
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["ATTACH", "ERRORS", "KEEP", "ORPHANS", "REFUSE", "check_errors", "judged"]
+__all__ = ["ATTACH", "ERRORS", "KEEP", "ORPHANS", "REFUSE", "apply_run_states", "check_errors"]
 
 KEEP = "keep"
 ERRORS = (KEEP, "drop")
@@ -38,7 +38,9 @@ def check_errors(errors: str, orphans: str = REFUSE) -> None:
             raise CreditError(f"{name} is {stated!r}; expected {one_of(stated, known)}")
 
 
-def judged(items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP) -> Iterator[TraceRecord | Part | Problem]:
+def apply_run_states(
+    items: Iterable[TraceRecord | Part | Problem], errors: str = KEEP
+) -> Iterator[TraceRecord | Part | Problem]:
     """The items, with a note for each run that its log calls failed or withdrawn, and one on earlier outcomes of all.
 
     Args:

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from graphs.errors import CreditError, MissingExtraError
 
@@ -118,6 +117,8 @@ def local_path(path: str | Path) -> Path:
     parts = urlsplit(str(path))
     if "?" in str(path) or "#" in str(path):
         raise CreditError(f"{str(path)!r} has a '?' or '#'; expected %3F or %23 in the address of a file")
+    from urllib.request import url2pathname  # slow to import
+
     host = "" if parts.netloc == "localhost" else parts.netloc
     return Path(url2pathname(host + parts.path))
 

@@ -28,6 +28,12 @@ def is_utf8(text: bytes) -> bool:
     """Whether all of a text is UTF-8; a decoder of JSON does not look at keys and texts that it skips."""
     if text.isascii():
         return True
+    if len(text) <= _BLOCK:
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
     decoder, view = codecs.getincrementaldecoder("utf-8")(), memoryview(text)
     try:
         for start in range(0, len(text), _BLOCK):

@@ -14,11 +14,20 @@ from graphs.reading.source import Source
 
 __all__ = ["Opening", "has_key", "opening", "opening_of"]
 
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
-# A string that does not end within the head is one token: trying again behind each of its quotes would be quadratic.
+_QUOTED = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+'  # without its last quote
+# A string that does not end within the head goes to its end: trying again behind each of its quotes would be quadratic.
+_STRING = _QUOTED + rb'(?:"|\\?\Z)'
+_OBJECT_BEGINS = re.compile(rb"\s*+\{")
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+(?P<bracket>[{}\[\]])", re.DOTALL)
+"""Up to the next bracket in no string."""
+_MEMBER = re.compile(
+    rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+(?:(?P<key>" + _QUOTED + rb'")\s*+:\s*+|(?P<bracket>[{}\[\]]))',
+    re.DOTALL,
+)
+"""Up to the next bracket in no string, or to the value behind the next key."""
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST = msgspec.json.Decoder(list[msgspec.Raw])
-_LIMIT = 20_000  # tokens; a format shows itself long before
+_LIMIT = 20_000  # brackets and keys; a format shows itself long before
 _HEAD = 1 << 16  # bytes; a value or blanks may be longer, and hide the keys behind them
 
 
@@ -89,34 +98,39 @@ def _decoded(text: bytes) -> Opening:
 
 
 def _by_token(head: bytes) -> Opening:
-    """The same, knowing strings from structure and nothing more."""
+    """The same, knowing strings from structure and nothing more.
+
+    Keys are looked for where they are wanted alone: elsewhere each step goes on to the next bracket.
+    """
     keys: list[str] = []
     first: dict[str, set[str]] = {}
     scalars: set[str] = set()
     path: list[bytes] = []  # open brackets
-    previous = b""
     counted = 0  # objects met in the list that is the value of the last top-level key
-    for number, match in enumerate(_TOKEN.finditer(head)):
-        token = match.group()
-        if number == 0 and token != b"{":
+    start = _OBJECT_BEGINS.match(head)
+    if start is not None:
+        path, at = [b"{"], start.end()
+    for _ in range(_LIMIT if path else 0):
+        in_first = len(path) == 3 and path[1] == b"[" and counted == 1
+        match = (_MEMBER if in_first or len(path) == 1 else _BRACKET).match(head, at)
+        if match is None:
             break
-        if number > _LIMIT:
-            break
-        if token in (b"{", b"["):
-            path.append(token)
-            counted += len(path) == 3 and token == b"{" and path[1] == b"["
-        elif token in (b"}", b"]"):
+        at, bracket = match.end(), match["bracket"]
+        if bracket is None:
+            name = match["key"][1:-1].decode("utf-8", "replace")
+            if in_first:
+                first.setdefault(keys[-1] if keys else "", set()).add(name)
+                continue
+            keys.append(name)
+            counted = 0
+            if head[at : at + 1] not in b"{[]}":
+                scalars.add(name)
+        elif bracket in b"{[":
+            path.append(bracket)
+            counted += len(path) == 3 and bracket == b"{" and path[1] == b"["
+        else:
             path.pop()
             if not path:
-                return Opening(tuple(keys), {k: frozenset(v) for k, v in first.items()}, frozenset(scalars), True)
-        elif token == b":" and previous.startswith(b'"'):
-            name = previous[1:-1].decode("utf-8", "replace")
-            if len(path) == 1:
-                keys.append(name)
-                counted = 0
-            elif len(path) == 3 and path[1] == b"[" and counted == 1:
-                first.setdefault(keys[-1] if keys else "", set()).add(name)
-        elif len(path) == 1 and previous == b":" and keys:
-            scalars.add(keys[-1])
-        previous = token
-    return Opening(tuple(keys), {k: frozenset(v) for k, v in first.items()}, frozenset(scalars), False)
+                break
+    complete = start is not None and not path
+    return Opening(tuple(keys), {key: frozenset(names) for key, names in first.items()}, frozenset(scalars), complete)

@@ -53,7 +53,6 @@ PRODUCTS = (
     Product("calls of W&B Weave", frozenset({"op_name", "project_id", "trace_id", "started_at", "inputs"}), _ACTIONS),
     Product("spans of Braintrust", frozenset({"span_id", "root_span_id", "span_attributes", "scores"}), _ACTIONS),
     Product("a history of DSPy", frozenset({"messages", "kwargs", "outputs", "model_type"}), _ACTIONS),
-    Product("a session of Gemini CLI", frozenset({"sessionId", "projectHash", "messages"}), _ACTIONS),
     Product("results of OpenAI's batch API", frozenset({"custom_id", "response", "status_code", "body"}), _ACTIONS),
     Product("a record of OpenAI Evals", frozenset({"run_id", "event_id", "sample_id", "data"}), _SCORES),
     Product("samples of lm-evaluation-harness", frozenset({"doc_id", "target", "resps", "filtered_resps"}), _SCORES),

@@ -159,17 +159,20 @@ def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> 
         # Python's numbers of the same precision are several times as fast; others round as NumPy's scalars do.
         exact = weight.dtype in (np.int64, np.float64)
         reached, added = (numbers.tolist() if exact else list(numbers) for numbers in (before, weight))
-        stack = ready.tolist()
+        stack, order = ready.tolist(), list[int]()
         while stack:
             event = stack.pop()
-            done += 1
-            far = total[event] = reached[event] + added[event]
+            order.append(event)
+            far = reached[event] + added[event]
             for effect in to_list[first[event] : first[event + 1]]:
-                reached[effect] = max(reached[effect], far)
+                if far > reached[effect]:  # a call of `max` takes as long as the rest of the loop
+                    reached[effect] = far
                 left[effect] -= 1
                 if not left[effect]:
                     stack.append(effect)
+        done += len(order)
         before[:], waiting[:] = reached, left
+        total[order] = before[order] + weight[order]
     if done < num:
         stuck = int(np.flatnonzero(waiting > 0)[0])
         raise CreditError(f"edges form a cycle on the way to event {stuck}; expected every edge to run forward")

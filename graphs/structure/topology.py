@@ -78,9 +78,8 @@ def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarra
     deep = _per_trace(graph, member & (forest.depth >= 2)) > 0
     committee = _committees(graph, forest, member, hub)
     runtime = _runtime_steps_in(graph, action)
-    swarm = _same_role_in_one_stage(graph, member, hub)
 
-    rules = (
+    rules = [
         (members == 0, "unknown"),
         ((members == 1) & runtime, "harness"),
         (members == 1, "single"),
@@ -90,9 +89,10 @@ def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarra
         (deep, "hierarchical"),
         (committee, "debate"),
         (has_hub & runtime, "harness"),
-        (has_hub & swarm, "swarm"),
-        (has_hub, "centralized"),
-    )
+    ]
+    left = has_hub & ~np.any([condition for condition, _ in rules], axis=0)
+    if left.any():  # stages take longer than all other rules together
+        rules += [(left & _same_role_in_one_stage(graph, member, hub), "swarm"), (left, "centralized")]
     codes = [TOPOLOGIES.index(name) for _, name in rules]
     codes_of_traces = np.select([condition for condition, _ in rules], codes, TOPOLOGIES.index("mixed"))
     return np.where(np.asarray(graph.trace_mask), codes_of_traces, 0).astype(np.int8)

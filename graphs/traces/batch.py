@@ -10,7 +10,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import NoReturn
 
-import jax
 import numpy as np
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from graphs.padding import Sizes
 from graphs.text import counted, near_names
 from graphs.traces.evidence import Evidence
 from graphs.traces.tokens import Tokens
+from graphs.when_imported import when_imported
 
 __all__ = ["Traces"]
 
@@ -133,5 +133,11 @@ def _refuse_as_arrays(*_: object) -> NoReturn:
     raise CreditError("got Traces where arrays are expected; pass traces.graph and traces.reward to a method")
 
 
-# JAX flattens the arguments of a jitted function, so this raises where `Traces` is passed in place of its graph.
-jax.tree_util.register_pytree_node(Traces, _refuse_as_arrays, _refuse_as_arrays)
+def _register() -> None:
+    """Have JAX, which flattens the arguments of a jitted function, raise where `Traces` is passed for its graph."""
+    import jax
+
+    jax.tree_util.register_pytree_node(Traces, _refuse_as_arrays, _refuse_as_arrays)
+
+
+when_imported("jax", _register)

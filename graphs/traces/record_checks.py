@@ -25,6 +25,12 @@ __all__ = ["check", "topological_order"]
 
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers; below it, a loop is quicker than an array
+_RANGES = {
+    name: (0.0, LARGEST_COUNT) if key.kind == "count" else (-LARGEST_FLOAT, LARGEST_FLOAT)
+    for name, key in EVENT_EVIDENCE.items()
+    if key.kind != "id"
+}
+"""Least and greatest number of each key of evidence that is a number."""
 
 
 def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
@@ -81,7 +87,7 @@ def _check_times(record: TraceRecord) -> None:
     """Check that no time of a log is negative, as dates before 1970 are: the native format could not state it."""
     times = record.times
     if record.format == _OF_ARRAYS or not (
-        any(time < 0 for time in times) if len(times) < _FEW else np.any(np.array(times) < 0)
+        any(map((0.0).__gt__, times)) if len(times) < _FEW else np.any(np.array(times) < 0)
     ):  # NaN is not
         return
     position = next(i for i, time in enumerate(times) if time < 0)
@@ -100,15 +106,16 @@ def _check_numbers(record: TraceRecord) -> None:
     for position, amount in enumerate(event_rewards if not _all_within(event_rewards, -math.inf, math.inf) else ()):
         if amount is not None and not math.isfinite(amount):
             record.refuse("non-finite-reward", f"events[{position}].event_reward", amount, "a finite number", position)
-    for name, key in EVENT_EVIDENCE.items():
-        column = record.columns.get(name)
-        if not column or key.kind == "id":
+    # A trace states few of the keys, so its columns are gone through and not the keys.
+    doubtful = {
+        name for name, column in record.columns.items() if name in _RANGES and not _all_within(column, *_RANGES[name])
+    }
+    for name in _RANGES if doubtful else ():
+        if name not in doubtful:
             continue
-        low, high = (0.0, LARGEST_COUNT) if key.kind == "count" else (-LARGEST_FLOAT, LARGEST_FLOAT)
-        if _all_within(column, low, high):
-            continue
-        expected = f"a count, at most {LARGEST_COUNT}" if key.kind == "count" else FLOAT_RANGE
-        for position, amount in enumerate(column):
+        low, high = _RANGES[name]
+        expected = f"a count, at most {LARGEST_COUNT}" if EVENT_EVIDENCE[name].kind == "count" else FLOAT_RANGE
+        for position, amount in enumerate(record.columns[name]):
             if amount is not None and not low <= amount <= high and math.isfinite(amount):
                 record.refuse("out-of-range", f"events[{position}].{name}", amount, expected, position)
 
@@ -177,10 +184,10 @@ def _check_spawns(record: TraceRecord) -> None:
 
 def _check_tokens(record: TraceRecord) -> None:
     """Check that the lists of an event's tokens have lengths that fit, as `graphs.traces.token_lists` states it."""
+    if record.columns.keys().isdisjoint(TOKEN_COLUMNS):
+        return
     n = len(record.ids)
     ids, masks, log_probs = (record.columns.get(name, []) for name in TOKEN_COLUMNS)
-    if not (ids or masks or log_probs):
-        return
     lists = [[*column, *[None] * (n - len(column))] for column in (ids, masks, log_probs)]
     for position, (own, mask, scores) in enumerate(zip(*lists, strict=True)):
         length = len(next((one for one in (own, mask, scores) if one is not None), ()))

@@ -22,6 +22,10 @@ from estimators.critic.objective import initial, member_loss, predict
 from estimators.critic.train import check_split
 from graphs.errors import CreditError
 
+# Compiled whole, as in a fit: operation by operation takes far longer.
+values_of = jax.jit(predict, static_argnames="sizes")
+loss_of = jax.jit(member_loss, static_argnames=("sizes", "lambda_"))
+
 WORLD = DecisiveWorld(rounds=3, workers=2, decisive=1, group_size=2)
 
 
@@ -65,10 +69,10 @@ def test_a_network_s_loss_of_n_runs_is_n_losses() -> None:
     with_runs, without = batch_of(critic_data(episodes, runs, mean), traces), batch_of(critic_data(episodes), traces)
     sizes = Architecture(with_runs.prefix.features.shape[1], 4, 2, 1, (1.0,) * 16, "bernoulli")
     members = initial(sizes, 2, 0, 0.4)
-    value, start = (np.asarray(part)[0] for part in predict(sizes, members, with_runs.prefix))
+    value, start = (np.asarray(part)[0] for part in values_of(sizes, members, with_runs.prefix))
     own = jax.tree.map(lambda leaf: leaf[0], members)
     weight = np.ones(with_runs.reward.shape, np.float32)
-    losses = [float(member_loss(sizes, own, own, batch, weight, 1.0)) for batch in (with_runs, without)]
+    losses = [float(loss_of(sizes, own, own, batch, weight, lambda_=1.0)) for batch in (with_runs, without)]
     total = 0.0
     for trace in traces:
         for e in range(-1, WORLD.events - 1):

@@ -161,7 +161,7 @@ def test_folds_find_an_effect_that_few_held_out_tasks_do_not_show() -> None:
     assert by_folds(0.6, seed=0) == (False, True)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_folds_find_signs_in_noise_as_rarely_as_stated() -> None:
     """The critics of the folds agree on a sign that the whole log chose: the test must be two-sided."""
     assert sum(by_folds(0.0, seed)[1] for seed in range(40)) <= 4  # at 2.5 %: more has a chance of 0.3 %
@@ -190,7 +190,7 @@ def test_folds_of_fitted_critics_find_the_decision_and_nothing_else() -> None:
     assert set(np.flatnonzero(reported) % episodes.increments.shape[1]) == {episodes.decisive}
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_place_without_effect_passes_as_rarely_as_stated() -> None:
     passed = sum(signs_of(0.0, seed)[1].any() for seed in range(100))
     assert passed <= 7  # of 100 at 2.5 %: more has a chance of 0.4 %

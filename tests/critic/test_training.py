@@ -21,6 +21,10 @@ from estimators.critic.train import Epoch, Fitted, Settings, fit
 from graphs.errors import CreditError
 from graphs.worlds.quality import QualityEpisodes
 
+# Compiled whole, as in a fit: operation by operation takes far longer.
+values_of = jax.jit(predict, static_argnames="sizes")
+loss_of = jax.jit(member_loss, static_argnames=("sizes", "lambda_"))
+
 
 class Killed(Exception):
     """Stands for a signal that ends the process after a checkpoint."""
@@ -84,10 +88,10 @@ def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: CriticData, sp
     batch = pack(scaled, split.train[:3], room(corpus, 256))
     own = jax.tree.map(lambda x: x[0], fitted.parameters)
     slow = jax.tree.map(lambda x: x[1], fitted.parameters)
-    value, start = (np.asarray(x, np.float64) for x in predict(fitted.sizes, fitted.parameters, batch.prefix))
+    value, start = (np.asarray(x, np.float64) for x in values_of(fitted.sizes, fitted.parameters, batch.prefix))
     weight = np.ones(len(batch.trace), np.float32)
     for lambda_ in (0.0, 0.7):
-        found = float(member_loss(fitted.sizes, own, slow, batch, jnp.asarray(weight), lambda_))
+        found = float(loss_of(fitted.sizes, own, slow, batch, jnp.asarray(weight), lambda_=lambda_))
         total = 0.0
         for row in range(3):
             mine = np.flatnonzero(batch.prefix.mask & (batch.prefix.trace == row))
@@ -105,7 +109,7 @@ def test_a_critic_before_training_says_the_mean_outcome(corpus: CriticData, fitt
     parameters = initial(fitted.sizes, 2, 0, 0.3)
     batch = pack(corpus, np.arange(2), room(corpus, 256))
     np.testing.assert_allclose(
-        np.concatenate([np.ravel(x) for x in predict(fitted.sizes, parameters, batch.prefix)]), 0.3, rtol=1e-5
+        np.concatenate([np.ravel(x) for x in values_of(fitted.sizes, parameters, batch.prefix)]), 0.3, rtol=1e-5
     )
 
 

@@ -151,7 +151,7 @@ def test_an_outcome_of_each_agent_is_paid_to_it() -> None:
     close(rows.gather(within.advantage)[others], np.array(HIERARCHICAL)[others])
     assert (result.unit, result.estimand) == ("agent", "scale")
     with pytest.raises(credit.CreditError, match="population is 'trace'; expected 'agent' or 'row'"):
-        credit.run(rows.traces, "rloo")
+        credit.run(rows.traces, "rloo", by="task")
     with pytest.raises(credit.CreditError, match="'discounted_return' does not pay agents outcomes of their own"):
         credit.run(rows.traces, "discounted_return")
 

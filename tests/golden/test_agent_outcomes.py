@@ -96,4 +96,4 @@ def test_names_of_agents_are_looked_up_in_the_log(tmp_path: Path) -> None:
     with pytest.raises(credit.CreditError, match="a graph does not hold names: call"):
         credit.hierarchical_grpo(traces.graph, traces.reward, episode_agents="solver")
     with pytest.raises(credit.CreditError, match=r"'rloo'.*population is 'trace'"):
-        credit.run(traces, "rloo")
+        credit.run(traces, "rloo", population="trace")

@@ -48,6 +48,7 @@ SOURCES = {
     "hae": Source("HiPER", "9d3c118", "Apache-2.0", "compute_hae_advantage", True),
     "adca_grpo": Source("modelscope/AgentEvolver", "a5a8db8", "Apache-2.0", "adv_processor/adca_grpo.py", True),
     "marti": Source("TsinghuaC3I/MARTI", "a2fe2c7", "MIT", "verifiers/auto_reward_alloc.py", True),
+    "unitymas_o": Source("chenyiqun/UnityMAS-O", "7f1616a", "Apache-2.0", "reward_allocators/code_turn_level.py", True),
     "ccpo": Source("bhai114/ccpo", "ea50d3a", "Apache-2.0", "_compute_counterfactual_role_rewards", True),
     "graph_gpo": Source("a copy of verl-agent", "", "Apache-2.0", "recipe/GraphGPO/core_graph.py", True),
 }
@@ -80,6 +81,20 @@ SOLO: dict[str, Any] = {
     "agent": ["thinker", "solver"] * 3,
     "reward": [1.0, 1, -1, -1, 1, 1],
     "evidence": {"counterfactual_reward": [-1.0, None, -1.0, None, 1.0, None]},
+}
+CODE: dict[str, Any] = {  # pass rates of 0.5, 0, 1 and 0.25
+    "group": ["q"] * 12,
+    "trace": ["a"] * 12,
+    "agent": ["planner", "coder", "reflection"] * 4,
+    "row_reward": [0, 0.5, 0, 0, 0, 0, 0, 1, 0, 0, 0.25, 0],
+    "evidence": {"stage": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]},
+}
+SEARCH: dict[str, Any] = {  # F1 of 0.25, 0.75 and 0.5
+    "group": ["q"] * 9,
+    "trace": ["a"] * 9,
+    "agent": ["answer"] + ["search", "summary", "update", "answer"] * 2,
+    "row_reward": [0.25, 0, 0, 0, 0.75, 0, 0, 0, 0.5],
+    "evidence": {"stage": [0] + [1] * 4 + [2] * 4},
 }
 LEAVES: dict[str, Any] = {"group": ["q"] * 4, "trace": list("abcd"), "reward": [1.0, 0, 1, 1]}
 TREE = np.full(128, -1, np.int32)
@@ -189,6 +204,8 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
     ("marti", ROUNDS, {}, [0, 1, 1.25, 1.25, 1.375, -0.125]),
     ("marti", ROUNDS, {"mode": "margin"}, [0, 1, 1.25, 1.25, 1.125, -0.375]),
     ("marti", ROUNDS, {"mode": "margin", "history": "own", "outcome_weight": 0.5}, [0.5, 1, 2, 1, 1.75, -0.5]),
+    ("unitymas_o", CODE, {"ahead": "reflection"}, [0.5, 0.5, -0.5, -0.5, -0.5, 1, 1, 1, -0.75, -0.75, -0.75, 0]),
+    ("unitymas_o", SEARCH, {"absolute": "answer"}, [0.25, 0.5, 0.5, 0.5, 0.75, -0.25, -0.25, -0.25, 0.5]),
     (
         "ccpo",
         SOLO,

@@ -196,8 +196,5 @@ def test_overhead_beside_prime_rls_own() -> None:
     def run(scored: Algorithm) -> Callable[[list[Any]], None]:
         return lambda episodes: asyncio.run(scored.score_group(episodes))
 
-    run(ours)(some := batch(1000))
-    got = numbers(some)
-    run(theirs)(some)
-    assert np.abs(np.array(got) - np.array(numbers(some))).max() <= 2e-6
-    compare("prime-rl, beside a plain loop", batch, run(ours), run(theirs), lambda: ours._credit.rows.compilations)
+    compare("prime-rl, beside a plain loop", batch, run(ours), run(theirs), ours._credit.rows,
+            trainer=ours._credit.trainer, hooks=ours._credit.hooks, numbers=lambda made, _: numbers(made))  # fmt: skip

@@ -32,7 +32,7 @@ from skyrl.train.trainer import RayPPOTrainer
 from timing import compare
 
 from credit.integrations import skyrl as skyrl_integration
-from credit.integrations.skyrl import CreditRayPPOTrainer
+from credit.integrations.skyrl import CreditFullyAsyncRayPPOTrainer, CreditRayPPOTrainer
 from credit.ray import RemoteRowAdvantages, row_actors
 from graphs.errors import CreditError
 
@@ -85,7 +85,8 @@ def test_skyrls_own_estimators_are_reproduced(theirs: str, ours: str, step_wise:
     assert got.metadata["metrics"] == pytest.approx(want.metadata["metrics"], abs=1e-5)
 
 
-def test_agents_of_a_trajectory_are_told_apart() -> None:
+@pytest.mark.parametrize("of", [CreditRayPPOTrainer, CreditFullyAsyncRayPPOTrainer])
+def test_agents_of_a_trajectory_are_told_apart(of: Any) -> None:
     """Planner, worker, planner against planner, worker; Dr. MAS by hand, with two rows that fill the batch."""
     agents = ["planner", "worker", "planner", "planner", "worker"]
     data = batch(
@@ -94,7 +95,7 @@ def test_agents_of_a_trajectory_are_told_apart() -> None:
         is_last_step=[False, False, True, False, True],
         credit_agent=agents,
     )
-    made = trainer("credit_dr_mas", step_wise=True)
+    made = trainer("credit_dr_mas", step_wise=True, of=of)
     result = made.compute_advantages_and_returns(pad_training_input_batch(data, 2))
     planner, worker = np.std([1, 1, 0], ddof=1) + 1e-6, np.std([1, 0], ddof=1) + 1e-6
     assert numbers(result) == pytest.approx(
@@ -235,10 +236,8 @@ def test_overhead_beside_skyrls_own() -> None:
     def through(made: Any) -> Any:
         return lambda data: made.compute_advantages_and_returns(data)["advantages"]
 
-    through(ours)(rows_of(1024))
-    some = rows_of(1000)
-    assert torch.allclose(through(ours)(some), through(theirs)(some), atol=TOLERANCE)
-    compare("SkyRL, step-wise", rows_of, through(ours), through(theirs), lambda: ours._credit.rows.compilations)
+    compare("SkyRL, step-wise", rows_of, through(ours), through(theirs), ours._credit.rows,
+            trainer=ours._credit.trainer, hooks=ours._credit.hooks)  # fmt: skip
 
 
 def test_overhead_of_an_estimator_by_name() -> None:
@@ -251,7 +250,5 @@ def test_overhead_of_an_estimator_by_name() -> None:
         index = np.array([f"q{i // 8}" for i in range(rows)], object)
         return {"token_level_rewards": rewards, "response_mask": torch.ones(rows, 64), "index": index}
 
-    some = rows_of(1000)
-    assert torch.allclose(by_name(**some)[0], own(**some)[0], atol=TOLERANCE)
-    compare("SkyRL, estimator by name", rows_of, lambda b: by_name(**b)[0], lambda b: own(**b)[0],
-            lambda: made.compilations)  # fmt: skip
+    compare("SkyRL, estimator by name", rows_of, lambda b: by_name(**b)[0], lambda b: own(**b)[0], made,
+            trainer="SkyRL 0.3.0")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two ways to the same numbers, timed one after the other so that both meet the same machine."""
+"""Two ways to the same numbers: how far they are apart, and timed one after the other so that both meet one machine."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["compare"]
+import numpy as np
+
+__all__ = ["TOLERANCE", "compare"]
 
 ROWS = 1024
-CALLS = 30
+CALLS = {ROWS: 30, 8 * ROWS: 5}  # by the number of rows
 MOST = 10.0  # times the yardstick's processor time, so that only a change of kind fails
+TOLERANCE = 2e-6
 
 
 def compare(
@@ -23,37 +26,61 @@ def compare(
     batch: Callable[[int], Any],
     ours: Callable[[Any], Any],
     theirs: Callable[[Any], Any],
-    compilations: Callable[[], int],
+    rows: Any,
+    *,
+    numbers: Callable[[Any, Any], Any] = lambda data, answer: answer,
+    trainer: str,
+    hooks: Mapping[Any, Any] | None = None,
+    tolerance: float = TOLERANCE,
 ) -> None:
-    """Time both on batches of 1,024 rows, and fail if a batch of another size compiles anything.
+    """Compare both on 1,000 rows, time both on 1,024 and on 8,192, and fail if a batch of another size compiles.
 
     Also fails if ours takes more than `MOST` times the processor time of a yardstick of plain Python that is timed
     beside it. Processor time counts all threads of the process; other work stretches it less than it does the clock.
-    With the environment variable TIMINGS the median and the least of each, in milliseconds, are kept in that file.
+    With the environment variable TIMINGS what was found is kept in that file, which `table.py` prints.
 
     Args:
-      path: what is timed, for the table of docs/trainers.md.
+      path: what is compared, for the table of docs/trainers.md.
       batch: a fresh batch of a number of rows, a multiple of 8.
       ours, theirs: both take a batch and return when the advantages are there.
-      compilations: how often anything was compiled so far.
+      rows: the `RowAdvantages` that ours calls, with `compilations`.
+      numbers: the advantages, from a batch and what a call on it returned.
+      trainer: the trainer and its version, or the commit of its source.
+      hooks: of the integration, as of `TrainerCredit`.
+      tolerance: the largest difference that passes.
     """
-    draw = random.Random(5)
+    some = batch(1000)
+    got = np.array(numbers(some, ours(some)), np.float64)
+    want = np.array(numbers(some, theirs(some)), np.float64)
+    difference = float(np.abs(got - want).max())
+    assert difference <= tolerance and np.abs(want).max() > 0.1, (difference, want)
+    names = [name for some_names in (hooks or {}).values() for name in some_names]
+    facts: dict[str, Any] = {"trainer": trainer, "rows": 1000, "difference": difference, "hooks": names}
     ours(batch(ROWS))
-    compiled = compilations()
+    compiled, draw = rows.compilations, random.Random(5)
     for _ in range(6):
         ours(batch(8 * draw.randrange(2, ROWS // 8)))
-    assert compilations() == compiled, "a batch of another size compiled"
-    spent: dict[str, list[float]] = {"ours": [], "own": [], "yardstick": []}
-    for _ in range(CALLS):
-        for name, call in (("ours", ours), ("own", theirs), ("yardstick", _yardstick)):
-            data = None if call is _yardstick else batch(ROWS)
-            begin = time.process_time()
-            call(data)
-            spent[name].append(1e3 * (time.process_time() - begin))
-    figures = {name: [round(statistics.median(all_), 2), round(min(all_), 2)] for name, all_ in spent.items()}
-    print(f"\n{path} at 1,024 rows, milliseconds of processor time, median and least: {figures}")
-    _keep(path, figures)
-    assert min(spent["ours"]) <= MOST * min(spent["yardstick"]), figures
+    facts["compilations"] = rows.compilations - compiled
+    assert facts["compilations"] == 0, "a batch of another size compiled"
+    ways = (("ours", ours), ("own", theirs), ("yardstick", _yardstick))
+    for size, calls in CALLS.items():
+        ours(batch(size))
+        spent: dict[str, list[float]] = {name: [] for name, _ in ways}
+        for _ in range(calls):
+            for name, call in ways:
+                data = None if call is _yardstick else batch(size)
+                begin = time.process_time()
+                call(data)
+                spent[name].append(1e3 * (time.process_time() - begin))
+        facts[str(size)] = {
+            name: [round(statistics.median(all_), 2), round(min(all_), 2)] for name, all_ in spent.items()
+        }
+        assert min(spent["ours"]) <= MOST * size / ROWS * min(spent["yardstick"]), facts
+    print(f"\n{path}, milliseconds of processor time, median and least: {facts}")
+    if "TIMINGS" in os.environ:
+        file = Path(os.environ["TIMINGS"])
+        known = json.loads(file.read_text()) if file.exists() else {}
+        file.write_text(json.dumps({**known, path: facts}, indent=1, sort_keys=True) + "\n")
 
 
 def _yardstick(data: Any) -> int:
@@ -65,11 +92,3 @@ def _yardstick(data: Any) -> int:
             groups.setdefault(f"{(row + shift) // 8:08x}-uid", []).append(row)
         total += sum(len(rows) for rows in groups.values())
     return total
-
-
-def _keep(path: str, figures: dict[str, list[float]]) -> None:
-    if "TIMINGS" not in os.environ:
-        return
-    file = Path(os.environ["TIMINGS"])
-    known = json.loads(file.read_text()) if file.exists() else {}
-    file.write_text(json.dumps({**known, path: figures}, indent=1, sort_keys=True) + "\n")

@@ -81,6 +81,7 @@ REFERENCES: dict[str, Reference] = {
     "adca_grpo": newer.adca_grpo,
     "ccpo": newer.ccpo,
     "marti": newer.marti,
+    "unitymas_o": newer.unitymas_o,
 }
 
 VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from .plain import Trace, grouped, mean_sd
+from .plain import Event, Trace, grouped, mean_sd
 
 __all__ = [
     "adca_grpo", "ccpo", "g2po", "gpg", "graph_gpo", "hae", "hcapo", "hgpo", "igpo",
     "igrpo", "marti", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp", "tree_grpo",
+    "unitymas_o",
 ]  # fmt: skip
 
 
@@ -246,6 +247,24 @@ def marti(traces: list[Trace], own: bool = False, margin: bool = False, beta: fl
             last = [r for r in answers if r.agent == e.agent][-1]
             out[e.place] = v + (0.5 * moved if before else 0.0) + beta * (t.outcome + last.reward)
     return out
+
+
+def unitymas_o(traces: list[Trace]) -> dict[int, float]:
+    out = {}
+    for t in traces:
+        stated = [e for e in t.events if e.given["stage"] is not None]
+        turns = sorted({e.given["stage"] for e in stated})
+        for e in t.rows:
+            if e in stated:
+                own, before = ([r.reward for r in stated if r.given["stage"] == at] for at in _last_two(turns, e))
+                out[e.place] = t.outcome + sum(own) - (t.outcome + sum(before) if e.given["stage"] > turns[0] else 0)
+    return out
+
+
+def _last_two(turns: list[int], event: Event) -> tuple[int, int]:
+    """The turn of an event, and the one before it."""
+    place = turns.index(event.given["stage"])
+    return turns[place], turns[max(place - 1, 0)]
 
 
 def ccpo(traces: list[Trace], difference: bool = False) -> dict[int, float]:

@@ -174,22 +174,20 @@ def off_policy(traces: list[Trace], snips: bool = False) -> dict[int, float]:
 
 
 def stop_credit(traces: list[Trace], chance: str = "stop_propensity", sign: int = 1) -> dict[int, float]:
-    """s (1 − π(a)) Δ, with Δ the mean over pairs of other traces of s / π(a) (R − R').
+    """s (1 − π(a)) Δ, with Δ the mean over pairs of other traces of s / π(a) (R − R'), by agent name and number.
 
-    No event of these batches stops or spawns, so that the choice is always the other one. A trace with several points
-    in one turn counts with the means of both factors and of their product.
+    No event of these batches stops or spawns, so that the choice is always the other one. A trace with several
+    instances of a name counts with the means of both factors and of their product.
     """
     found: dict[tuple[int, int, int], dict[int, list[tuple[int, float, float]]]] = {}
     for t in traces:
-        turns: dict[int, list[int]] = {}
+        met: dict[int, int] = {}
         for e in t.rows:
-            met = turns.setdefault(e.agent, [])
-            if e.turn not in met:
-                met.append(e.turn)
             if e.given[chance] is not None:
                 earned = t.outcome + sum(x.reward for x in t.events if x.place >= e.place)
-                at = found.setdefault((t.group, e.name, met.index(e.turn)), {})
+                at = found.setdefault((t.group, e.name, met.get(e.agent, 0)), {})
                 at.setdefault(t.number, []).append((e.place, 1 - e.given[chance], earned))
+                met[e.agent] = met.get(e.agent, 0) + 1
     out = {}
     for by_trace in found.values():
         means = {

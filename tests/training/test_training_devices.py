@@ -35,7 +35,7 @@ for name in sys.argv[1:]:
         "expected": float(np.abs(one.expected - many.expected).max()),
     }), flush=True)
 """
-SIGNALS = ("rloo", "reinforce_batch", "gae")  # of scope "group" and "batch", and with a critic that learns on the way
+SIGNALS = ("reinforce_batch", "gae")  # of scope "batch", and of "group" with a critic that learns on the way
 
 
 @pytest.mark.slow

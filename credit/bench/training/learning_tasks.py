@@ -178,7 +178,8 @@ def _stops(name: str, worth: Sequence[Sequence[float]], price: Sequence[float]) 
     taken = np.zeros((*shape, steps), bool)
     for choice in itertools.product((0, 1), repeat=steps):
         went = next((i for i, x in enumerate(choice) if x == 0), steps)
-        reward[(slice(None), *choice)] = [of_kind[went] - sum(price[:went]) for of_kind in worth]
+        for table, of_kind in zip(reward, worth, strict=True):
+            table[choice] = of_kind[went] - sum(price[:went])
         taken[choice] = np.arange(steps) <= went
     return LearningTask(name, tuple(d % 4 for d in range(steps)), 2, tuple(range(steps)), reward, taken)
 

@@ -108,9 +108,7 @@ def siblings(rollout: Rollout, key: jax.Array, where: np.ndarray | None = None) 
     )
 
 
-def replaced_rewards(
-    rollout: Rollout, key: jax.Array, *, other_side: bool = False
-) -> tuple[jax.Array, jax.Array]:
+def replaced_rewards(rollout: Rollout, key: jax.Array, *, other_side: bool = False) -> tuple[jax.Array, jax.Array]:
     """The reward with a decision replaced by choice 0 and all later ones drawn again: [n, D], and the events.
 
     NaN at decisions that were not re-run.

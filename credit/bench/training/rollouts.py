@@ -18,6 +18,7 @@ __all__ = [
     "BERNOULLI",
     "Luck",
     "Rollout",
+    "decision_graph",
     "draw_luck",
     "draw_rewards",
     "draw_rollout",
@@ -186,7 +187,7 @@ def draw_rollout(task: LearningTask, logits: jax.Array, groups: int, group_size:
     def of_events(table: jax.Array) -> jax.Array:
         return table.ravel() if order is None else table.ravel()[order]
 
-    graph = _graph(task, groups, group_size, of_events(taken), order)
+    graph = decision_graph(task.agents, groups, group_size, of_events(taken), order)
     return Rollout(task, graph, reward, order, kind, choice, taken, logits, of_events(value), of_events(increments))
 
 
@@ -196,15 +197,25 @@ def _columns_at(table: jax.Array, columns: np.ndarray) -> jax.Array:
     return jnp.matmul(table, chosen.astype(np.float32), precision="highest")
 
 
-def _graph(task: LearningTask, groups: int, group_size: int, real: jax.Array, order: jax.Array | None) -> EventGraph:
-    """The batch whose events are the decisions taken, in order; no edges."""
-    n, size, team = groups * group_size, task.decisions, max(task.agents) + 1
+def decision_graph(
+    agents: tuple[int, ...], groups: int, group_size: int, real: jax.Array, order: jax.Array | None
+) -> EventGraph:
+    """The batch whose events are the decisions taken, in order; no edges.
+
+    Args:
+      agents: D numbers, the agent that takes each decision.
+      groups: of the step.
+      group_size: traces of a group.
+      real: bool [E], False at padding.
+      order: int [E], trace D + decision of each event; None where all are taken.
+    """
+    n, size, team = groups * group_size, len(agents), max(agents) + 1
     number_of_event = jnp.arange(n * size) if order is None else order
     trace, decision = number_of_event // size, number_of_event % size
-    agent = trace * team + jnp.asarray(task.agents)[decision]
+    agent = trace * team + jnp.asarray(agents)[decision]
     number = np.arange(n * team, dtype=np.int32)
     none = np.zeros(0, np.int32)
-    leads = np.asarray(task.agents) == 0
+    leads = np.asarray(agents) == 0
     kinds_of_event = jnp.asarray(np.where(leads, int(EventType.ORCHESTRATOR_DECISION), int(EventType.MESSAGE)))
 
     def fit(values: jax.Array) -> jax.Array:

@@ -34,7 +34,8 @@ from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
 from estimators.composition.scaling import agent_scale
-from estimators.counterfactual.more_or_less import Basis, Over
+from estimators.counterfactual.more_or_less import Basis
+from estimators.critic.repaid_posterior import PosteriorState, choice_features, fresh_posterior, posterior_advantage
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 
@@ -145,7 +146,7 @@ def _difference(rollout: Rollout, state: Any, key: jax.Array) -> Answer:
     return _answer(rollout, METHODS["difference_reward"](rollout.graph, rollout.reward, **evidence), cost, state)
 
 
-def _stop(basis: Basis, over: Over = "task", *, critic_too: bool = False) -> Signal:
+def _stop(basis: Basis, *, own: bool = False, critic_too: bool = False) -> Signal:
     """`stop_credit` with choice 0 as the stop: from the step's traces, the critic, or re-runs of the other side."""
 
     def start(task: LearningTask) -> CriticSums | None:
@@ -168,7 +169,7 @@ def _stop(basis: Basis, over: Over = "task", *, critic_too: bool = False) -> Sig
             without, cost = replaced_rewards(rollout, key, other_side=True)
             evidence["counterfactual_reward"] = rollout.of_events(without)
         result = METHODS["stop_credit"](
-            graph, rollout.reward, stop_propensity=rollout.of_events(chance), **evidence, basis=basis, over=over
+            graph, rollout.reward, stop_propensity=rollout.of_events(chance), **evidence, basis=basis, own_outcome=own
         )
         return _answer(rollout, result, cost, state)
 
@@ -242,6 +243,21 @@ def _between(share: float, ridge: float = RIDGE, *, refit: bool = False) -> Sign
     return Signal(fresh_critic, weigh)
 
 
+def _posterior_start(task: LearningTask) -> PosteriorState:
+    return fresh_posterior(task.kinds * task.decisions * (1 if task.choices == 2 else task.choices))
+
+
+def _posterior(rollout: Rollout, state: PosteriorState, key: jax.Array) -> Answer:
+    """The advantages of `estimators.posterior_advantage`, with a feature for each kind, decision and choice."""
+    del key
+    task = rollout.task
+    place = rollout.kind[:, None] * task.decisions + jnp.arange(task.decisions, dtype=jnp.int32)[None]
+    policy = rollout.of_events(jax.nn.softmax(rollout.logits)[rollout.kind])
+    columns, values = choice_features(rollout.of_events(place), rollout.of_events(rollout.choice), policy)
+    result, state = posterior_advantage(rollout.graph, rollout.reward, state, columns, values)
+    return _answer(rollout, result, 0.0, state)
+
+
 def centred_claim(graph: EventGraph, amount: jax.Array, source: str, where: jax.Array, *, own: bool) -> Credit:
     """Centred increments at some events, as a claim of `control_advantage`.
 
@@ -313,17 +329,18 @@ COMPOSITIONS: dict[str, Signal] = {
     "control_both": _control(True, True),
     "stack": _control(True, True, scaled=True),
     "activity_bonus": _plain(_activity_bonus),
-    "stop_batch": _stop("logs", "batch"),
-    "stop_robust": _stop("logs", critic_too=True),
+    "stop_own": _stop("logs", own=True),
+    "stop_robust": _stop("logs", own=True, critic_too=True),
     "stop_replays": _stop("replays"),
+    "posterior": Signal(_posterior_start, _posterior),
 }
-"""The advantage "control" with claims of siblings, of the critic, of both; `stack`; and a naively shaped reward.
+"""The advantage "control" with claims of siblings, of the critic, of both; `stack`; a shaped reward; `posterior`.
 
 Coefficients are fitted on earlier steps (`online_coefficients`), except that `control_critic_whole` takes claims with
 coefficient 1. `control_30` and `control_60` are the critic's claim plus 30 and 60 % of what the claims leave of the
 reward: less of its luck, and a bias where claims are wrong. The critic of `control_60_refit` first learns from the
-step's own traces, and its prior counts for 10 of them. `stop_batch` is `stop_credit` over the batch, `stop_robust` with
-the critic, `stop_replays` from a re-run of each decision's other side.
+step's own traces, and its prior counts for 10 of them. `stop_own` is `stop_credit` with the own outcome, `stop_robust`
+with the critic, too, `stop_replays` from a re-run of each decision's other side.
 """
 
 ORACLES: dict[str, Callable[[Rollout], Credit | jax.Array]] = {

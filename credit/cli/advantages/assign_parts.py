@@ -55,8 +55,8 @@ def assign_in_chunks(
       CreditError: the method's numbers depend on the whole batch; a format other than the native one; evidence that no
         chunk has; and as `credit.read_chunks` and `credit.run`.
     """
+    from credit.methods.absent_outcomes import found_instead, spoilt_rows
     from credit.methods.chunked import ChunkedMethod
-    from credit.methods.lost_outcomes import found_instead, spoilt_rows
     from credit.methods.running import has_outcomes
     from credit.tables.advantages import table
     from credit.tables.files import write_tables

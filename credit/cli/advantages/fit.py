@@ -200,7 +200,7 @@ def _signs_held_for(fitted: Critic) -> list[str]:
     for test in fitted.tests:
         validated = sum(place.validated for place in test.places)
         if test.validated and validated:
-            name, words = EventType(test.region.kind).name.lower(), test.region.words()
+            name, circumstances = EventType(test.region.kind).name.lower(), test.region.words()
             where = f"at {validated} of {counted(len(test.places), 'place')}"
-            lines.append(f"{name} ({words}; {where})" if words else f"{name} ({where})")
+            lines.append(f"{name} ({circumstances}; {where})" if circumstances else f"{name} ({where})")
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from credit.cli.benchmarks.bench_bias import bias
+from credit.cli.benchmarks.bench_doctor import doctor
 from credit.cli.benchmarks.bench_snr import snr
 from credit.cli.benchmarks.bench_train import train
 from credit.cli.benchmarks.bench_truth import truth
@@ -25,5 +26,5 @@ def bench() -> None:
     """Measure methods on worlds with known truth."""
 
 
-for _command in (bias, truth, snr, train):
+for _command in (bias, truth, snr, doctor, train):
     bench.add_command(_command)

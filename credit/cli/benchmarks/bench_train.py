@@ -48,7 +48,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
               help="Methods, by commas; your own as module:function; also compositions and oracles.")  # fmt: skip
-@click.option("--tasks", callback=_names, metavar="NAMES", help="Tasks, by commas, or patterns as 'stopping*'; default: all.")
+@click.option("--tasks", callback=_names, metavar="NAMES",
+              help="Tasks, by commas, or patterns as 'stopping*'; default: all.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--steps", type=click.IntRange(1),
               help="The budget: updates of a method without evidence.  [default: 60]")  # fmt: skip
@@ -60,6 +61,12 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
               help="Adam, or steps along the gradient itself.")  # fmt: skip
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
               show_default=True, help="A logit for each decision, or a network shared by all.")  # fmt: skip
+@click.option("--lengths", callback=_rates, metavar="NUMBERS",
+              help="Decisions of a trace, by commas: random tasks of these lengths instead of --tasks.")  # fmt: skip
+@click.option("--luck", callback=_rates, metavar="NUMBERS", default="0,0.1,0.3,0.6,0.9", show_default=True,
+              help="With --lengths: shares of the variance of the reward that no choice explains.")  # fmt: skip
+@click.option("--outcome", type=click.Choice(["add", "interact", "threshold", "shared"]), default="add",
+              show_default=True, help="With --lengths: how choices make the reward.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Keep every row in a .json or .parquet file; a run that was cut off resumes.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
@@ -74,6 +81,9 @@ def train(
     learning_rates: tuple[float, ...] | None,
     optimizer: Any,
     policy: Any,
+    lengths: tuple[float, ...] | None,
+    luck: tuple[float, ...],
+    outcome: Any,
     output: Path | None,
     quick: bool,
     as_json: bool,
@@ -83,6 +93,12 @@ def train(
     The expected return of every policy on the way is an exact number, so that curves have no evaluation noise. Runs
     that a method needs as evidence are paid from its budget of events.
     """
+    if lengths is not None:
+        fixed = {"--tasks": tasks, "--output": output, "--quick": quick or None}
+        for option in (name for name, value in fixed.items() if value is not None):
+            raise click.UsageError(f"{option} does not go with --lengths")
+        _by_length(methods, lengths, luck, outcome, seeds or 5, steps or 400, optimizer, learning_rates, as_json)
+        return
     from credit.bench.training.learning_tasks import TASKS
     from credit.bench.training.training_comparison import cells
     from credit.bench.training.training_loop import TrainingSettings
@@ -126,6 +142,46 @@ def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:
     """The known names that each pattern matches; what matches none stays as it is, for `run_training` to name."""
     listed = list(known)
     return dict.fromkeys(name for pattern in patterns for name in fnmatch.filter(listed, pattern) or [pattern])
+
+
+def _by_length(
+    signals: tuple[str, ...] | None,
+    lengths: tuple[float, ...],
+    lucks: tuple[float, ...],
+    outcome: Any,
+    seeds: int,
+    steps: int,
+    optimizer: Any,
+    rates: tuple[float, ...] | None,
+    as_json: bool,
+) -> None:
+    """Median events to 90 % of the way of each signal, by length and luck."""
+    import numpy as np
+
+    from credit.bench.training.long_training import SIGNALS, long_cell
+
+    rows = []
+    for length, luck in ((length, luck) for length in lengths for luck in lucks):
+        if length != int(length):
+            raise click.UsageError(f"--lengths has {length:g}; expected whole numbers")
+        for signal in signals or tuple(SIGNALS):
+            found = long_cell(outcome, int(length), luck, signal, seeds=range(1000, 1000 + seeds), tuning=range(5),
+                              optimizer=optimizer, budget=16.0 * steps * length, rates=rates)  # fmt: skip
+            rows.append({"decisions": int(length), "luck": luck, "signal": signal, "rate": found.rate,
+                         "events_to_90": _finite(float(np.median(found.events)))})  # fmt: skip
+    if as_json:
+        print_json({"rows": rows})
+        return
+    from rich.table import Table
+
+    table = Table("decisions", "luck", "signal", "rate", "events to 90 %", box=None, pad_edge=False)
+    for row in rows:
+        events = row["events_to_90"]
+        table.add_row(*map(words, (
+            f"{row['decisions']}", f"{row['luck']:g}", row["signal"], f"{row['rate']:g}",
+            "not reached" if events is None else f"{events:,.0f}",
+        )))  # fmt: skip
+    stdout().print(table)
 
 
 def _finite(value: Any) -> Any:

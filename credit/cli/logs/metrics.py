@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from credit.metrics.metric_summary import MetricMean, MetricUnit
-    from credit.metrics.trace_metrics import TraceMetric
+    from credit.metrics.trace_numbers import TraceMetric
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 

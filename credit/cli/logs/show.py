@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from graphs.text import near_names
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from estimators.base import Credit
     from graphs.traces.batch import Traces
 
 __all__ = ["show"]
@@ -71,11 +71,14 @@ def show(
 
     With --plot, draw it with the advantages of a method.
     """
-    from credit.methods.option_texts import parse_options
-    from credit.methods.running import has_outcomes, run
     from credit.reports.trace_text import render, trace_json
 
-    options = parse_options(method, given)
+    options: dict[str, Any] = {}
+    is_method_stated = ctx.get_parameter_source("method") is click.core.ParameterSource.COMMANDLINE
+    if plot is not None or given or is_method_stated:  # else no method is needed, and no JAX
+        from credit.methods.option_texts import parse_options
+
+        options = parse_options(method, given)
     traces = read_traces(paths, **reading)
     trace = 0 if name is None else traces.index(name)
     if around is not None and (every_event or all_):
@@ -88,13 +91,8 @@ def show(
         stdout().print(render(traces, trace, first=EVERYTHING, most=EVERYTHING, limit=400))
     else:
         stdout().print(render(traces, trace, first=EVERYTHING if every_event else 10))
-    if plot is not None and has_outcomes(traces):
-        _draw(traces, trace, plot, method, run(traces, method, evidence=also, **options))
-    elif plot is not None:
-        from credit.plot import draw_trace
-
-        save_picture(draw_trace(traces, trace), plot)
-        stderr().print("no trace has an outcome, so the picture has no advantages")
+    if plot is not None:
+        _draw(traces, trace, plot, method, also, options)
     leave(ctx, traces, allow_bad)
 
 
@@ -137,13 +135,21 @@ def _position(ids: list[str], event: str) -> int:
     raise CreditError(f"event is {event!r}; expected an id of the trace, or a number below {len(ids)}{hint}")
 
 
-def _draw(traces: Traces, trace: int, path: Path, method: str, credit: Credit) -> None:
+def _draw(
+    traces: Traces, trace: int, path: Path, method: str, also: tuple[str, ...], options: Mapping[str, Any]
+) -> None:
     """Draw the trace, actions filled by their advantage, outlined by its error if the method states any."""
     import numpy as np
 
+    from credit.methods.running import has_outcomes, run
     from credit.plot import draw_trace
     from credit.plot.finishing import short_names
 
+    if not has_outcomes(traces):
+        save_picture(draw_trace(traces, trace), path)
+        stderr().print("no trace has an outcome, so the picture has no advantages")
+        return
+    credit = run(traces, method, evidence=also, **options)
     values = np.where(np.asarray(credit.valid), np.asarray(credit.advantage), np.nan)
     error = np.asarray(credit.stderr) / np.asarray(credit.scale)
     stated = error if np.any(np.isfinite(error) & (error > 0)) else None

@@ -71,7 +71,7 @@ def validate(
 
     A group carries a signal where its traces have different returns: outcomes, and rewards at events added to them.
     """
-    from credit.methods.lost_outcomes import found_instead
+    from credit.methods.absent_outcomes import found_instead
     from credit.reports.corpus import survey
     from credit.reports.signal_notes import ELSEWHERE, REMEDY
     from credit.reports.trace_returns import UNRESOLVED
@@ -172,7 +172,10 @@ def _table(corpus: Survey, channel: str) -> Table:
         row("  of several models", len(corpus.mixed))
     if corpus.unscored_groups:
         row("  too few outcomes", len(corpus.unscored_groups))
-    row("outcomes", f"{corpus.traces - len(corpus.unscored)} of {corpus.traces} traces, from reward {channel!r}")
+    own = corpus.of_agents
+    agents = f"; agents of {counted(own, 'trace')} have outcomes of their own" if own else ""
+    scored = corpus.traces - len(corpus.unscored) - own
+    row("outcomes", f"{scored} of {corpus.traces} traces, from reward {channel!r}{agents}")
     row("rewards in the log", channels or "none")
     row("events", corpus.events)
     row("actions", f"{corpus.actions}; a trace has {corpus.actions_per_trace}")

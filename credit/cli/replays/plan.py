@@ -37,6 +37,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     examples="""
     credit plan runs/ --for c3 --budget 2000 -o plan.jsonl
     credit plan runs/ --for difference --replace "say nothing" --budget 2000000tokens -o plan.jsonl
+    credit plan runs/ --for stop --replace stop --go-on "ask again" --budget 500 -o plan.jsonl
     credit plan runs/ --for shapley --units planner,coder,critic --budget 400 -o plan.jsonl
     credit plan runs/ --for value --budget 2000 --after plan.jsonl results.jsonl -o more.jsonl
     """,
@@ -46,7 +47,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     "--for",
     "purpose",
     required=True,
-    type=click.Choice(["value", "c3", "difference", "spawn", "shapley"]),
+    type=click.Choice(["value", "c3", "difference", "spawn", "stop", "shapley"]),
     help="Evidence to collect.",
 )
 @click.option(
@@ -57,7 +58,8 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     help="Total of all runs. A run counts the tokens that the logged trace took from that action on.",
 )
 @click.option("--replace", metavar="TEXT",
-              help="The replacement of --for difference and spawn, as its driver takes it.  [default: 0]")  # fmt: skip
+              help="The replacement of --for difference, spawn and stop, for the driver.  [default: 0]")  # fmt: skip
+@click.option("--go-on", metavar="TEXT", help="What replaces a stop, of --for stop.  [default: 1]")
 @click.option("--units", metavar="NAME,...", help="Agents that are players of --for shapley. Default: all.")
 @click.option("--least", type=click.IntRange(1), default=2, show_default=True, help="Runs of each decision, at least.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of the runs. Default: 0, or 1 above the seeds of --after.")
@@ -86,6 +88,7 @@ def plan(
     purpose: Any,
     budget: tuple[int, str],
     replace: str | None,
+    go_on: str | None,
     units: str | None,
     least: int,
     seed: int | None,
@@ -109,8 +112,10 @@ def plan(
     check_folder(output, "--output")
     if units is not None and purpose != "shapley":
         raise click.UsageError("--units is for --for shapley", ctx)
-    if replace is not None and purpose not in ("difference", "spawn"):
-        raise click.UsageError("--replace is for --for difference and --for spawn", ctx)
+    if replace is not None and purpose not in ("difference", "spawn", "stop"):
+        raise click.UsageError("--replace is for --for difference, spawn and stop", ctx)
+    if go_on is not None and purpose != "stop":
+        raise click.UsageError("--go-on is for --for stop", ctx)
     known = game = None
     if after:
         plans = [read_plan(path) for path, _ in after]
@@ -126,7 +131,7 @@ def plan(
         names = () if units is None else tuple(name.strip() for name in units.split(","))
         planned = plan_coalitions(traces, amount, units=names, game=game, **options)
     else:
-        planned = plan_replays(traces, purpose, amount, replace=replace, **options)
+        planned = plan_replays(traces, purpose, amount, replace=replace, go_on=go_on, **options)
     write_plan(planned, output)
     _report(planned, output)
     if as_json:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import method_option, method_options
-from credit.cli.shared.answers import json_option, print_json, stdout, words
+from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from credit.cli.trust.score_reliability import reliability
 
@@ -45,6 +46,7 @@ score.add_command(reliability)
 @reads_logs()
 @method_option
 @method_options
+@click.option("--learned", is_flag=True, help="Also rank by blame learned from the labels of other tasks.")
 @allow_bad
 @json_option
 @click.pass_context
@@ -54,6 +56,7 @@ def blame(
     paths: tuple[str, ...],
     method: str,
     given: tuple[str, ...],
+    learned: bool,
     allow_bad: bool,
     as_json: bool,
     **reading: Any,
@@ -61,13 +64,19 @@ def blame(
     """Rank the blamed agent and step of labelled runs by a method's credit, beside uninformed baselines."""
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
-    from credit.reports.blame import blame_cases, method_scores, prior_scores
+    from credit.reports.blame import blame_cases, method_scores, number_scores, prior_scores
 
     options = parse_options(method, given)
     traces = read_traces(paths, **reading)
     cases = blame_cases(traces)
     credit = run(traces, method, **options)
     scores = [*method_scores(cases, credit, method), *prior_scores(cases)]
+    if learned:
+        from credit.reports.learned_blame import learned_blame
+
+        with working(stderr(), "learning from other tasks"):
+            for name, text in (("learned, structure", False), ("learned, structure and text", True)):
+                scores += number_scores(cases, learned_blame(traces, cases, text=text), name)
     silence = _silence(traces, method, credit)
     if as_json:
         import dataclasses

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, spread, taken
+from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, spread, taken, weighted
 from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
@@ -74,6 +74,7 @@ class RowAdvantages:
       rows: the largest number of rows to expect. Default: the largest seen; a larger batch then compiles once more.
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
+      truncate: the largest importance weight, above 0; see `log_ratio`.
       strict: whether a first batch without the agents, spawns or turns that the method compares (`Method.columns`) is
         an error. Default: a `MissingColumnWarning`.
       options: keyword arguments of the method, such as `eps=1e-4`.
@@ -105,8 +106,11 @@ class RowAdvantages:
         scaled: bool = True,
         watch: Watch | str | Path | None = None,
         strict: bool = False,
+        truncate: float = 2.0,
         **options: Any,
     ) -> None:
+        if isinstance(truncate, bool) or not isinstance(truncate, int | float) or not 0 < truncate < np.inf:
+            raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
         self.name, self._method, self._facts, self._state_of = _resolve(method)
         parameters = inspect.signature(self._method).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
@@ -140,7 +144,7 @@ class RowAdvantages:
             from credit.integrations.watch import Watch
 
             watch = Watch(watch)
-        self._watch, self._strict, self._looked = watch, strict, False
+        self._watch, self._strict, self._looked, self._truncate = watch, strict, False, float(truncate)
         self.how_to_pass = "pass it under this name"
         self._room = 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
@@ -163,7 +167,10 @@ class RowAdvantages:
 
     @property
     def pays_agents(self) -> bool:
-        """Whether each agent's own outcome, evidence `agent_reward`, has a meaning: the method compares agents."""
+        """Whether the method takes outcomes of agents, evidence `agent_reward`: it compares agents, not traces.
+
+        `spiral_rae` and `hierarchical_grpo` do, and `grpo`, `dr_grpo` and `rloo` with `population="agent"` or "row".
+        """
         named = "agent" in self._facts.columns or self._options.get("population", "trace") != "trace"
         return named and self.accepts("agent_reward")
 
@@ -218,6 +225,8 @@ class RowAdvantages:
         order: Any = None,
         event_reward: Any = None,
         evidence: Mapping[str, Any] | None = None,
+        policy_version: Any = None,
+        log_ratio: Any = None,
         where: Any = None,
         mask: Any = None,
     ) -> Advantages:
@@ -240,6 +249,11 @@ class RowAdvantages:
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces.
+          policy_version: the version of the policy that sampled the row, an integer, null where unknown. Metrics say
+            how old rows are, and how many groups hold several; `by="task,policy_version"` compares within one.
+          log_ratio: log π(row) of the policy that is trained, less that of the policy that sampled it, [N], or [N, L]
+            for tokens with `mask`: the advantage is multiplied by min(exp(log_ratio), truncate). Leave it out where the
+            trainer's loss weighs so itself.
           where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
             say nothing. A trace that ran and should not count has the reward NaN instead.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
@@ -266,8 +280,8 @@ class RowAdvantages:
         }
         labels |= {name: as_labels(column) for name, column in evidence.items() if _is_label(name)}
         amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if not _is_label(name)}
-        if event_reward is not None:
-            amounts["event_reward"] = as_numbers("event_reward", event_reward, n)
+        stated = {"event_reward": event_reward, "policy_version": policy_version}
+        amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
         take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)
@@ -290,6 +304,9 @@ class RowAdvantages:
         result = give_back(advantage, reward)
         if wrote is not None:
             result = spread(result, wrote)
+        if log_ratio is not None:
+            result, of_weights = weighted(result, log_ratio, self._truncate)
+            metrics |= of_weights
         metrics["credit/compilations"] = float(self._compilations - compiled)
         metrics["credit/milliseconds"] = 1e3 * (time.perf_counter() - begin)
         return Advantages(result, valid, metrics)
@@ -310,7 +327,8 @@ class RowAdvantages:
         if take is not None:
             given = {name: taken(name, column, take) for name, column in given.items()}
         columns = {name: column for name, column in given.items() if name in _FROM_COLUMNS}
-        evidence = {name: column for name, column in given.items() if name not in _FROM_COLUMNS}
+        unread = set() if self.accepts("policy_version") else {"policy_version"}  # what only metrics read
+        evidence = {name: column for name, column in given.items() if name not in _FROM_COLUMNS | unread}
         count = len(columns["reward"])
         self._room = max(self._room, _room(count))
         size = self._room

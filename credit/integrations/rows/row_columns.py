@@ -12,7 +12,7 @@ from credit.tables.column_values import ColumnError, as_arrow, numbers
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["as_labels", "as_mask", "as_numbers", "give_back", "on_host", "spread", "taken"]
+__all__ = ["as_labels", "as_mask", "as_numbers", "give_back", "on_host", "spread", "taken", "weighted"]
 
 
 def on_host(column: Any) -> Any:
@@ -154,3 +154,29 @@ def spread(values: Any, wrote: Any) -> Any:
     import jax.numpy as jnp
 
     return jnp.where(wrote, jnp.asarray(values)[:, None], 0)
+
+
+def weighted(values: Any, log_ratio: Any, most: float) -> tuple[Any, dict[str, float]]:
+    """Advantages times their importance weights, min(exp(log_ratio), most), and metrics of the weights.
+
+    Args:
+      values: [N] or [N, L]; where it is 0, which it is wherever nothing is trained, it stays 0 whatever the ratio.
+      log_ratio: of the same shape.
+      most: the largest weight.
+
+    Raises:
+      ColumnError: another shape; no number where an advantage is not 0.
+    """
+    ratio = np.asarray(on_host(log_ratio), np.float64)
+    if ratio.shape != tuple(values.shape):
+        problem = f"has shape {ratio.shape}; expected {tuple(values.shape)}, one number for each advantage"
+        raise ColumnError("log_ratio", [], problem)
+    trained = np.asarray(on_host(values)) != 0
+    if (bad := trained & np.isnan(ratio)).any():
+        raise ColumnError("log_ratio", np.unique(np.nonzero(bad)[0]), "is NaN where an advantage is not 0")
+    weight = np.exp(np.minimum(np.where(trained, ratio, 0.0), np.log(most)))
+    host = np.where(trained, np.asarray(on_host(values), np.float64) * weight, 0.0)
+    cut = trained & (ratio > np.log(most))
+    total = max(int(np.count_nonzero(trained)), 1)
+    metrics = {"weight_mean": weight[trained].sum() / total, "weights_truncated": np.count_nonzero(cut) / total}
+    return give_back(host, values), {f"credit/{name}": float(value) for name, value in metrics.items()}

@@ -62,6 +62,8 @@ def batch_metrics(
                            row 0
     groups_of_one          groups of one trace, which have nothing to be compared with
     advantage_mean, advantage_std   over the rows with an answer
+    policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
+    groups_of_several_versions    groups with rows of several versions
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken:
                            "unbiased" (of the method; absent where its options are not the defaults),
                            "compared" (no row refused), "scored" (every row scored), "resolved" (no group whose
@@ -88,6 +90,8 @@ def batch_metrics(
         "condition/scored": float(entered == len(use)),
         "condition/resolved": float(resolved),
     }
+    if "policy_version" in batch.columns:
+        metrics |= _versions(batch)
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
     if len(answered) < entered:
@@ -107,6 +111,21 @@ def no_metrics(use: np.ndarray, facts: Facts) -> dict[str, float]:
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
     return {f"credit/{name}": value for name, value in metrics.items()}
+
+
+def _versions(batch: Batch) -> dict[str, float]:
+    """How old rows are in versions of the policy; nothing where no row states its own."""
+    version = batch.columns["policy_version"]
+    known = ~np.isnan(version)
+    if not known.any():
+        return {}
+    version = version[known]
+    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[batch.rows.event[known]]]
+    least, most = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
+    np.minimum.at(least, group, version)
+    np.maximum.at(most, group, version)
+    ages = {"policy_age": version.max() - version.min(), "policy_age_mean": version.max() - version.mean()}
+    return {**ages, "groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
 
 
 def _units(batch: Batch) -> dict[str, float]:

@@ -22,7 +22,7 @@ def place_earlier(record: TraceRecord, name: str, statements: Iterable[tuple[int
 
     Args:
       record: with its events.
-      name: of the outcome, for the note (`graphs.logs.run_states.judged`).
+      name: of the outcome, for the note (`graphs.logs.run_states.apply_run_states`).
       statements: positions of the last event before each statement, -1 for none, and the numbers, in order.
     """
     values: dict[int, float] = {}

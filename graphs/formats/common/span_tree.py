@@ -191,7 +191,8 @@ class Tree:
     def _link(self, spans: list[Span]) -> None:
         by_id: dict[str, Span] = {}
         for span in spans:
-            add_span(by_id, span, self.fields[0], self.trace)
+            if by_id.setdefault(span.id, span) is not span:
+                add_span(by_id, span, self.fields[0], self.trace)
         self.rank = {span_id: position for position, span_id in enumerate(by_id)}
         if self.rules is Rules.CLOCKS and any(span.kind is Kind.HANDOFF for span in by_id.values()):
             # An agent may be logged before the one that handed over to it.
@@ -375,7 +376,7 @@ class Tree:
         beside one, spans between are missing, and an orphan that holds events could belong to any agent. Of several
         processes some record structure alone; where one process records all, a root without events counts, too.
         """
-        if len({self.spans[root].parent for root in self.roots}) < 2:
+        if len(self.roots) < 2 or len({self.spans[root].parent for root in self.roots}) < 2:
             return
         holding = [root for root in self.roots if self.rules is Rules.DEPTH_FIRST or self._holds_events(root)]
         if len({self.spans[root].parent for root in holding}) > 1:

@@ -22,7 +22,6 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.span_tree import Span
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
 from graphs.formats.langfuse.observations import Observation, Statement, settle_agents, span_of, statement_of
@@ -59,7 +58,7 @@ class _Item(msgspec.Struct):
 
     @property
     def is_observation(self) -> bool:
-        return bool(bytes(self.start) or bytes(self.type))
+        return len(self.start) > 0 or len(self.type) > 0
 
 
 class _ScoreKeys(msgspec.Struct):
@@ -133,8 +132,7 @@ class _Parts:
 
     place: Place
     scores: TraceScores
-    stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # what all copies of an observation state
-    spans: dict[str, Span] = dataclasses.field(default_factory=dict)
+    stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # by id, what all copies of it state
     columns: dict[str, list[tuple[str, float]]] = dataclasses.field(default_factory=dict)  # scores of rows, by span
     named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
     files: dict[str, None] = dataclasses.field(default_factory=dict)
@@ -198,23 +196,20 @@ class _Log:
     def _add_observation(self, document: Document, trace: str) -> None:
         parts, stated = self._parts(trace, document.place), statement_of(document, trace)
         first = parts.stated.setdefault(stated.id, stated)
-        span, columns = span_of(stated.filled(first), document.place), scores_of_row(document.raw)
+        columns = scores_of_row(document.raw)
         if first is stated:
-            parts.spans[span.id] = span
-            parts.scores.add_columns(columns, span.id, span.place)
             if columns:
-                parts.columns[span.id] = columns
+                parts.scores.add_columns(columns, stated.id, stated.place)
+                parts.columns[stated.id] = columns
             return
-        parts.stated[span.id] = first.filled(stated)
-        if span != span_of(parts.stated[span.id], document.place):
-            other = parts.spans[span.id].place
-            expected = f"an id with one content: {other.file}:{other.line} has another"
+        parts.stated[stated.id] = first.filled(stated)
+        span = span_of(stated.filled(first))
+        if span != span_of(parts.stated[stated.id]):
+            expected = f"an id with one content: {first.place.file}:{first.place.line} has another"
             raise span.refuse("duplicate-span", "id", span.id, expected, trace)
         if columns != parts.columns.get(span.id, []):
             expected = "the scores that the row of the same observation has elsewhere"
             raise span.refuse("duplicate-span", "id", span.id, expected, trace)
-        span.place = parts.spans[span.id].place
-        parts.spans[span.id] = span
 
     def _add_trace(self, document: Document) -> list[tuple[bytes, str]]:
         """Take in a trace with its scores; the observations that it holds."""
@@ -249,7 +244,7 @@ class _Log:
         wanted = {score.observation for score, _ in self.loose if score.observation}
         owners: dict[str, list[str]] = {}
         for trace, parts in self.traces.items() if wanted else ():
-            for span in wanted & parts.spans.keys():
+            for span in wanted & parts.stated.keys():
                 owners.setdefault(span, []).append(trace)
         for score, place in self.loose:
             traces = owners.get(score.observation or "", [])
@@ -280,7 +275,8 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
 
 
 def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
-    spans = sorted(parts.spans.values(), key=lambda span: (math.isnan(span.start), span.start))  # exports have no order
+    spans = list(map(span_of, parts.stated.values()))
+    spans.sort(key=lambda span: (math.isnan(span.start), span.start))  # exports have no order
     record = TraceRecord(trace, trace, *parts.place, format="langfuse", sources=list(parts.files))
     settle_agents(spans)
     absent = _absent(parts, trace)
@@ -298,7 +294,7 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
 
 def _absent(parts: _Parts, trace: str) -> list[Problem]:
     """One problem for the scores, and one for the observations, that a trace names and no file has."""
-    met = {"scores": parts.scores.ids, "observations": parts.spans.keys()}
+    met = {"scores": parts.scores.ids, "observations": parts.stated.keys()}
     problems = []
     for field, named in parts.named.items():
         ids = [name for name in named if name not in met[field]]

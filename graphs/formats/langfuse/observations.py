@@ -7,6 +7,7 @@ LangGraph writes nodes as SPAN, with the name of the node in the metadata.
 from __future__ import annotations
 
 import datetime
+import re
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -25,6 +26,8 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 _TOOL_NODE = "tools"  # the node of LangGraph that runs the tools of all agents
+# Steps of LangGraph.js that write a node's result and choose the next node; they stand beside the tools in their node.
+_OF_LANGGRAPH = re.compile(r"(?:ChannelWrite|ChannelRead|Branch)<")
 _WORKFLOW = "workflow"  # `target` of an agent's span that may be a whole run, until `settle_agents`
 
 _KINDS = {
@@ -71,12 +74,13 @@ _USAGE = msgspec.json.Decoder(_Usage | None)
 
 
 class Statement(NamedTuple):
-    """What a copy of an observation states; None is what it leaves out.
+    """What a copy of an observation at a place states; None is what it leaves out.
 
     Langfuse's download lists each observation twice, one copy without metadata.
     """
 
     id: str
+    place: Place
     type: str
     name: str | None
     parent: str | None
@@ -105,14 +109,19 @@ def statement_of(document: Document, trace: str) -> Statement:
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
-    metadata, stated = _Metadata(), object_text(observation.metadata)
-    if stated.startswith(b"{"):
-        metadata = decode(_METADATA, stated, at="metadata", **where)
-    attributes = object_text(metadata.attributes)
-    is_call, is_agent = observation.type == "GENERATION", observation.type == "AGENT"
-    usage = decode(_USAGE, object_text(observation.usage), at="usageDetails", **where) if is_call else None
+    node, attributes, usage = None, None, None
+    metadata = object_text(observation.metadata)
+    if metadata.startswith(b"{"):
+        stated = decode(_METADATA, metadata, at="metadata", **where)
+        node = stated.langgraph_node
+        text = object_text(stated.attributes) if observation.type == "AGENT" else b""
+        if text.startswith(b"{"):
+            attributes = decode(_ATTRIBUTES, text, at="metadata.attributes", **where)
+    if observation.type == "GENERATION":
+        usage = decode(_USAGE, object_text(observation.usage), at="usageDetails", **where)
     return Statement(
         observation.id,
+        place,
         observation.type,
         observation.name,
         observation.parent,
@@ -122,20 +131,18 @@ def statement_of(document: Document, trace: str) -> Statement:
         observation.model,
         None if usage is None else usage.output,
         None if usage is None else usage.input,
-        metadata.langgraph_node,
-        decode(_ATTRIBUTES, attributes, at="metadata.attributes", **where)
-        if is_agent and attributes.startswith(b"{")
-        else None,
+        node,
+        attributes,
     )
 
 
-def span_of(stated: Statement, place: Place) -> Span:
+def span_of(stated: Statement) -> Span:
     """The span that an observation is."""
     kind = _KINDS.get(stated.type, Kind.OTHER)
-    span = Span(stated.id, stated.parent or "", kind, place, name=stated.name or "")
+    span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "")
     if kind is Kind.OTHER and stated.node and stated.node == stated.name:
         span.kind, span.instance = Kind.AGENT, f"{span.parent}:{stated.node}"
-    elif kind is Kind.OTHER and stated.node == _TOOL_NODE:
+    elif kind is Kind.OTHER and stated.node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
         span.kind, span.target = Kind.TOOL, _TOOL_NODE
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"

@@ -1,17 +1,18 @@
-"""Rollout dumps of trainers: verl, SkyRL, NeMo-RL, NeMo Gym, and TRL's completions.
+"""Rollout dumps of trainers: verl, SkyRL, NeMo-RL, NeMo Gym, tinker-cookbook, and TRL's completions.
 
     {input, output, gts, score, step, …}                                            verl, `rollout_data_dir`
     {input_prompt, output_response, score, stop_reason, env_class, …}               SkyRL
     {content, rewards, generation_logprobs, prev_logprobs, input_lengths, idx}      NeMo-RL, `train_data_stepN.jsonl`
     {responses_create_params, response, reward, _ng_task_index, _ng_rollout_index}  NeMo Gym
+    {split, iteration, group_idx, traj_idx, steps, final_reward, total_reward, …}   tinker-cookbook
     step, prompt, completion, REWARD…, advantage                                    TRL, `completions_N.parquet`
 
 A row is a trace, whatever its text: rows of equal text are different rollouts. Rows of one prompt at one step are a
 group. Where no model is stated, runs in different folders are different systems. `docs/formats/rollouts.md` has the
 whole mapping.
 
-`rows` reads rows with one text, `row_parts` many of them at once, `nemo_gym` rows with messages and tools, `trl` the
-Parquet files.
+`rows` reads rows with one text, `row_parts` many of them at once, `nemo_gym` rows with messages and tools, `tinker`
+those with steps, `trl` the Parquet files.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.rollouts.nemo_gym import GymRow, GymRows, read_gym
 from graphs.formats.rollouts.row_parts import begins_with_a_row, read_lines
 from graphs.formats.rollouts.rows import NEMO_RL, SKYRL, VERL, Row, read_row
+from graphs.formats.rollouts.tinker import TINKER, TinkerRow, read_tinker
 from graphs.formats.rollouts.trl import read_completions
 from graphs.reading.addresses import real_folder
 from graphs.reading.documents import Document, documents
@@ -36,7 +38,7 @@ from graphs.traces.record import TraceRecord
 
 __all__ = ["COMPLETIONS", "RECORDS", "read", "sniff"]
 
-RECORDS = (Row, GymRow)
+RECORDS = (Row, GymRow, TinkerRow)
 
 COMPLETIONS = frozenset({"step", "prompt", "completion", "advantage"})
 """Columns that TRL's Parquet files have."""
@@ -50,7 +52,7 @@ def sniff(head: bytes) -> bool:
     keys = frozenset(opening(head).keys)
     if _GYM_KEY.match(head.lstrip().removeprefix(b"{").lstrip()):
         return True
-    return any(needed <= keys for needed in (VERL, SKYRL, NEMO_RL, _GYM))
+    return any(needed <= keys for needed in (VERL, SKYRL, NEMO_RL, TINKER, _GYM))
 
 
 def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
@@ -58,9 +60,9 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
 
     Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
     trainer), "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
-    and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its rows read:
-    "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`, `step` or
-    `_ng_task_index` that some rows have and others do not.
+    "disagreeing-rewards", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its
+    rows read: "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`,
+    `step` or `_ng_task_index` that some rows have and others do not.
     """
     folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))
@@ -98,8 +100,13 @@ def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
 
 def _read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     """The record of a row, or what is wrong with it."""
-    read_it = read_gym if b'"responses_create_params"' in document.raw else read_row
+    raw = document.raw
     try:
-        yield from read_it(document, file)
+        if b'"responses_create_params"' in raw:
+            yield from read_gym(document, file)
+        elif b'"traj_idx"' in raw and set(opening(raw).keys) >= TINKER:
+            yield from read_tinker(document, file)
+        else:
+            yield from read_row(document, file)
     except TraceError as error:
         yield error.problem

@@ -174,8 +174,12 @@ class Join:
         An outcome that was chosen by its channel or in a table takes the place of all outcomes that the log states for
         its own use: those of agents, too, where the trace has none.
         """
+        is_stated = self._is_stated
         for item in items:
             if isinstance(item, Problem):
+                yield item
+            elif isinstance(item, TraceRecord) and not is_stated and self.channel == _TEAM:
+                self.met.add(item.trace_id)
                 yield item
             elif isinstance(item, TraceRecord):
                 yield from self._unreadable_rows(item.trace_id)
@@ -184,7 +188,7 @@ class Join:
                     if of_agents and self.channel in item.rewards:
                         item.columns.pop(_OF_AGENTS, None)
                     yield self._otherwise_written(item) or item
-            elif item.headings and not self._is_stated and (self.channel == _TEAM or _OF_AGENTS not in item.evidence):
+            elif item.headings and not is_stated and (self.channel == _TEAM or _OF_AGENTS not in item.evidence):
                 self.met.update([heading.trace_id for heading in item.headings])
                 yield item
             else:

@@ -41,7 +41,7 @@ QUICK = {
     **dict.fromkeys(("rloo", "dr_grpo", "gae, lambda 1", "turn_baseline"), ("stop-rewards", "relay-and")),
     "c3": ("relay-and",),
 }
-"""Rows that the default run measures; the slow run measures all."""
+"""Rows that the default and the slow run measure; the studies measure all but `LARGE`."""
 
 
 def committed() -> list[Row]:
@@ -70,7 +70,7 @@ def test_the_committed_table_is_what_the_code_gives(name: str) -> None:
     check((name,), QUICK[name])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", dict.fromkeys(row.method for row in committed() if not row.method.startswith(LARGE)))
 def test_the_committed_rows_of_a_method_are_what_the_code_gives(name: str) -> None:
     """`python benchmarks/bias.py` measures those of `LARGE`, too."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
 from click.testing import CliRunner
 from matplotlib.text import Text
 
@@ -60,6 +59,8 @@ def test_the_truth_itself_has_every_score_of_1(drawn: Draw) -> None:
 
 @pytest.mark.slow
 def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
+    from scipy import stats  # a second, which every process that collects this file would take
+
     rng = np.random.default_rng(1)
     numbers = 3 * drawn.increments + rng.normal(size=len(drawn.increments))
     valid = rng.random(len(numbers)) < 0.8
@@ -79,7 +80,7 @@ def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
         rows.setdefault(group, []).append((float(np.float32(numbers[event])), float(drawn.increments[event])))
     left = np.array([three([row for g in rows if g != out for row in rows[g]]) for out in rows])
     stderr = np.sqrt((len(rows) - 1) / len(rows) * ((left - left.mean(0)) ** 2).sum(0))
-    halves = scipy.stats.t.ppf(0.975, len(rows) - 1) * stderr  # 2.57 of them for 6 groups
+    halves = stats.t.ppf(0.975, len(rows) - 1) * stderr  # 2.57 of them for 6 groups
     found = score(drawn, noisy)
     assert found.answered == pytest.approx(valid[drawn.chosen].mean())
     expected = three([row for group in rows.values() for row in group])

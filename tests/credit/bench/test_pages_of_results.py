@@ -124,27 +124,6 @@ def test_critics_of_the_named_world() -> None:
             check(cell, [row[field]], (row["seed"], field))
 
 
-def test_critics_of_longer_traces() -> None:
-    text = page("critic")
-    lines = text[text.index("| T | trained on agents") :].splitlines()[2:]
-    fields = ("r_squared", "rank_increments", "rank_broadcast", "calibration_error_outcome", "calibration_error_truth",
-              "r_squared_of_linear_sums", "members", "epochs")  # fmt: skip
-    stored = results("critic")["table"]["rows"]
-    seen = 0
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        size, trained, judged, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-        key = tuple(int(x.replace(",", "")) for x in (size, trained, judged))
-        mine = [r for r in stored if (r["events"], r["trained_on_agents"], r["judged_on_agents"]) == key]
-        mine.sort(key=lambda row: row["seed"])
-        seen += len(mine)
-        for cell, field in zip(cells, fields, strict=True):
-            values = [row[field] for row in mine if field in row]
-            check(cell, values[:1] if field == "members" else values, (key, field))
-    assert seen == len(stored)
-
-
 def test_contrasts_and_real_logs() -> None:
     text = " ".join(page("critic").split())
     found = results("critic")

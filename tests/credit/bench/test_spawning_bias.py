@@ -66,7 +66,7 @@ def test_the_worlds_are_larger_than_the_tables() -> None:
 
 
 CELLS = [
-    pytest.param(name, world, marks=() if (name, world) in QUICK else pytest.mark.slow)
+    pytest.param(name, world, marks=() if (name, world) in QUICK else pytest.mark.study)
     for name in UNBIASED
     for world in ("hire-3", "stop-3", "stop-3-luck")
     if name not in ("c3", "difference_reward") or world == "stop-3"  # trees and re-runs of the others are too many

@@ -75,7 +75,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "runs" / "x.jsonl").write_text("".join(json.dumps(t) + "\n" for t in traces))
     monkeypatch.chdir(tmp_path)
     commands = [line[2:] for line in PAGE.splitlines() if line.startswith("$ credit") and "completion" not in line]
-    assert len(commands) == 21
+    assert len(commands) == 23
     for command in commands:
         result = CliRunner().invoke(cli, shlex.split(command)[1:])
         assert result.exit_code == 0, f"{command}\n{result.output}"

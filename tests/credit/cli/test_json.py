@@ -56,7 +56,10 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "why": ("{logs} a e1", {"trace", "event", "method", "actions"}),
     "if-edited": ("{logs} a e0", {"invalidated", "tokens", "change"}),
     "untrusted": ("{logs} --type tool_result", {"method", "sources"}),
+    "decisions": ("{stops}", {"of", "basis", "price", "decisions"}),
     "costs": ("{logs} --by role", {"by", "costs", "groups"}),
+    "card": ("{logs}", {"lines"}),
+    "doctor": ("{logs}", {"method", "level", "checks"}),
     "metrics": ("{logs}", {"by", "method", "metrics"}),
     "assign": ("{logs} -m rloo -o {out}.csv", {"method", "with_advantage", "without", "rows", "output"}),
     "methods": ("{logs}", {"rloo", "gae"}),
@@ -65,6 +68,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "plan": ("{logs} --for value --budget 160 -o {out}.jsonl", {"for", "decisions", "runs", "output"}),
     "siblings": ("{logs} -o {out}.jsonl", {"actions", "with_siblings", "contexts", "spawn", "whom", "output"}),
     "shapley plan": ("--units a,b,c --budget 8 -o {out}.jsonl", {"method", "rows", "output"}),
+    "bench doctor": ("--worlds 1 --agents 3,4 --events 40,60 --tasks 2,3", {"seed", "worlds", "rows"}),
     "bench bias": ("--method rloo --world stop-rewards", {"fields", "rows"}),
     "bench truth": ("--method rloo --world pivotal --events 40 --traces 16", {"team", "seed", "rows"}),
 }
@@ -92,9 +96,18 @@ def logs(folder: Path) -> Path:
     return write(folder / "logs.jsonl", lines)
 
 
+def stops(folder: Path) -> Path:
+    """Four traces of one decision each, to stop or to go on."""
+    lines = []
+    for i, kind in enumerate(["stop", "message"] * 2):
+        event = {"id": "e", "type": kind, "agent": "lead", "stop_propensity": 0.5}
+        lines.append({"trace_id": f"s{i}", "task_id": "q", "events": [event], "rewards": {"team": i / 4}})
+    return write(folder / "stops.jsonl", lines)
+
+
 @pytest.fixture
 def names(tmp_path: Path) -> dict[str, Any]:
-    return {"logs": logs(tmp_path), "out": tmp_path / "out"}
+    return {"logs": logs(tmp_path), "stops": stops(tmp_path), "out": tmp_path / "out"}
 
 
 def test_every_command_that_prints_has_the_option() -> None:

@@ -111,6 +111,18 @@ def test_naive_stacking_by_hand(team: Made) -> None:
     assert np.isinf(stacked.overcount[:SUCCESS]).all()  # failures: there was nothing to divide, and yet they were paid
 
 
+def test_a_difference_that_is_paid_to_three_agents_is_overcounted() -> None:
+    """UnityMAS-O: verdicts of 0.25 and 1 pay planner and coder each change, and the reflection the second once more."""
+    agents, verdict = ["planner", "coder", "reflection"] * 2, [0, 0.25, 0, 0, 0.75 + 0.25, 0]
+    _, _, rows = credit.from_columns(
+        group=[0] * 6, trace=[0] * 6, agent=agents, row_reward=verdict, evidence={"stage": [0] * 3 + [1] * 3}
+    )
+    claim = credit.run(rows, "unitymas_o", ahead="reflection")
+    assert rows.gather(claim.advantage).tolist() == [0.25, 0.25, 0.75, 0.75, 0.75, 0]
+    found = audit(rows.traces.graph, np.where(rows.traces.graph.trace_mask, 1.0, np.nan), {"unitymas_o": claim})
+    assert found.overcount[0] == 2.75 and "unitymas_o" in found.refused
+
+
 @pytest.mark.slow
 def test_addition_is_what_loops_add_up(team: Made, found: Audit) -> None:
     traces, claims = team

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import credit
 from credit.ledger import weighted_sum
-from credit.ledger.from_methods import compose_claims
+from credit.ledger.from_methods import compose_channels, compose_claims
 from graphs.errors import CreditError
 
 COLUMNS = {"group": [0] * 6, "trace": [0, 0, 1, 1, 2, 2], "turn": [0, 1] * 3, "reward": [1.0, 1, 0, 0, 0, 0]}
@@ -51,3 +53,34 @@ def test_a_log_with_outcomes_of_agents_has_no_ledger_of_the_team() -> None:
     claims = {"rae": credit.run(rows, "spiral_rae", evidence=["agent_reward"])}
     with pytest.raises(CreditError, match="agent_reward, outcomes of single agents"):
         compose_claims(rows.traces, claims)
+
+
+def test_each_agent_has_a_ledger_of_its_own_outcome() -> None:
+    """The entries of an agent's channel add up to its outcome, bit for bit, and those of the sum to that of all."""
+    own = [0.1, 0.7, 0.3, -0.2, 0.9, 0.4, np.nan, 0.25]
+    _, _, rows = credit.from_columns(
+        group=["q"] * 8, trace=list("aabbccdd"), agent=["x", "y"] * 4, evidence={"agent_reward": own}
+    )
+    traces = rows.traces
+    x, y = (credit.ledger.channel(traces, f"agent_reward.{name}") for name in "xy")
+    np.testing.assert_array_equal(x.total[:4], np.array([0.1, 0.3, 0.9, np.nan], np.float32))
+    assert (x.family, y.total[:4].tolist()) == ("individual", np.array(own[1::2], np.float32).tolist())
+    methods = ("rloo", "turn_baseline")
+    for part in (x, y):
+        of_agent = dataclasses.replace(traces, reward=part.outcome, evidence={})
+        claims = [credit.run(of_agent, method) for method in methods]
+        ledger = credit.compose(traces.graph, part.total, claims)
+        for trace in np.flatnonzero(np.isfinite(part.total[:4])):
+            events = np.asarray(traces.graph.trace_ids)[:8] == trace
+            entries = [ledger.expected[trace], *np.asarray(ledger.increments)[:8][events]]
+            entries += [ledger.outcome[trace], ledger.unexplained[trace], ledger.remainder[trace]]
+            assert sum(np.float32(x) for x in entries) == part.total[trace]
+        assert credit.audit(traces.graph, part.total, dict(zip(methods, claims, strict=True))).ledger.reward[0] > 0
+    both = compose_channels(
+        traces, {"agent_reward.x": 1.0, "agent_reward.y": 1.0}, methods, lambda t, m: {n: credit.run(t, n) for n in m}
+    )
+    assert both.channels == ("agent_reward.x", "agent_reward.y")
+    assert np.asarray(both.scored)[:4].tolist() == [True, True, True, False]
+    np.testing.assert_allclose(np.asarray(both.reward)[:3], np.array(own[:6:2]) + np.array(own[1:6:2]), rtol=1e-6)
+    with pytest.raises(CreditError, match=r"it has: .*agent_reward\.x, agent_reward\.y"):
+        credit.ledger.channel(traces, "agent_reward.z")

@@ -198,6 +198,13 @@ def many_tasks(path: Path) -> Path:
     return path
 
 
+def of_agents(path: Path) -> Path:
+    """Outcomes of two agents, and none of a trace."""
+    write(path, agents=2, agent_reward=lambda i, k: float(i == k % 2) if k else None)
+    path.write_text("\n".join(json.dumps(json.loads(x) | {"rewards": {}}) for x in path.read_text().splitlines()))
+    return path
+
+
 LOGS: dict[str, Callable[[Path], Path]] = {
     "siblings on one type": lambda p: write(
         p, rewards=(0.0, 1.0, 0.5, 0.0), context=second_only("c{pair}"), node=second_only("n{i}"), type=mixed_types
@@ -206,6 +213,8 @@ LOGS: dict[str, Callable[[Path], Path]] = {
     "many tasks": many_tasks,
     "values": lambda p: write(p, agents=2, value=0.5),
     "outcomes": write,
+    "outcomes of agents": of_agents,
+    "outcomes of agents and traces": lambda p: write(p, agents=2, agent_reward=lambda i, k: float(i == k % 2)),
     "one fan-out": lambda p: write(p, context=second_only("c"), node=second_only("n{i}")),
 }
 
@@ -251,6 +260,19 @@ def test_siblings_on_one_event_type_call_for_rloo_and_a_question(tmp_path: Path)
     rloo, c3 = credit.run(traces, "rloo"), credit.run(traces, "c3")
     control = credit.compose(traces.graph, traces.reward, [rloo, c3]).advantage("control")
     assert control.used == () and control.credit.advantage.tolist() == rloo.advantage.tolist()
+
+
+def test_a_log_of_outcomes_of_agents_is_not_called_empty(tmp_path: Path) -> None:
+    path = of_agents(tmp_path / "x.jsonl")
+    for command in ("validate", "choose"):
+        shown = CliRunner().invoke(cli, [command, str(path)]).output
+        assert "No trace has an outcome" not in shown and "to train: nothing" not in shown
+    found = advice(path)
+    assert methods(found)["agent"] == "hierarchical_grpo" and found.warnings == ()
+    assert found.baseline == "rloo" and "--method rloo -o" in found.command
+    traces = read(path)
+    explicit = credit.run(traces, "rloo", by="task,agent", population="agent")
+    assert credit.run(traces, "rloo").advantage.tolist() == explicit.advantage.tolist()
 
 
 @pytest.mark.slow

@@ -31,8 +31,11 @@ BY_OPTION = [(name, *text.split("=")) for name, m in credit.METHODS.items() for 
 
 
 def choices(name: str) -> list[tuple[str, str]]:
-    """The defaults of a method, and each boolean or choice of its options by itself, as texts."""
-    found = [("", "")]
+    """Each boolean or choice of the options of a method by itself, as texts, and its defaults where it pools errors.
+
+    The laws say of every method's defaults that its scope is neither too narrow nor too wide.
+    """
+    found = [("", "")] if credit.METHODS[name].pools_errors else []
     for option, stated in options_of(credit.METHODS[name]).items():
         literals = [
             hint for hint in (stated.hint, *typing.get_args(stated.hint)) if typing.get_origin(hint) is typing.Literal

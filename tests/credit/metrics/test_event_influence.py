@@ -12,7 +12,11 @@ import pytest
 import credit
 from credit.metrics.event_influence import dependents, if_edited, why
 from credit.metrics.untrusted_reach import untrusted_reach
+from credit.replay.edited_runs import edit_plan, run_edit
+from credit.replay.execution import Limits
+from credit.replay.replayer import CallableReplayer, PrefixError
 from estimators.base import Credit
+from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
 
@@ -130,3 +134,32 @@ def test_untrusted_events_reach_what_depended_on_them(tmp_path: Path) -> None:
     silent = [{k: v for k, v in event.items() if k != "trusted"} for event in LINE["events"]]
     with pytest.raises(credit.CreditError, match="says of no event whether it is trusted"):
         untrusted_reach(read(tmp_path, LINE | {"events": silent}))
+
+
+def of_text(prefix: Any, replace: str | None, forbid: tuple[str, ...], seed: int) -> float:
+    """A team that gets a point for each event before the edit, and one for "good"."""
+    if replace == "unknown":
+        raise PrefixError("a tool answered otherwise")
+    return len(prefix.events) + float(replace == "good") + float(seed % 2)
+
+
+def test_an_edit_is_run_from_the_events_before_it(tmp_path: Path) -> None:
+    events = [{"id": f"e{i}", "type": "message", "agent": "a"} for i in range(3)]
+    traces = read(tmp_path, *[
+        {"trace_id": name, "task_id": "q", "events": events, "edges": [], "rewards": {"team": 1.5}, "costs": {}}
+        for name in ("s", "t")
+    ])  # fmt: skip
+    plan = edit_plan(traces, 5, "good", 4, 7)
+    assert list(plan.jobs[0].prefix.events) == ["e0", "e1"] and plan.jobs[0].prefix.trace == "t"
+    made = run_edit(traces, plan, CallableReplayer(of_text), tmp_path / "edit.jsonl", Limits())
+    rewards = [json.loads(line)["reward"] for line in (tmp_path / "edit.jsonl").read_text().splitlines()]
+    assert made.runs == 4 and made.change == pytest.approx(np.mean(rewards) - 1.5)
+    assert {*rewards} <= {3.0, 4.0}
+    again = run_edit(traces, plan, CallableReplayer(of_text), tmp_path / "edit.jsonl", Limits())
+    assert again == made  # no run is made twice
+    with pytest.raises(CreditError, match="is the plan of other runs"):
+        other = edit_plan(traces, 4, "good", 4, 7)
+        run_edit(traces, other, CallableReplayer(of_text), tmp_path / "edit.jsonl", Limits())
+    lost = edit_plan(traces, 5, "unknown", 4, 7)
+    strayed = run_edit(traces, lost, CallableReplayer(of_text), tmp_path / "lost.jsonl", Limits())
+    assert strayed.change is None and "answered otherwise" in strayed.strayed

@@ -13,6 +13,7 @@ import pytest
 import credit
 from credit.metrics.durations import durations
 from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
+from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.trace_metrics import METRICS, MetricOptions, team_sizes, trace_metrics
 from estimators.base import Credit
 from graphs.traces.batch import Traces
@@ -222,3 +223,15 @@ def test_printed_intervals_cover(kind: str) -> None:
             hits.append(found.low <= truth <= found.high)
     most = 0.99 if kind == "tenth" else 0.975  # printed at ten rare ones or more
     assert len(hits) > 500 and 0.925 <= np.mean(hits) <= most, (len(hits), np.mean(hits))
+
+
+def test_the_card_states_what_the_log_tells_and_what_it_lacks(tmp_path: Path) -> None:
+    lines = {line.item: line for line in run_card(native(tmp_path, STAR, DEBATE, ALONE))}
+    assert lines["traces, tasks"].value == "3, 2"
+    assert lines["tokens of a trace"].value == f"≥ {119 / 3:.6g}"
+    assert lines["success"].value == "0.75"
+    assert lines["depth of spawning"].value == "1"
+    assert lines["content references"].value == "6 events"
+    assert lines["models"] == CardLine("policies", "models", "", "no trace names its model")
+    assert "propensity" in lines["propensity"].missing and not lines["propensity"].value
+    assert all(bool(line.value) != bool(line.missing) for line in lines.values())

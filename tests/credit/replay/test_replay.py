@@ -98,6 +98,17 @@ def test_a_plan_comes_back_from_its_file(tmp_path: Path) -> None:
     assert plan.runs == 200 and len(plan.jobs) == int(np.asarray(log().graph.action_mask).sum())
 
 
+def test_stop_plans_replace_each_side_by_the_other() -> None:
+    _, _, rows = credit.from_columns(
+        group=[0] * 4, trace=["a", "a", "a", "b"], event_type=["message", "tool_call", "stop", "message"],
+        reward=[1.0] * 4, evidence={"stop_propensity": [0.5, None, None, 0.25]},
+    )  # fmt: skip
+    plan = plan_replays(rows.traces, "stop", 30, replace="end", go_on="ask")
+    assert [(job.prefix.trace, job.replace) for job in plan.jobs] == [("a", "end"), ("a", "ask"), ("b", "end")]
+    with pytest.raises(CreditError, match="no stop and no stop_propensity"):
+        plan_replays(credit.from_columns(group=[0], trace=["a"], reward=[1.0])[2].traces, "stop", 30)
+
+
 def test_spawn_plans_hold_spawns_only() -> None:
     traces = log()
     plan = plan_replays(traces, "spawn", 100)

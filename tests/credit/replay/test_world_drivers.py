@@ -7,7 +7,6 @@ from collections.abc import Callable
 import jax
 import numpy as np
 import pytest
-import scipy.stats
 
 from credit.replay.drivers.micro_driver import MicroReplayer
 from credit.replay.drivers.scripted_driver import ScriptedReplayer
@@ -93,25 +92,29 @@ def test_stated_errors_of_rare_outcomes_cover_the_truth() -> None:
 @pytest.mark.parametrize(("runs", "least", "most"), [(50, 0.945, 0.955), (20, 0.94, 0.96)])
 def test_stated_errors_of_coins_cover_what_they_say(runs: int, least: float, most: float) -> None:
     """The exact coverage, mean over chances of 15 to 50 %, in a task whose other outcomes succeed in 35 %."""
+    from scipy.stats import binom  # a second, which every process that collects this file would take
+
     wins = np.arange(runs + 1)
     others = np.repeat([0.0, 1.0], [65_000, 35_000])
     coins = [np.repeat([0.0, 1.0], [runs - k, k]) for k in wins]
     stated = np.array([stated_stderr([coin, others], ["q"] * 2)[0] for coin in coins])
     chance = np.linspace(0.15, 0.5, 101)[:, None]
     inside = np.abs(wins / runs - chance) <= 1.96 * stated
-    assert least < (scipy.stats.binom.pmf(wins, runs, chance) * inside).sum(1).mean() < most
+    assert least < (binom.pmf(wins, runs, chance) * inside).sum(1).mean() < most
 
 
 @pytest.mark.parametrize(("runs", "least"), [(4, 0.98), (12, 0.92), (25, 0.93), (50, 0.93), (53, 0.93), (100, 0.93)])
 @pytest.mark.parametrize("rate", [0.18, 0.5])
 def test_stated_errors_of_two_values_cover_every_chance(runs: int, least: float, rate: float) -> None:
     """The exact coverage of each chance: with pseudo-runs of the task's outcomes, 53 runs covered 10 % in 90.5 %."""
+    from scipy.stats import binom  # a second, which every process that collects this file would take
+
     wins, chance = np.arange(runs + 1), np.arange(1, 100)[:, None] / 100
     many = np.repeat([-1.0, 3.0], [round(1000 * (1 - rate)), round(1000 * rate)])  # any two values
     coins = [np.repeat([-1.0, 3.0], [runs - k, k]) for k in wins]
     stated = np.array([stated_stderr([coin, many], ["q"] * 2)[0] for coin in coins]) / 4
     inside = np.abs(wins / runs - chance) <= 1.96 * stated
-    covered = (scipy.stats.binom.pmf(wins, runs, chance) * inside).sum(1)
+    covered = (binom.pmf(wins, runs, chance) * inside).sum(1)
     assert covered.min() > least
     if runs >= 25:
         assert 0.949 < covered[9:90].mean() < 0.956

@@ -129,13 +129,13 @@ def test_files_beside_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     for step in range(30):
         (tmp_path / f"{step}.csv").write_text(OUTCOMES)
     looked: list[object] = []
-    judge = outcome_tables.without_outcomes
+    judge = outcome_tables.refuse_outcome_tables
 
     def counted(verdicts: Sequence[Any]) -> Any:
         looked.append(verdicts)
         return judge(verdicts)
 
-    monkeypatch.setattr(outcome_tables, "without_outcomes", counted)
+    monkeypatch.setattr(outcome_tables, "refuse_outcome_tables", counted)
     files = OutcomeFiles(lambda: sorted(tmp_path.iterdir()))
     assert [files.problem(path) for path in sorted(tmp_path.iterdir())] == [None] * 30
     assert len(looked) == 30

@@ -36,7 +36,7 @@ def rows_of(members: list[int], group: list[str], fan: list[int | None], at: int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("at", [pytest.param(0, marks=pytest.mark.study), 1])
 def test_coefficients_that_are_fitted_leave_the_gradient_exact(at: int) -> None:
     """Whatever the other groups drew: claims are centred and wrong, and β is not 0."""
     rng = np.random.default_rng(at)

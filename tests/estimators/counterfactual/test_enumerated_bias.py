@@ -97,7 +97,9 @@ def test_weighted_leave_one_out_has_no_bias(world: str, place: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["siblings", "logged"])
-@pytest.mark.parametrize("world", SPAWNS_OR_STOPS)
+@pytest.mark.parametrize(
+    "world", [SPAWNS_OR_STOPS[0], *(pytest.param(world, marks=pytest.mark.study) for world in SPAWNS_OR_STOPS[1:])]
+)
 def test_doubly_robust_values_have_no_bias_before_refusals(world: str, model: str) -> None:
     """Three draws of one context under another policy; refusals are of batches, and come after."""
     (micro, history) = decisions(world)[0]

@@ -32,7 +32,9 @@ def team(seed: int) -> tuple[list[tuple[float, list[bool], list[float], float]],
         if first:
             chances.append(p[1] if second else 1 - p[1])
         taken = [first, second] if first else [first]
-        traces.append((float(np.prod(chances)), taken, list(p[: len(taken)]), float(worth[int(first), int(second), luck])))
+        traces.append(
+            (float(np.prod(chances)), taken, list(p[: len(taken)]), float(worth[int(first), int(second), luck]))
+        )
     mean = np.einsum("abl,l->ab", worth, [0.7, 0.3])
     later = mean[1, 1] - mean[1, 0]
     gone = p[1] * mean[1, 1] + (1 - p[1]) * mean[1, 0]
@@ -56,14 +58,14 @@ def batch(name: str, traces: list[Any], group: list[int]) -> tuple[Any, Any, Any
     return graph, reward, columns, {key: columns.traces.evidence[key].array}
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_mean_over_all_batches_is_exact(name: str) -> None:
+@pytest.mark.parametrize(("name", "own"), [("stop_credit", False), ("stop_credit", True), ("spawn_credit", False)])
+def test_the_mean_over_all_batches_is_exact(name: str, own: bool) -> None:
     """Three traces drawn from all that are possible: mean of Δ, and of the increment, given what was chosen."""
     with jax.enable_x64(True):
         traces, value, p = team(3)
         triples = list(itertools.product(traces, repeat=3))
         logs = [trace for triple in triples for trace in triple]
-        graph, reward, rows, evidence = batch(name, logs, np.repeat(np.arange(len(triples)), 3).tolist())
+        graph, _, _, evidence = batch(name, logs, np.repeat(np.arange(len(triples)), 3).tolist())
         graph = jax.tree.map(np.asarray, graph)
         wide = np.zeros(graph.num_traces)
         wide[: len(logs)] = [trace[3] for trace in logs]
@@ -72,7 +74,8 @@ def test_the_mean_over_all_batches_is_exact(name: str) -> None:
         exact[: len(of_more)] = [1 - x for x in of_more] if name == "stop_credit" else of_more
         evidence = {next(iter(evidence)): exact}
         found = [
-            getattr(credit, name)(graph, wide, **evidence, amount=amount) for amount in ("value", "increment")
+            getattr(credit, name)(graph, wide, **evidence, amount=amount, own_outcome=own)
+            for amount in ("value", "increment")
         ]
     weight = np.array([np.prod([t[0] for t in triple]) for triple in triples]).repeat(3)
     trace = np.asarray(graph.trace_ids)[: len(of_more)]
@@ -90,7 +93,7 @@ def test_the_mean_over_all_batches_is_exact(name: str) -> None:
 
 
 def test_a_critic_leaves_the_mean_as_it_is_and_alone_is_its_own_difference() -> None:
-    traces, value, p = team(5)
+    traces, value, _ = team(5)
     pool = list(itertools.product(traces, repeat=3))
     logs = [trace for triple in pool for trace in triple]
     graph, reward, rows, evidence = batch("stop_credit", logs, np.repeat(np.arange(len(pool)), 3).tolist())
@@ -106,7 +109,9 @@ def test_a_critic_leaves_the_mean_as_it_is_and_alone_is_its_own_difference() -> 
     robust = credit.stop_credit(graph, reward, **evidence, **model)
     alone = credit.stop_credit(graph, reward, **evidence, **model, basis="critic")
     np.testing.assert_allclose(np.asarray(alone.credit)[:n], (critic[:, 1] - critic[:, 0])[place], rtol=1e-5)
-    weight = np.array([np.prod([t[0] for t in triple]) for triple in pool]).repeat(3)[trace] * np.asarray(robust.valid)[:n]
+    weight = (
+        np.array([np.prod([t[0] for t in triple]) for triple in pool]).repeat(3)[trace] * np.asarray(robust.valid)[:n]
+    )
     for at in (0, 1):
         w = weight * (place == at)
         assert abs((w * np.asarray(robust.credit)[:n]).sum() / w.sum() - value[at]) < 1e-5

@@ -128,6 +128,7 @@ def test_derivatives_are_those_of_differences() -> None:
     batch = padded(branching(0), SIZES)
     value, reward = np.nan_to_num(batch.evidence["value"]), np.nan_to_num(batch.reward)
 
+    @jax.jit
     def loss(reward: jax.Array, value: jax.Array, discount: jax.Array) -> jax.Array:
         graph = batch.graph
         paths = walks(graph, graph.event_mask & graph.action_mask)

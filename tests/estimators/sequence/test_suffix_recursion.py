@@ -69,7 +69,8 @@ def test_derivatives_are_those_of_the_loop() -> None:
     n = 75
     a = np.where(rng.random(n) < 0.1, 0, rng.uniform(0.3, 1, n)).astype(np.float32)
     b, weight = rng.normal(size=(2, n)).astype(np.float32)
-    to_factor, to_addend = jax.grad(lambda a, b: jnp.vdot(weight, suffix_recursion(a, b)), argnums=(0, 1))(a, b)
+    slopes = jax.jit(jax.grad(lambda a, b: jnp.vdot(weight, suffix_recursion(a, b)), argnums=(0, 1)))
+    to_factor, to_addend = slopes(a, b)
     arriving = np.zeros(n)  # what a change of y_t does to the sum
     for t in range(n):
         arriving[t] = weight[t] + (arriving[t - 1] * a[t - 1] if t else 0.0)
@@ -77,8 +78,8 @@ def test_derivatives_are_those_of_the_loop() -> None:
     behind = np.append(by_loop(a, b)[1:], 0)
     open_ = a != 0  # nothing passes a 0, so nothing is known of what would
     np.testing.assert_allclose(np.asarray(to_factor)[open_], (arriving * behind)[open_], rtol=1e-4, atol=1e-5)
-    forward = jax.jvp(lambda b: suffix_recursion(jnp.asarray(a), b), (jnp.asarray(b),), (jnp.asarray(weight),))[1]
-    np.testing.assert_allclose(forward, by_loop(a, weight), rtol=1e-5, atol=1e-5)
+    forward = jax.jit(lambda b, way: jax.jvp(lambda b: suffix_recursion(a, b), (b,), (way,))[1])
+    np.testing.assert_allclose(forward(b, weight), by_loop(a, weight), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -93,9 +94,10 @@ def test_gradients_are_finite_beside_padding_that_holds_nan() -> None:
         result = credit.gae(graph, reward, value=value, lambda_=lambda_)
         return jnp.sum(jnp.where(result.valid, result.advantage, 0))
 
-    for slope in jax.grad(total, argnums=(0, 1, 2))(jnp.asarray(value), jnp.asarray(reward), jnp.float32(0.9)):
+    slopes = jax.jit(jax.grad(total, argnums=(0, 1, 2)))
+    for slope in slopes(value, reward, 0.9):
         assert np.isfinite(slope).all()
-    slope = jax.grad(total)(jnp.asarray(value), jnp.asarray(reward), jnp.float32(1.0))
+    slope = slopes(value, reward, 1.0)[0]
     np.testing.assert_allclose(slope[rows.event], -1, atol=1e-6)  # G − V: each value enters its own advantage only
 
 

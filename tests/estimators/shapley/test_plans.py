@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import jax
@@ -20,7 +21,7 @@ from estimators.shapley import (
     plan_walks,
     solve,
 )
-from estimators.shapley.sampling import paired_coalitions, size_law, sobol_orders
+from estimators.shapley.sampling import _combinations, paired_coalitions, size_law, sobol_orders
 from graphs.worlds.games import observe
 
 from .games import game_of
@@ -120,3 +121,10 @@ def test_bad_plans_are_refused() -> None:
         plan_walks(np.zeros(2, np.uint32), 10, 40)
     with pytest.raises(ValueError, match="differ"):
         merge(plan_walks(jax.random.key(0), 10, 40), plan_pairs(jax.random.key(0), 10, 40))
+
+
+@pytest.mark.parametrize(("n", "size"), [(7, 1), (8, 4), (12, 6), (20, 5)])
+def test_combinations_by_their_places_are_those_of_the_list(n: int, size: int) -> None:
+    listed = np.array(list(itertools.combinations(range(n), size)))
+    places = np.sort(np.random.default_rng(n).choice(len(listed), min(len(listed), 99), replace=False))
+    np.testing.assert_array_equal(_combinations(n, size, places), listed[places])

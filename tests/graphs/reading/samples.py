@@ -151,6 +151,17 @@ NEMO_GYM = {
     "agent_ref": {"type": "responses_api_agents", "name": "adder"},
 }  # fmt: skip
 
+TINKER = {
+    "schema_version": 1, "split": "train", "iteration": 7, "group_idx": 2, "traj_idx": 0, "tags": ["gsm8k"],
+    "sampling_client_step": 6, "total_reward": 1.25, "final_reward": 1.0, "trajectory_metrics": {"correct": 1.0},
+    "steps": [
+        {"step_idx": 0, "ob_len": 9, "ac_len": 4, "reward": 0.25, "episode_done": False, "metrics": {}, "logs": {}},
+        {"step_idx": 1, "ob_len": 15, "ac_len": 2, "reward": 0.0, "episode_done": True, "metrics": {}, "logs": {}},
+    ],
+    "final_ob_len": 17,
+}  # fmt: skip
+"""A row of tinker-cookbook, by the source of its writer."""
+
 TAU2 = {
     "timestamp": "2026-01-01T00:00:00",
     "info": {"num_trials": 1, "user_info": {"implementation": "user_simulator", "llm": "u"},
@@ -310,6 +321,53 @@ BARE_CODEX: list[Any] = [
 ]
 """A session of Codex CLI before September 2025, by its format as described; none was recorded."""
 
+GEMINI_HEAD = {"sessionId": "gemini-1", "projectHash": "h", "startTime": "2026-08-01T00:00:00.000Z", "kind": "main"}
+GEMINI_CALL = {
+    "id": "g1", "timestamp": "2026-08-01T00:00:02.000Z", "type": "gemini", "content": "", "model": "m",
+    "tokens": {"input": 9, "output": 4, "cached": 0, "thoughts": 1, "total": 14},
+    "toolCalls": [{"id": "t1", "name": "read_file", "args": {}, "status": "error", "result": None}],
+}  # fmt: skip
+GEMINI: list[Any] = [
+    GEMINI_HEAD,
+    {"id": "u1", "timestamp": "2026-08-01T00:00:01.000Z", "type": "user", "content": [{"text": "look"}]},
+    GEMINI_CALL | {"tokens": None, "toolCalls": None},
+    {"$set": {"lastUpdated": "2026-08-01T00:00:02.000Z"}},
+    GEMINI_CALL,
+    {"id": "g2", "timestamp": "2026-08-01T00:00:09.000Z", "type": "gemini", "content": "done", "model": "m"},
+]
+"""A session of Gemini CLI, by the source of its recorder."""
+GEMINI_WHOLE = GEMINI_HEAD | {"messages": [GEMINI[1], GEMINI_CALL, GEMINI[5]]}
+
+COPILOT = [
+    {"type": kind, "id": f"e{number}", "timestamp": f"2026-08-01T00:00:{number:02d}.000Z", "data": data}
+    for number, (kind, data) in enumerate([
+        ("session.start", {"sessionId": "copilot-1", "version": 1, "producer": "copilot-agent", "copilotVersion": "1",
+                           "startTime": "2026-08-01T00:00:00Z", "selectedModel": "m"}),
+        ("user.message", {"content": "look", "attachments": []}),
+        ("assistant.message", {"messageId": "m1", "content": "", "outputTokens": 4, "toolRequests": [
+            {"toolCallId": "t1", "name": "bash", "arguments": {}, "type": "function"}]}),
+        ("tool.execution_start", {"toolCallId": "t1", "toolName": "bash"}),
+        ("tool.execution_complete", {"toolCallId": "t1", "success": True}),
+        ("assistant.message", {"messageId": "m2", "content": "done"}),
+    ])
+]  # fmt: skip
+"""A session of GitHub Copilot CLI, by the types of its SDK."""
+
+OPENCODE = {
+    "info": {"id": "ses_1", "projectID": "p", "directory": "/w", "title": "t", "version": "1.19.3"},
+    "messages": [
+        {"info": {"id": "msg_1", "role": "user", "time": {"created": 1000}},
+         "parts": [{"id": "prt_1", "type": "text", "text": "list"}]},
+        {"info": {"id": "msg_2", "role": "assistant", "time": {"created": 2000}, "modelID": "m", "providerID": "p"},
+         "parts": [
+            {"id": "prt_2", "type": "step-start"},
+            {"id": "prt_3", "type": "tool", "callID": "c", "tool": "bash",
+             "state": {"status": "completed", "time": {"start": 2500, "end": 3000}}},
+            {"id": "prt_4", "type": "step-finish", "tokens": {"input": 9, "output": 4, "reasoning": 0}}]},
+    ],
+}  # fmt: skip
+"""An exported session of opencode, by the types of its SDK."""
+
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
 SAMPLES: dict[str, Sample] = {
@@ -324,6 +382,11 @@ SAMPLES: dict[str, Sample] = {
     "rollouts of skyrl": Sample("rollouts", "gsm8k.jsonl", [SKYRL, SKYRL]),
     "rollouts of nemo-rl": Sample("rollouts", "train_data_step3.jsonl", [NEMO_RL, NEMO_RL]),
     "rollouts of nemo gym": Sample("rollouts", "rollouts.jsonl", [NEMO_GYM, NEMO_GYM | {"_ng_rollout_index": 1}]),
+    "rollouts of tinker": Sample(
+        "rollouts",
+        "train_rollout_summaries.jsonl",
+        [TINKER, TINKER | {"traj_idx": 1, "total_reward": 0.25, "final_reward": 0.0}],
+    ),
     "tau2-bench": Sample("tau2-bench", "results.json", [TAU2], lines=False),
     "langfuse": Sample("langfuse", "trace.json", [LANGFUSE], lines=False),
     "langfuse page": Sample("langfuse", "page.json", [{"data": OBSERVATIONS, "meta": {"page": 1}}], lines=False),
@@ -335,6 +398,10 @@ SAMPLES: dict[str, Sample] = {
     "mini-swe-agent before 2": Sample("swe-agent", "repo__repo-3.traj.json", [MINI_BEFORE_2], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
     "codex before payloads": Sample("codex", "rollout-2025.jsonl", BARE_CODEX),
+    "copilot-cli": Sample("copilot-cli", "events.jsonl", COPILOT),
+    "opencode": Sample("opencode", "session.json", [OPENCODE], lines=False),
+    "gemini-cli": Sample("gemini-cli", "session-1.jsonl", GEMINI),
+    "gemini-cli before lines": Sample("gemini-cli", "session-1.json", [GEMINI_WHOLE], lines=False),
     "autogen": Sample("autogen", "result.json", recorded("autogen_result.json"), lines=False),
     "langgraph": Sample("langgraph", "stream.jsonl", [event for path, event in LANGGRAPH if not path]),
     "langgraph checkpoints": Sample("langgraph", "history.jsonl", recorded("langgraph_history.jsonl")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -85,3 +86,18 @@ def test_chunks_name_a_channel_that_no_trace_has(tmp_path: Path) -> None:
         whole = read(path, reward=channel).problems
         for _ in range(2):
             assert len(list(chunks)) == 3 and tuple(chunks.problems) == whole
+
+
+def test_a_chosen_outcome_takes_the_place_of_those_of_agents_in_native_logs(tmp_path: Path) -> None:
+    """Columns are read another way than records: both leave out what the caller replaced, and keep it elsewhere."""
+    event = {"id": "e", "t": 0, "type": "message", "agent": "a", "agent_reward": 0.5}
+    traces = [{"trace_id": f"t{i}", "task_id": "q", "events": [event], "rewards": {}} for i in range(3)]
+    traces[2]["rewards"] = {"team": 1.0}
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    whole = read(path, rewards={"t0": 1.0, "t2": 0.0})
+    (chunk,) = read_chunks(path, events=100, rewards={"t0": 1.0, "t2": 0.0})
+    for found in (whole, chunk):
+        stated = found.evidence["agent_reward"].mask[: found.sizes.events].tolist()
+        assert stated == [False, True, True]  # the last one states an outcome of the team beside it
+        assert found.reward[:3].tolist() == pytest.approx([1.0, np.nan, 0.0], nan_ok=True)

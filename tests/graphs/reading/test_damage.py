@@ -21,10 +21,10 @@ ROOT = Path(__file__).resolve().parents[3]
 SEED = 33
 
 
-@pytest.mark.parametrize("times", [6, pytest.param(54, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [6, pytest.param(54, marks=pytest.mark.study)])
 @pytest.mark.parametrize("name", ALL)
 def test_no_trace_is_read_without_one_of_its_records(tmp_path: Path, name: str, times: int) -> None:
-    """The slow test has 2,000 damages; `damages` is a command that draws others."""
+    """The study has 2,000 damages; `damages` is a command that draws others."""
     assert [(what, silent) for what, silent, _ in damaged(tmp_path, name, SEED, times) if silent] == []
 
 

@@ -69,8 +69,8 @@ def test_round_trip_to_native(tmp_path: Path, name: str) -> None:
 
 WITHOUT_MODEL = {
     "autogen", "autogen messages", "codex before payloads", "mini-swe-agent before 2", "openhands stream",
-    "rllm", "rllm stored", "rollouts of nemo-rl", "rollouts of skyrl", "rollouts of verl", "spans of mlflow",
-    "swe-agent", "verifiers results",
+    "rllm", "rllm stored", "rollouts of nemo-rl", "rollouts of skyrl", "rollouts of tinker", "rollouts of verl",
+    "spans of mlflow", "swe-agent", "verifiers results",
 }  # fmt: skip
 """Logs that name no model; what they are of is the harness, and the folder or file of a run."""
 
@@ -136,7 +136,7 @@ def outcomes(sample: Sample, folder: Path, values: list[Any]) -> list[TraceRecor
     return found
 
 
-@pytest.mark.parametrize("changes", [50, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("changes", [50, pytest.param(150, marks=pytest.mark.study)])
 @EACH
 def test_any_change_reads_or_is_named(tmp_path: Path, name: str, changes: int) -> None:
     """No traceback, and no reward that the changed file does not state."""

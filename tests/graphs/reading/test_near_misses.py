@@ -137,8 +137,6 @@ def test_products_that_no_reader_reads_are_named(tmp_path: Path) -> None:
          "Braintrust", "--columns"),
         ("history.jsonl", json.dumps({"prompt": None, "messages": [{"role": "user"}], "kwargs": {}, "outputs": ["x"],
                                       "model_type": "chat"}), "DSPy", "--columns"),
-        ("gemini.json", json.dumps({"sessionId": "s", "projectHash": "h", "messages": [{"type": "user"}]}),
-         "Gemini CLI", "credit schema"),
         ("batch.jsonl", json.dumps({"custom_id": "r", "response": {"status_code": 200, "body": {}}}),
          "batch", "--columns"),
         ("pairs.jsonl", json.dumps({"prompt": "p", "chosen": "a", "rejected": "b"}), "preferred", "rewards"),

@@ -54,55 +54,55 @@ def small_world(kind: str, seed: int) -> World:
     )
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.study) for seed in (1, 2))])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.slow
-def test_increments_are_those_of_full_enumeration(kind: str, x64: None) -> None:
-    for seed in range(3):
-        world = small_world(kind, seed)
-        episodes = world.sample(jax.random.key(seed), 12)
-        truth = world.increments(episodes)
-        for row, record in enumerate(world.records(episodes)):
-            values = true_values(world, episodes, row, record)
-            got = np.asarray(truth.increments[row])[np.asarray(truth.event_mask[row])]
-            np.testing.assert_allclose(got[record.actions], np.diff(values), atol=1e-9, rtol=0)
-            assert not got[~np.array(record.actions)].any()
-            np.testing.assert_allclose(truth.expected[row], values[0], atol=1e-9, rtol=0)
-            np.testing.assert_allclose(truth.outcome[row], float(episodes.reward[row]) - values[-1], atol=1e-9, rtol=0)
+def test_increments_are_those_of_full_enumeration(kind: str, seed: int, x64: None) -> None:
+    world = small_world(kind, seed)
+    episodes = world.sample(jax.random.key(seed), 12)
+    truth = world.increments(episodes)
+    for row, record in enumerate(world.records(episodes)):
+        values = true_values(world, episodes, row, record)
+        got = np.asarray(truth.increments[row])[np.asarray(truth.event_mask[row])]
+        np.testing.assert_allclose(got[record.actions], np.diff(values), atol=1e-9, rtol=0)
+        assert not got[~np.array(record.actions)].any()
+        np.testing.assert_allclose(truth.expected[row], values[0], atol=1e-9, rtol=0)
+        np.testing.assert_allclose(truth.outcome[row], float(episodes.reward[row]) - values[-1], atol=1e-9, rtol=0)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [10, *(pytest.param(seed, marks=pytest.mark.study) for seed in (11, 12))])
 @pytest.mark.parametrize("kind", KINDS)
-def test_increments_are_those_of_running_again(kind: str) -> None:
+def test_increments_are_those_of_running_again(kind: str, seed: int) -> None:
     """D = Q(choice) - Σ π(a) Q(a), each Q the mean of fresh runs; within 5 standard errors."""
     runs, key = 2000, jax.random.key(7)
-    for seed in range(10, 13):
-        world = small_world(kind, seed)
-        episodes = world.sample(jax.random.key(seed), 12)
-        truth = world.increments(episodes)
-        row = seed % 3
-        task, size = int(episodes.task[row]), int(episodes.size[row])
-        actions = qualities(world, episodes, row, world.records(episodes)[row])
-        mask = np.asarray(truth.event_mask[row])
-        acted = [i for i, s in enumerate(np.asarray(world.log_order(episodes)[0])[row]) if _is_call(world, s, mask, i)]
-        increments = np.asarray(truth.increments[row])[acted]
-        for t, (agent, call, good) in enumerate(actions):
-            choices: dict[tuple[bool, int | None], float] = {}
-            if t == 0:
-                for team, plan in itertools.product((1, 2), (False, True)):
-                    choices[plan, team] = plan_probability(world, task, team, plan)
-                chosen: tuple[bool, int | None] = (good, size)
-            else:
-                p = good_probability(world, task, actions[0][2], agent, call)
-                choices = {(True, None): p, (False, None): 1 - p}
-                chosen = (good, None)
-            estimate, variance = 0.0, 1e-12
-            for number, ((alternative, team), p) in enumerate(choices.items()):
-                fresh = jax.random.fold_in(key, 100 * seed + 10 * t + number)
-                r = np.asarray(world.rerun(fresh, episodes, row, t, alternative, runs, size=team), np.float64)
-                factor = float((alternative, team) == chosen) - p
-                estimate += factor * r.mean()
-                variance += factor**2 * r.var(ddof=1) / runs
-            assert abs(increments[t] - estimate) < 5 * math.sqrt(variance) + 1e-6, (kind, seed, t)
+    world = small_world(kind, seed)
+    episodes = world.sample(jax.random.key(seed), 12)
+    truth = world.increments(episodes)
+    row = seed % 3
+    task, size = int(episodes.task[row]), int(episodes.size[row])
+    actions = qualities(world, episodes, row, world.records(episodes)[row])
+    mask = np.asarray(truth.event_mask[row])
+    acted = [i for i, s in enumerate(np.asarray(world.log_order(episodes)[0])[row]) if _is_call(world, s, mask, i)]
+    increments = np.asarray(truth.increments[row])[acted]
+    for t, (agent, call, good) in enumerate(actions):
+        choices: dict[tuple[bool, int | None], float] = {}
+        if t == 0:
+            for team, plan in itertools.product((1, 2), (False, True)):
+                choices[plan, team] = plan_probability(world, task, team, plan)
+            chosen: tuple[bool, int | None] = (good, size)
+        else:
+            p = good_probability(world, task, actions[0][2], agent, call)
+            choices = {(True, None): p, (False, None): 1 - p}
+            chosen = (good, None)
+        estimate, variance = 0.0, 1e-12
+        for number, ((alternative, team), p) in enumerate(choices.items()):
+            fresh = jax.random.fold_in(key, 100 * seed + 10 * t + number)
+            r = np.asarray(world.rerun(fresh, episodes, row, t, alternative, runs, size=team), np.float64)
+            factor = float((alternative, team) == chosen) - p
+            estimate += factor * r.mean()
+            variance += factor**2 * r.var(ddof=1) / runs
+        assert abs(increments[t] - estimate) < 5 * math.sqrt(variance) + 1e-6, (kind, seed, t)
 
 
 def _is_call(world: World, slot: int, mask: np.ndarray, i: int) -> bool:

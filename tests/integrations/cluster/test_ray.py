@@ -61,7 +61,7 @@ def simulated(nodes: int) -> Iterator[None]:
 
 
 def write_logs(folder: Path, traces: int = 48, files: int = 6, groups: int = 9) -> Path:
-    """Logs with every key of evidence; the traces of a group lie in several files."""
+    """Logs with every key of evidence that one log can hold; the traces of a group lie in several files."""
     rng = np.random.default_rng(3)
     folder.mkdir()
     for file in range(files):
@@ -73,6 +73,8 @@ def write_logs(folder: Path, traces: int = 48, files: int = 6, groups: int = 9) 
                 for key, spec in EVENT_EVIDENCE.items():
                     drawn = {"float": float(rng.uniform(0.1, 0.9)), "count": int(rng.integers(1, 9)), "id": f"x{k % 2}"}
                     evidence[key] = drawn[spec.kind]
+                evidence["node"] = f"{number}.{k}"  # a node is one draw: traces that share one agree in what it says
+                del evidence["agent_reward"]  # an outcome of an agent is not compared with that of its trace
                 agent = ("planner", "solver", "critic")[int(rng.integers(3))]
                 events.append({"id": f"e{k}", "t": k, "type": "message", "agent": agent} | evidence)
             trace = {"trace_id": f"t{number}", "task_id": f"q{number % groups}", "events": events}

@@ -488,6 +488,7 @@ def test_scale_may_be_left_out() -> None:
     assert got.advantages == pytest.approx([1.0, -1.0])
 
 
+@pytest.mark.slow
 def test_several_agents_of_one_name_are_told_apart() -> None:
     columns = {"trace": [0, 0, 0, 1, 1], "agent": ["s"] * 5, "reward": np.zeros(5)}
     evidence = {"agent_reward": [1.0, 0.0, 0.0, 0.5, 0.25]}
@@ -499,6 +500,7 @@ def test_several_agents_of_one_name_are_told_apart() -> None:
         rows(group=["q"] * 5, instance=[0, 1, 1, 0, 1], parent=["s"] * 5, **columns)
 
 
+@pytest.mark.slow
 def test_what_a_method_carries_lasts_from_batch_to_batch() -> None:
     """Each batch began with averages of 0, whatever was trained before."""
     games = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "evidence": {"agent_reward": [1.0, -1.0, 1.0, -1.0]}}
@@ -517,6 +519,35 @@ def test_what_a_method_carries_lasts_from_batch_to_batch() -> None:
         RowAdvantages("spiral_rae", initial=np.zeros(3))
     for _ in range(2):  # one call has no batch before it
         assert rows_advantage("moving_average", [0], [0], None, None, np.ones(1))[0].tolist() == [1]
+
+
+@pytest.mark.slow
+def test_rows_of_several_versions_of_the_policy() -> None:
+    columns: dict[str, Any] = {"group": ["q"] * 4, "reward": np.array([1.0, 0.0, 2.0, 0.0])}
+    version = [3, 2, 2, None]
+    result = RowAdvantages("rloo")(policy_version=version, **columns)
+    assert result.advantages.tolist() == pytest.approx([1 / 3, -1, 5 / 3, -1])
+    names = ("policy_age", "policy_age_mean", "groups_of_several_versions")
+    assert [result.metrics[f"credit/{name}"] for name in names] == [1, pytest.approx(2 / 3), 1]
+    within = RowAdvantages("rloo", by="task,policy_version", singleton="raw")(policy_version=version, **columns)
+    assert within.advantages.tolist() == [1, -2, 2, 0]
+
+
+def test_stale_rows_have_truncated_weights() -> None:
+    """e^1 is cut to 2; a token outside the mask, and a row that answers 0, may have any ratio."""
+    columns: dict[str, Any] = {"group": ["q", "q", "p", "p"], "reward": np.array([1.0, 0.0, 1.0, 1.0])}
+    result = RowAdvantages("rloo")(log_ratio=[1.0, -1.0, np.nan, 3.0], **columns)
+    assert result.advantages.tolist() == pytest.approx([2, -np.exp(-1), 0, 0])
+    assert result.metrics["credit/weights_truncated"] == 1 / 2
+    mask, ratio = np.array([[1, 0], [1, 1], [1, 1], [1, 1]]), np.array([[0, np.nan], [0.5, 0], [0, 0], [0, 0]])
+    tokens = RowAdvantages("rloo", truncate=1.25)(log_ratio=ratio, mask=mask, **columns).advantages
+    assert tokens[:2].ravel().tolist() == pytest.approx([1, 0, -1.25, -1])
+    with pytest.raises(ColumnError, match=r"log_ratio.*is NaN where an advantage is not 0 \(rows 0\)"):
+        RowAdvantages("rloo")(log_ratio=[np.nan, 0, 0, 0], **columns)
+    with pytest.raises(ColumnError, match=r"log_ratio.*has shape \(4,\); expected \(4, 2\)"):
+        RowAdvantages("rloo")(log_ratio=[0.0] * 4, mask=mask, **columns)
+    with pytest.raises(CreditError, match="truncate is 0; expected a number above 0"):
+        RowAdvantages("rloo", truncate=0)
 
 
 def test_sizes_grow_and_never_shrink() -> None:

@@ -19,8 +19,7 @@ from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  
 from credit.integrations import RowAdvantages  # noqa: E402
 from credit.integrations import verl as verl_integration  # noqa: E402
 from credit.integrations.verl_sessions import session_advantage  # noqa: E402
-
-from .batches import TOLERANCE  # noqa: E402
+from credit.integrations.verl_v1 import HOOKS  # noqa: E402
 
 
 def test_overhead_beside_verls_own() -> None:
@@ -41,9 +40,7 @@ def test_overhead_beside_verls_own() -> None:
         given["token_level_rewards"] = given["token_level_rewards"].clone()
         return core_algos.compute_grpo_outcome_advantage(**given)[0]
 
-    some = batch(1000)
-    assert torch.allclose(ours(some), theirs(some), atol=TOLERANCE)
-    compare("verl, estimator by name", batch, ours, theirs, lambda: advantages.compilations)
+    compare("verl, estimator by name", batch, ours, theirs, advantages, trainer="verl 0.9.1")
 
 
 def test_overhead_of_sessions_beside_verls_own() -> None:
@@ -69,6 +66,5 @@ def test_overhead_of_sessions_beside_verls_own() -> None:
         grpo = core_algos.AdvantageEstimator.GRPO
         return compute_advantage_for_multi_trajectories(data, keys, grpo, config=None).batch["advantages"]
 
-    some = batch(1000)
-    assert torch.allclose(ours(some), theirs(some), atol=TOLERANCE)
-    compare("verl, sessions of v1", batch, ours, theirs, lambda: advantages.compilations)
+    hooks = {"PPOTrainerSync": HOOKS}
+    compare("verl, sessions of v1", batch, ours, theirs, advantages, trainer="verl 0.9.1", hooks=hooks)

@@ -76,6 +76,7 @@ def put(outputs: dict[str, tuple[float, dict[str, Any]]], *, padded: int = 0) ->
         )
         fields.append({**output.as_dict(), "uid": key.rsplit("_", 2)[0]})
         tags.append({"status": "success", "is_padding": position >= len(outputs) - padded})
+        tags[-1]["min_global_steps"] = 3 + position % 2
     return tq.kv_batch_put(
         keys=list(outputs), partition_id="train", fields=list_of_dict_to_tensordict(fields), tags=tags
     )
@@ -112,6 +113,7 @@ def test_a_session_counts_once_however_many_rows_it_has(queue: None) -> None:
     assert result == pytest.approx({**dict.fromkeys(("q_0_0", "q_0_1", "q_0_2"), 1.0),
                                     **{f"q_{session}_0": -1 / 3 for session in (1, 2, 3)}}, abs=TOLERANCE)  # fmt: skip
     assert metrics["credit/groups_that_teach"] == 1 and metrics["credit/traces"] == 4
+    assert metrics["credit/policy_age"] == metrics["credit/groups_of_several_versions"] == 1
 
 
 def test_an_actor_of_the_cluster_computes_the_same(queue: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from graphs.event_types import EventType
 from graphs.logs import read
 from graphs.traces.batch import Traces
 
-from ..samples import OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT
+from ..samples import OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT, codex
 
 
 def shape(traces: Traces, row: int = 0) -> list[tuple[str, str]]:
@@ -193,6 +193,49 @@ TRAJECTORY = {
     "schema_version": "ATIF-v1.7", "session_id": "s", "agent": {"name": "terminus", "model_name": "m"},
     "steps": [{"step_id": 1, "source": "user", "message": "go"}, {"step_id": 2, "source": "agent", "message": "x"}],
 }  # fmt: skip
+
+
+PARENT, CHILD = "019ff89e-995b-7bf0-a2b5-a7f941be16f9", "019ff8a1-156e-7450-85ba-2fd266aea519"
+
+
+def fork(turn: str, **meta: Any) -> list[dict[str, Any]]:
+    """A sub-agent's rollout that begins with a copy of its parent's, and goes on with a turn of its own."""
+    copied = [line for line in SAMPLES["codex"].values if line["type"] != "session_meta"]
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}
+    of_parent = codex("session_meta", 6, id=PARENT, cli_version="0.145.0")
+    return [
+        codex("session_meta", 6, **{"id": CHILD, "cli_version": "0.145.0", "source": spawned} | meta),
+        of_parent,
+        *copied,
+        codex("event_msg", 7, type="task_started", turn_id=turn),
+        codex("turn_context", 7, model="n", turn_id=turn),
+        codex("response_item", 8, type="function_call", name="shell", arguments="{}", call_id="d"),
+        codex("response_item", 9, type="function_call_output", call_id="d", output="x"),
+        codex("event_msg", 9, type="token_count", info={"last_token_usage": {"input_tokens": 5, "output_tokens": 1}}),
+    ]
+
+
+@pytest.mark.parametrize("more", [{}, {"forked_from_id": PARENT}, {"parent_thread_id": PARENT, "source": "x"}])
+def test_a_codex_sub_agent_has_no_acts_of_the_session_that_it_was_forked_from(
+    more: dict[str, Any], tmp_path: Path
+) -> None:
+    """It had its parent's id and copies of its parent's calls: a folder with both read neither."""
+    path = tmp_path / "rollout-child.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in fork("019ff8a1-1600-7000-8000-000000000000", **more)))
+    traces = read(path)
+    assert shape(traces) == [("message", "codex"), ("tool_call", "codex"), ("tool_result", "codex")]
+    assert traces.traces.select(["trace", "model"]).to_pylist() == [{"trace": CHILD, "model": "n"}]
+    assert traces.evidence["tokens"].amounts.tolist() == [1]
+    (note,) = traces.problems
+    assert (note.kind, note.value, note.is_failure) == ("lone-subagent", PARENT, False)
+
+
+def test_a_codex_fork_without_a_turn_of_its_own_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rollout-child.jsonl"
+    lines = fork("019ff89e-9a00-7000-8000-000000000000", forked_from_id=PARENT)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(NothingReadError, match="several-sessions"):
+        read(path)
 
 
 def trial(folder: Path, name: str, **result: Any) -> None:

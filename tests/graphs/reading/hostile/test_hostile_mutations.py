@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[4]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seeds", [[], ["--tables"]], ids=["logs and tables", "tables"])
 def test_changed_logs_are_read_or_refused_soon_and_invent_no_reward(seeds: list[str]) -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "hostile.py"), "--inputs", "60", "--seed", "7", *seeds]
@@ -23,7 +23,7 @@ def test_changed_logs_are_read_or_refused_soon_and_invent_no_reward(seeds: list[
     assert found["faults"] == 0 and found["read"] > 5 and found["refused"] > 5
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_commands_process_changed_logs_or_refuse_them_by_name() -> None:
     """See `benchmarks/hostile_commands.py`, which runs all commands on each input."""
     program = [sys.executable, str(ROOT / "benchmarks" / "hostile_commands.py"), "--inputs", "6", "--seed", "7"]
@@ -36,7 +36,7 @@ def test_commands_process_changed_logs_or_refuse_them_by_name() -> None:
     assert found["faults"] == 0 and found["exit codes"]["read"]["0"] > 1, found
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_changed_native_logs_are_assigned_in_chunks_as_at_once() -> None:
     program = [sys.executable, str(ROOT / "benchmarks" / "hostile_chunks.py")]
     program += ["--inputs", "12", "--seed", "7", "--logs"]

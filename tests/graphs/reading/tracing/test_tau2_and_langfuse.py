@@ -88,6 +88,24 @@ TEAM = [
 ]  # fmt: skip
 
 
+def test_simulations_in_files_of_their_own_are_read_with_their_results(tmp_path: Path) -> None:
+    """A folder of the format "dir" was refused: its results have no simulations."""
+    (simulation,) = TAU2["simulations"]
+    own = simulation | {"start_time": "x", "termination_reason": "user_stop"}
+    whole = read(write(tmp_path, TAU2 | {"simulations": [own]}, "whole.json"))
+    (tmp_path / "run" / "simulations").mkdir(parents=True)
+    write(tmp_path / "run" / "simulations", own, "x.json")
+    with pytest.raises(NothingReadError, match="missing-result"):
+        read(tmp_path / "run")
+    write(tmp_path / "run", {key: value for key, value in TAU2.items() if key != "simulations"}, "results.json")
+    parts = read(tmp_path / "run")
+    assert parts.problems == () and shape(parts) == shape(whole)
+    row, expected = parts.traces.to_pylist()[0], whole.traces.to_pylist()[0]
+    assert [row[key] for key in ("group", "model", "system")] == [expected[key] for key in ("group", "model", "system")]
+    assert parts.reward[0] == 0.5
+    assert read(tmp_path).sizes.traces == 1  # the run in both formats
+
+
 def test_langfuse_scores(tmp_path: Path) -> None:
     traces = read(SAMPLES["langfuse"].write(tmp_path))
     assert shape(traces) == TEAM
@@ -200,6 +218,20 @@ def test_langgraph_nodes_are_agents_and_tools_belong_to_the_one_before(tmp_path:
     traces = read(write(tmp_path, {"trace": LANGFUSE["trace"] | {"scores": []}, "observations": spans[::-1]}))
     assert shape(traces) == [(kind, "agent", action) for kind, _, action in TEAM]
     assert traces.sizes.agents == 1 and np.isnan(traces.reward[0])
+
+
+def test_steps_of_langgraph_js_in_the_node_tools_are_no_tools(tmp_path: Path) -> None:
+    """In a public trace of LangGraph.js two channel writes were tool calls of the agent."""
+    node = {"metadata": {"langgraph_node": "tools"}}
+    log = [
+        observation("agent", "SPAN", "agent", None, 1, metadata={"langgraph_node": "agent"}),
+        observation("call", "GENERATION", "model", "agent", 2),
+        observation("tools", "SPAN", "tools", None, 3, **node),
+        observation("tool", "SPAN", "get_weather", "tools", 4, **node),
+        observation("write", "SPAN", "ChannelWrite<branch:to:agent>", "tools", 5, **node),
+    ]
+    traces = read(write(tmp_path, {"trace": {"id": "t"}, "observations": log}))
+    assert [kind for kind, _, _ in shape(traces)] == ["message", "tool_call", "tool_result"]
 
 
 def test_langfuse_faults(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.methods.absent_outcomes import spoilt_rows
 from credit.methods.chunked import ChunkedMethod
-from credit.methods.lost_outcomes import spoilt_rows
 from credit.ray.jobs import Advantages
 from graphs.errors import CreditError, Problem
 from graphs.traces.batch import Traces

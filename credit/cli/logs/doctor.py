@@ -1,0 +1,91 @@
+"""`credit doctor`: failure modes of teams and signs of reward hacking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from credit.cli.advantages.assign import evidence_option, method_option, method_options
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import working
+from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from credit.doctor.team_checks import Finding
+
+__all__ = ["doctor"]
+
+NAMED = 3  # traces of a finding that are named
+
+
+@click.command(
+    cls=Command,
+    short_help="Look for failure modes of teams and signs of reward hacking.",
+    examples="""
+    credit doctor runs/
+    credit doctor runs/ --method grpo --json
+    """,
+)
+@reads_logs()
+@method_option
+@method_options
+@evidence_option
+@click.option("--level", type=float, metavar="CHANCE", default=0.05, show_default=True,
+              help="Chance of a report with a finding that is none.")  # fmt: skip
+@allow_bad
+@json_option
+@click.pass_context
+def doctor(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    method: str,
+    given: tuple[str, ...],
+    also: tuple[str, ...],
+    level: float,
+    allow_bad: bool,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Look for failure modes and reward hacking: what was found, with the traces that show it and what to do.
+
+    Each check has a statistic, a limit and a test over tasks. The method is the one whose advantages are looked at.
+    """
+    from credit.doctor.team_checks import examine
+    from credit.methods.option_texts import parse_options
+    from credit.methods.running import has_outcomes, run
+
+    options = parse_options(method, given)
+    traces = read_traces(paths, **reading)
+    with working(stderr(), "examining traces"):
+        credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
+        findings = examine(traces, credit, level=level)
+    if as_json:
+        print_json({"method": method, "level": level, "checks": [finding.as_json() for finding in findings]})
+    else:
+        _print(stdout(), findings)
+    leave(ctx, traces, allow_bad)
+
+
+def _print(console: Console, findings: list[Finding]) -> None:
+    from credit.doctor.team_checks import CHECKS
+
+    table = plain_table("check", "finding", "#statistic", "#limit", "#p")
+    for finding in findings:
+        answer = "cannot tell" if finding.found is None else "found" if finding.found else "–"
+        limit = CHECKS[finding.check].limit
+        numbers = [None if number is None else f"{number:.3g}" for number in (finding.statistic, limit, finding.p)]
+        table.add_row(finding.check, answer, *(number or "" for number in numbers))
+    console.print(table)
+    for finding in (one for one in findings if one.found):
+        shown = ", ".join(finding.traces[:NAMED]) + (", …" if len(finding.traces) > NAMED else "")
+        console.print(words(f"{finding.check}: {finding.words}. See {shown}."), soft_wrap=True)
+        console.print(
+            words(f"  {CHECKS[finding.check].statistic}. To do: {CHECKS[finding.check].advice}."), soft_wrap=True
+        )
+    for finding in (one for one in findings if one.found is None):
+        console.print(words(f"{finding.check} cannot tell: {finding.words}"), soft_wrap=True)

@@ -1,0 +1,104 @@
+"""The posterior of a training run: an object that gives advantages, learns from each step, and can be saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from estimators.base import Credit
+from estimators.critic.repaid_posterior import PosteriorState, fresh_posterior, posterior_advantage, residual_weights
+from graphs.array_files import read_arrays, write_arrays
+from graphs.errors import CreditError
+from graphs.event_graph import Array, EventGraph
+
+__all__ = ["PosteriorSignal"]
+
+EXPECTED = "the state of a PosteriorSignal"
+
+
+class PosteriorSignal:
+    """Advantages from a regression on all earlier steps, as `estimators.posterior_advantage` computes them.
+
+    Attributes:
+      state: `PosteriorState` after the last step.
+
+    Examples:
+      >>> import credit, numpy as np
+      >>> signal = credit.PosteriorSignal(1)
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0, 0, 1, 1], trace=["a", "b", "c", "d"], reward=[1.0, 0.0, 1.0, 0.0])
+      >>> x = np.zeros((graph.num_events, 1))
+      >>> x[rows.event, 0] = [0.5, -0.5, 0.5, -0.5]
+      >>> result = signal(graph, reward, np.zeros(x.shape, int), x)
+      >>> int(signal.state.steps)
+      1
+    """
+
+    def __init__(self, features: int, *, block: Array | None = None) -> None:
+        """Nothing learned yet.
+
+        Args:
+          features: F.
+          block: int [F], features that share a prior width and a weight of the residual; by default all do.
+
+        Raises:
+          CreditError: there is no feature, or `block` is not as long.
+        """
+        self.state: PosteriorState = fresh_posterior(features, block=block)
+
+    def __call__(self, graph: EventGraph, reward: Array, columns: Array, values: Array) -> Credit:
+        """The advantages of a step, which the next steps know of.
+
+        Args:
+          graph: the batch of the step.
+          reward: float [T], NaN where a trace has none.
+          columns, values: int and float [E, J], centred numbers of each choice; `estimators.choice_features` makes them
+            of probabilities.
+
+        Raises:
+          CreditError: a column is no feature, or the shapes differ.
+        """
+        found = np.asarray(columns)
+        if found.size and not 0 <= found.min() <= found.max() < len(self.state.moment):
+            raise CreditError(
+                f"columns has numbers from {found.min()} to {found.max()}; expected 0 to {len(self.state.moment) - 1}"
+            )
+        credit, self.state = posterior_advantage(graph, reward, self.state, columns, values)
+        return credit
+
+    @property
+    def residual_weights(self) -> np.ndarray:
+        """ω of each block in the next step, float [B]: 1 is `control`, 0 the claims and their repayment alone."""
+        return np.asarray(residual_weights(self.state))
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to an .npz file, whole or not at all; a run that resumes from it gives the same numbers.
+
+        Raises:
+          OSError: the file cannot be written.
+        """
+        write_arrays(Path(path), {name: np.asarray(part) for name, part in self.state._asdict().items()})
+
+    @classmethod
+    def load(cls, path: str | Path) -> PosteriorSignal:
+        """Read what `save` wrote.
+
+        Raises:
+          CreditError: the file is missing or damaged, or holds something else.
+        """
+        arrays = read_arrays(Path(path), EXPECTED)
+        if set(arrays) != set(PosteriorState._fields) or arrays["block"].ndim != 1 or not arrays["block"].size:
+            raise CreditError(f"{path} holds {', '.join(sorted(arrays)) or 'nothing'}; expected {EXPECTED}")
+        signal = cls(len(arrays["block"]), block=arrays["block"])
+        for name, fresh in signal.state._asdict().items():
+            stored = arrays[name]
+            if stored.shape != fresh.shape or stored.dtype.kind != np.dtype(fresh.dtype).kind:
+                raise CreditError(
+                    f"{path}: {name} is {stored.dtype} {stored.shape}; expected {fresh.dtype} {fresh.shape}"
+                )
+            if not np.isfinite(stored).all():
+                raise CreditError(f"{path}: {name} holds a number that is not finite; expected {EXPECTED}")
+        signal.state = PosteriorState(**{name: jnp.asarray(arrays[name]) for name in PosteriorState._fields})
+        return signal

@@ -1,0 +1,302 @@
+"""The checks of `credit doctor`: failure modes of teams and signs of reward hacking, each with a limit and a test."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from credit.doctor.team_work import TeamWork
+from credit.doctor.verdicts import Suspicion, collusion, drift
+from credit.metrics.trace_numbers import TraceMetric
+from credit.reports.corpus import survey
+from credit.reports.tasks import task_ids
+from estimators.base import Credit
+from estimators.task_means import holm
+from graphs.errors import CreditError, expect
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+__all__ = ["BEHAVIOUR", "CHECKS", "LEVEL", "Check", "Finding", "examine"]
+
+LEVEL = 0.05
+"""Chance of a report of all checks in which a test finds a fault and no fault is there."""
+
+HEALTHY = 0.05
+"""Part of the tasks of a healthy team that may exceed a limit: limits are set so that in worlds without a fault fewer
+tasks do (`credit bench doctor`)."""
+
+TIMES = 30.0
+"""How many times the others' root mean square an advantage is from which it explodes."""
+
+MOST = 0.5
+"""Part of the groups that may teach nothing."""
+
+FEWEST = 8  # traces of other groups, for their root mean square
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One row of the table of checks.
+
+    Attributes:
+      statistic: what is measured, in words.
+      limit: of the number of a task, above which the task shows the fault; None where the test needs none.
+      advice: what to do where the fault is found.
+    """
+
+    statistic: str
+    limit: float | None
+    advice: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+      check: a name of `CHECKS`.
+      found: whether the fault was found; None where the log does not tell.
+      statistic: its mean over tasks, or the number of the batch; None where there is none.
+      shown, tasks: how many tasks, groups or traces show it, and of how many.
+      p: of the test, by Holm's method for all checks of the report; None where there is no test.
+      traces: ids of traces that show it, or names of groups, the clearest first.
+      words: what was found, or why the log does not tell.
+    """
+
+    check: str
+    found: bool | None
+    statistic: float | None
+    shown: int
+    tasks: int
+    p: float | None
+    traces: tuple[str, ...]
+    words: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs, with the row of `CHECKS`."""
+        return dataclasses.asdict(self) | dataclasses.asdict(CHECKS[self.check])
+
+
+CHECKS: Mapping[str, Check] = {
+    "serial_collapse": Check(
+        "sub-agents that wait for the one before / neighbouring sub-agents of one agent",
+        0.75,
+        "reward parallelism, or a shorter critical path, beside the outcome; a pipeline by design is no fault",
+    ),
+    "dominant_agent": Check(
+        "greatest share of actions of one agent, 0 if all are equal and 1 if it acts alone",
+        0.7,
+        "pay agents for their own part (agent-wise baselines, shapley), or drop the others",
+    ),
+    "free_riding": Check(
+        "agents that the last action does not depend on, or that only repeat others / agents",
+        0.1,
+        "pay agents by difference rewards, and do not start these",
+    ),
+    "pseudo_parallelism": Check(
+        "pairs of sub-agents that could run at once and did not / those that could",
+        0.6,
+        "look at the runtime: workers, rate limits, locks",
+    ),
+    "duplicated_work": Check(
+        "messages and calls of sub-agents that repeat one of a sibling / all of theirs",
+        0.35,
+        "split the task before starting sub-agents, and pay for what is new",
+    ),
+    "communication_padding": Check(
+        "messages that repeat an earlier one / messages",
+        0.35,
+        "put a price on tokens (a channel with a negative weight)",
+    ),
+    "tool_spam": Check(
+        "calls that repeat an earlier one with the same arguments, which had not failed / calls",
+        0.35,
+        "put a price on calls, and pay for outcomes and not for calls",
+    ),
+    "aggregation_leakage": Check(
+        "aggregations that no work of another agent reached / aggregations",
+        0.25,
+        "pay the aggregation against the best of its inputs, and log what it read",
+    ),
+    "verifier_drift": Check(
+        "Kendall's tau of verdicts, at equal outcomes, with the version of the policy",
+        None,
+        "judge old traces again with the verifier of today, and train on the outcome until both agree",
+    ),
+    "verifier_collusion": Check(
+        "by how much the verdict on failed traces of a task is higher with an agent or a model",
+        None,
+        "let another model judge, without the name of the author",
+    ),
+    "idle_groups": Check(
+        "groups that teach nothing / groups",
+        MOST,
+        "see `credit validate`: drop them, sample more traces of them, or change the tasks",
+    ),
+    "mixed_groups": Check(
+        "groups of several models, systems or versions of the policy / groups",
+        None,
+        "compare traces of one policy: `--group-by task,model,system`, and `--by task,policy_version`",
+    ),
+    "exploding_advantages": Check(
+        "greatest |advantage| of a trace / root mean square over traces of other groups",
+        TIMES,
+        "look at the outcome of these traces, clip outcomes, or give the scale a floor",
+    ),
+}
+"""Every check: what it measures, its limit, and what to do."""
+
+BEHAVIOUR: Mapping[str, Callable[[TeamWork], TraceMetric]] = {
+    "serial_collapse": TeamWork.serial_collapse,
+    "dominant_agent": TeamWork.dominant_agent,
+    "free_riding": TeamWork.free_riding,
+    "pseudo_parallelism": TeamWork.pseudo_parallelism,
+    "duplicated_work": TeamWork.duplicated_work,
+    "communication_padding": TeamWork.communication_padding,
+    "tool_spam": TeamWork.tool_spam,
+    "aggregation_leakage": TeamWork.aggregation_leakage,
+}
+
+
+def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVEL) -> list[Finding]:
+    """Every check of `CHECKS` on a batch, in that order.
+
+    A task shows a fault of behaviour if the mean over its traces exceeds the limit. The test is exact: with G tasks of
+    which k show the fault, p = P(Binomial(G, 0.05) ≥ k), the chance in a team whose tasks exceed the limit as often as
+    those of healthy worlds may at most. Verdicts are tested by Kendall's τ and by Mantel and Haenszel's test. P-values
+    are corrected together by Holm's method: with a chance of at most `level` the tests find something in a team without
+    faults. The last three checks are facts of the log without a test: more than half of the groups teach nothing; a
+    group is of several policies; an advantage is above its limit.
+
+    Args:
+      traces: what was read.
+      credit: a method's result, for its advantages; None to leave that check out.
+      level: of the corrected p-value, up to which a fault is found.
+
+    Raises:
+      CreditError: `credit` is of another batch, or `level` is not in (0, 1).
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
+      >>> [finding.check for finding in examine(rows.traces) if finding.found is False]
+      ['idle_groups', 'mixed_groups']
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    if not 0 < level < 1:
+        raise CreditError(f"level is {level}; expected a number between 0 and 1")
+    if credit is not None and credit.credit.shape != (traces.graph.num_events,):
+        raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
+    work = TeamWork(traces)
+    tested = [_of_behaviour(traces, name, number(work)) for name, number in BEHAVIOUR.items()]
+    tested += [_of_verdicts(traces, "verifier_drift", drift(traces))]
+    tested += [_of_verdicts(traces, "verifier_collusion", collusion(traces))]
+    corrected = holm([math.nan if finding.p is None else finding.p for finding in tested])
+    judged = [_judged(finding, p, level) for finding, p in zip(tested, corrected, strict=True)]
+    return [*judged, _idle(traces), _mixed(traces), _exploding(traces, credit)]
+
+
+def _judged(finding: Finding, p: float, level: float) -> Finding:
+    """The finding with its corrected p-value; no answer where even a fault of all its tasks would not be found."""
+    if finding.p is None:
+        return finding
+    if finding.check in BEHAVIOUR and HEALTHY**finding.tasks > level / (len(BEHAVIOUR) + 2):
+        return dataclasses.replace(finding, words=f"{finding.words}; that is too few tasks for a test", p=None)
+    return dataclasses.replace(finding, p=p, found=p <= level)
+
+
+def _unknown(check: str, words: str) -> Finding:
+    return Finding(check, None, None, 0, 0, None, (), words)
+
+
+def _of_behaviour(traces: Traces, check: str, number: TraceMetric) -> Finding:
+    from scipy.special import bdtrc  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
+    limit = CHECKS[check].limit or 0.0
+    known = np.isfinite(number.value)
+    if not known.any():
+        return _unknown(check, "; ".join(dict.fromkeys(filter(None, number.reasons))))
+    of_task = np.unique(task_ids(traces)[known], return_inverse=True)[1]
+    means = np.bincount(of_task, number.value[known]) / np.bincount(of_task)
+    shown, tasks = int(np.sum(means > limit)), len(means)
+    rows = np.flatnonzero(known & (np.nan_to_num(number.value) > limit))
+    rows = rows[np.argsort(-number.value[rows], kind="stable")]
+    p = float(bdtrc(shown - 1, tasks, HEALTHY)) if shown else 1.0
+    words = f"{shown} of {counted(tasks, 'task')} above {limit:g}"
+    return Finding(check, None, float(means.mean()), shown, tasks, p, _ids(traces, rows), words)
+
+
+def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
+    if math.isnan(suspicion.p):
+        return _unknown(check, suspicion.words)
+    ids = _ids(traces, suspicion.rows)
+    return Finding(
+        check, None, suspicion.statistic, suspicion.tasks, suspicion.tasks, suspicion.p, ids, suspicion.words
+    )
+
+
+def _idle(traces: Traces) -> Finding:
+    """Groups that teach nothing, and why."""
+    found = survey(traces)
+    why = {
+        "outcomes are equal": tuple(found.equal),
+        "one trace alone": found.singletons,
+        "fewer than two traces with an outcome": found.unscored_groups,
+    }
+    names = [name for group in why.values() for name in group]
+    parts = [f"{reason} in {len(group)}" for reason, group in why.items() if group]
+    words = f"{len(names)} of {counted(found.groups, 'group')}" + (f": {', '.join(parts)}" if parts else "")
+    part = len(names) / found.groups
+    return Finding("idle_groups", part > MOST, part, len(names), found.groups, None, tuple(names), words)
+
+
+def _mixed(traces: Traces) -> Finding:
+    """Groups of several policies, as the log states them."""
+    found = survey(traces)
+    mixtures = {name: " and ".join(policies) for name, policies in found.mixed.items()}
+    stated = traces.evidence.get("policy_version")
+    versions: dict[str, set[int]] = {}
+    if stated is not None:
+        for name, version in zip(traces.traces["group"].to_pylist(), stated.listed(0, found.traces), strict=True):
+            if version is not None:
+                versions.setdefault(name, set()).add(int(version))
+    for name, numbers in versions.items():
+        if len(numbers) > 1:
+            mixtures.setdefault(name, f"policy versions {', '.join(map(str, sorted(numbers)))}")
+    example = next((f": {name} has {policies}" for name, policies in mixtures.items()), "")
+    words = f"{len(mixtures)} of {counted(found.groups, 'group')}{example}"
+    part = len(mixtures) / found.groups
+    return Finding("mixed_groups", bool(mixtures), part, len(mixtures), found.groups, None, tuple(mixtures), words)
+
+
+def _exploding(traces: Traces, credit: Credit | None) -> Finding:
+    """Traces whose advantages are far above those of the other groups."""
+    check = "exploding_advantages"
+    if credit is None:
+        return _unknown(check, "no trace has an outcome, so there are no advantages")
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    trace, valid = np.asarray(graph.trace_ids)[:n], np.asarray(credit.valid)[:n]
+    greatest = np.zeros(m)
+    np.maximum.at(greatest, trace[valid], np.abs(np.asarray(credit.advantage, np.float64)[:n][valid]))
+    known = np.bincount(trace[valid], minlength=m) > 0
+    group = np.asarray(graph.group_ids)[:m]
+    squares, sizes = np.bincount(group, greatest**2), np.bincount(group, known)
+    others, count = squares.sum() - squares[group], sizes.sum() - sizes[group]
+    comparable = known & (count >= FEWEST) & (others > 0)
+    if not comparable.any():
+        return _unknown(check, f"fewer than {FEWEST} traces of other groups have an advantage that is not 0")
+    ratio = np.where(comparable, greatest / np.sqrt(np.where(comparable, others / np.maximum(count, 1), 1)), 0)
+    rows = np.flatnonzero(ratio > TIMES)
+    rows = rows[np.argsort(-ratio[rows], kind="stable")]
+    words = f"{len(rows)} of {counted(int(comparable.sum()), 'trace')} above {TIMES:g}"
+    total = int(comparable.sum())
+    return Finding(check, len(rows) > 0, float(ratio.max()), len(rows), total, None, _ids(traces, rows), words)
+
+
+def _ids(traces: Traces, rows: np.ndarray) -> tuple[str, ...]:
+    names: tuple[str, ...] = tuple(traces.traces["trace"].take(rows).to_pylist())
+    return names

@@ -1,0 +1,208 @@
+"""How a team worked, as a number of each trace that is high where a fault shows: order, shares, repeats, dead ends."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from credit.metrics.durations import durations
+from credit.metrics.message_contents import content_ids, team_messages
+from credit.metrics.trace_numbers import (
+    NO_ACTION,
+    UNLINKED,
+    TraceMetric,
+    different,
+    divided,
+    linked,
+    numbered,
+    reaching_answer,
+    team_counts,
+)
+from credit.reports.tool_calls import ToolCalls
+from graphs.event_graph import EdgeType, EventType
+from graphs.structure.forest import real_edges
+from graphs.structure.reachability import reachable
+from graphs.traces.batch import Traces
+
+__all__ = ["TeamWork"]
+
+NO_CONTENT = "the log has no content that can be compared"
+NO_PAIR = "no agent started two others that act"
+
+
+class TeamWork:
+    """The numbers of one batch. Each method is one number, in [0, 1], for each trace.
+
+    Siblings are instances with an action that one instance started. Neighbours are two siblings of which no third began
+    between them. Neighbours are in order if the first event of the later one has a path from the last action of the
+    earlier one; others could run at once.
+
+    Args:
+      traces: what was read.
+    """
+
+    def __init__(self, traces: Traces) -> None:
+        graph, n = traces.graph, traces.sizes.events
+        self.traces, self.count = traces, traces.sizes.traces
+        self.agent, self.trace = np.asarray(graph.agent_ids)[:n], np.asarray(graph.trace_ids)[:n]
+        self.kind, self.action = np.asarray(graph.event_type)[:n], np.asarray(graph.action_mask)[:n]
+        self.owner, self.parent = np.asarray(graph.agent_trace), np.asarray(graph.agent_parent)
+        self.acts, self.members, self.actions = team_counts(traces)
+        self.senders, self.receivers = real_edges(graph)
+        self.apart = ((self.members > 1) & ~linked(traces), UNLINKED)
+
+    def serial_collapse(self) -> TraceMetric:
+        """Neighbours in order / neighbours."""
+        earlier, _, ordered = self._neighbours
+        pairs = np.bincount(self.owner[earlier], minlength=self.count)
+        in_order = np.bincount(self.owner[earlier], ordered, self.count)
+        return numbered(divided(in_order, pairs), (pairs == 0, NO_PAIR), self.apart)
+
+    def pseudo_parallelism(self) -> TraceMetric:
+        """Neighbours that could run at once and did not, by their times / those that could.
+
+        An instance runs from its first event to its last one; one with a single action has no such span.
+        """
+        earlier, later, ordered = self._neighbours
+        time = self.traces.events["time"].to_numpy().astype(np.float64)
+        begin, end = np.full(len(self.acts), np.inf), np.full(len(self.acts), -np.inf)
+        np.fmin.at(begin, self.agent, time)
+        np.fmax.at(end, self.agent, time)
+        spans = (self.acts > 1) & (end > begin)
+        free = ~ordered & spans[earlier] & spans[later]
+        a, b = earlier[free], later[free]
+        apart = np.maximum(begin[a], begin[b]) >= np.minimum(end[a], end[b])
+        pairs = np.bincount(self.owner[a], minlength=self.count)
+        value = divided(np.bincount(self.owner[a], apart, self.count), pairs)
+        seconds = np.array(durations(self.traces).reasons, object)
+        untimed = [(seconds == words, words) for words in {*seconds.tolist()} - {""}]
+        few = (pairs == 0, "no two agents with a span of time could run at once")
+        return numbered(value, *untimed, self.apart, few)
+
+    def duplicated_work(self) -> TraceMetric:
+        """Messages and tool calls that repeat an earlier one of a sibling / those of agents with siblings."""
+        rows, ids = self._contents
+        family = self.parent[self.agent]
+        size = np.bincount(self.parent[self._siblings], minlength=len(self.acts))
+        of_family = np.zeros(len(self.acts), bool)
+        of_family[self._siblings] = True
+        mine = of_family[self.agent[rows]] & (size[family[rows]] > 1)
+        rows, ids = rows[mine], ids[mine]
+        key, agent = family[rows] * (ids.max(initial=0) + 2) + ids, self.agent[rows]
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        repeats = agent[first][which] != agent
+        total = np.bincount(self.trace[rows], minlength=self.count)
+        unknown = np.bincount(self.trace[rows][ids < 0], minlength=self.count) > 0
+        value = divided(np.bincount(self.trace[rows], repeats, self.count), total)
+        return numbered(value, (total == 0, NO_PAIR), (unknown, NO_CONTENT))
+
+    def dominant_agent(self) -> TraceMetric:
+        """(s − 1/n) / (1 − 1/n), with s the greatest share of actions of one of n members."""
+        most = np.zeros(self.count)
+        np.maximum.at(most, self.owner, self.acts)
+        even = 1 / np.maximum(self.members, 1)
+        value = (divided(most, self.actions) - even) / np.where(self.members > 1, 1 - even, 1)
+        return numbered(value, (self.members < 3, "fewer than three agents act"))
+
+    def free_riding(self) -> TraceMetric:
+        """Members that no path leads from to the last action, or that wrote two messages or more and repeated others /
+        members."""
+        useful = reaching_answer(self.traces)
+        rows = team_messages(self.traces)
+        ids = content_ids(self.traces, rows)
+        known = ids >= 0
+        rows, ids = rows[known], ids[known]
+        agent, trace = self.agent[rows], self.trace[rows]
+        _, first, which = np.unique(trace * (ids.max(initial=0) + 2) + ids, return_index=True, return_inverse=True)
+        echoed = np.bincount(agent, agent[first][which] != agent, len(self.acts))
+        written = np.bincount(agent, minlength=len(self.acts))
+        idle = (self.acts > 0) & (~useful | ((written > 1) & (echoed >= written)))
+        value = divided(np.bincount(self.owner[idle], minlength=self.count), self.members)
+        return numbered(value, (self.members < 2, "fewer than two agents act"), self.apart)
+
+    def communication_padding(self) -> TraceMetric:
+        """Messages that repeat an earlier one of the trace / messages."""
+        rows = team_messages(self.traces)
+        ids, trace = content_ids(self.traces, rows), self.trace[rows]
+        total = np.bincount(trace, minlength=self.count)
+        unknown = np.bincount(trace[ids < 0], minlength=self.count) > 0
+        value = 1 - divided(different(trace, ids, self.count), total)
+        return numbered(value, (total < 2, "the team wrote fewer than two messages"), (unknown, NO_CONTENT))
+
+    def tool_spam(self) -> TraceMetric:
+        """Tool calls that repeat one of their agent, after which its tool has not failed / tool calls."""
+        calls = ToolCalls(self.traces)
+        rows = calls.rows
+        ids, trace = self._call_ids(rows), self.trace[rows]
+        key = self.agent[rows] * (ids.max(initial=0) + 2) + ids
+        again = np.ones(len(rows), bool)
+        again[np.unique(key, return_index=True)[1]] = False
+        total = np.bincount(trace, minlength=self.count)
+        unknown = np.bincount(trace[ids < 0], minlength=self.count) > 0
+        value = divided(np.bincount(trace, again & ~calls.retry, self.count), total)
+        return numbered(value, (total < 2, "the team made fewer than two tool calls"), (unknown, NO_CONTENT))
+
+    def aggregation_leakage(self) -> TraceMetric:
+        """Aggregations that no work of another agent reached since the aggregation before / aggregations."""
+        joins = (self.kind == int(EventType.AGGREGATE)) & self.action
+        edge_type = np.asarray(self.traces.graph.edge_type)[np.asarray(self.traces.graph.edge_mask)]
+        across = self.agent[self.senders] != self.agent[self.receivers]
+        work = across & (self.acts[self.agent[self.senders]] > 0)  # a start hands a task down, and is no work
+        work &= (edge_type != int(EdgeType.SPAWN)) & (self.kind[self.senders] != int(EventType.SPAWN))
+        start = np.zeros(len(self.agent), bool)
+        start[self.receivers[work]] = True
+        onward = ~joins[self.senders]
+        reached = reachable(self.senders[onward], self.receivers[onward], start)
+        total = np.bincount(self.trace[joins], minlength=self.count)
+        value = divided(np.bincount(self.trace[joins & ~reached], minlength=self.count), total)
+        alone = (self.members < 2, "fewer than two agents act")
+        return numbered(value, (self.actions == 0, NO_ACTION), alone, self.apart, (total == 0, "nothing is aggregated"))
+
+    @functools.cached_property
+    def _siblings(self) -> np.ndarray:
+        """Instances with an action that another instance started."""
+        return np.flatnonzero((self.acts > 0) & (self.parent != np.arange(len(self.acts))))
+
+    @functools.cached_property
+    def _neighbours(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Neighbours as the earlier and the later instance, and whether they are in order."""
+        rows = np.arange(len(self.agent))
+        first, last = np.full(len(self.acts), len(rows)), np.full(len(self.acts), -1)
+        np.minimum.at(first, self.agent, rows)
+        np.maximum.at(last, self.agent[self.action], rows[self.action])
+        own = self._siblings[np.lexsort((first[self._siblings], self.parent[self._siblings]))]
+        same = self.parent[own[1:]] == self.parent[own[:-1]]
+        earlier, later = own[:-1][same], own[1:][same]
+        # Each pair of a trace has a bit, which spreads from the earlier instance's last action along the edges.
+        start = np.searchsorted(np.sort(self.owner[earlier]), self.owner[earlier])
+        place = np.argsort(np.argsort(self.owner[earlier], kind="stable"), kind="stable") - start
+        reached = [0] * len(rows)
+        bits = [1 << bit for bit in place.tolist()]
+        for event, bit in zip(last[earlier].tolist(), bits, strict=True):
+            reached[event] |= bit
+        order = np.argsort(self.senders)
+        for cause, effect in zip(self.senders[order].tolist(), self.receivers[order].tolist(), strict=True):
+            if reached[cause]:
+                reached[effect] |= reached[cause]
+        ordered = [bool(reached[event] & bit) for event, bit in zip(first[later].tolist(), bits, strict=True)]
+        return earlier, later, np.array(ordered, bool)
+
+    @functools.cached_property
+    def _contents(self) -> tuple[np.ndarray, np.ndarray]:
+        """The messages and tool calls of members as rows, and ids of what they say; −1 where that is not known."""
+        messages = team_messages(self.traces)
+        calls = np.flatnonzero((self.kind == int(EventType.TOOL_CALL)) & (self.acts[self.agent] > 0))
+        said, done = content_ids(self.traces, messages), self._call_ids(calls)
+        rows = np.concatenate([messages, calls])
+        ids = np.concatenate([said, np.where(done < 0, -1, done + said.max(initial=-1) + 1)])
+        order = np.argsort(rows, kind="stable")
+        return rows[order], ids[order]
+
+    def _call_ids(self, rows: np.ndarray) -> np.ndarray:
+        """Ids of tool calls, equal where tool and content are; −1 where the content is not known."""
+        ids = content_ids(self.traces, rows)
+        number: dict[tuple[str | None, int], int] = {}
+        tools = self.traces.events["tool"].take(rows).to_pylist()
+        pairs = zip(tools, ids.tolist(), strict=True)
+        return np.array([-1 if pair[1] < 0 else number.setdefault(pair, len(number)) for pair in pairs], np.int64)

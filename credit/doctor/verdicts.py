@@ -1,0 +1,170 @@
+"""Verdicts of verifiers beside outcomes: whether they drift with time, and whether they favour an agent or a model.
+
+A verdict is a reward channel of the log other than the outcome. Under the null
+hypotheses orders of tasks, and choices within tasks, are equally likely.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.reports.tasks import task_ids
+from graphs.traces.batch import Traces
+
+__all__ = ["Suspicion", "collusion", "drift"]
+
+LEAST_TASKS = 5  # below which no order of tasks has a chance of 1 in 30
+
+
+class Suspicion(NamedTuple):
+    """The result of one of the two tests.
+
+    Attributes:
+      statistic: NaN where there is no test.
+      p: of the test, corrected for how many channels and names were looked at.
+      tasks: that were compared.
+      rows: of the traces that show it.
+      words: what stood out, or why there is no test.
+    """
+
+    statistic: float
+    p: float
+    tasks: int
+    rows: np.ndarray
+    words: str
+
+
+def drift(traces: Traces) -> Suspicion:
+    """Whether verdicts, at equal outcomes, rise or fall with time.
+
+    Failed traces, below the greatest outcome of the batch, and the others are looked at apart. The residual of a
+    verdict is what a straight line on the outcome does not explain. The statistic is Kendall's τ between the mean
+    residual of a task and its time, the mean `policy_version` of its traces. Under the null hypothesis every order of
+    the tasks is equally likely.
+
+    Reference: Kendall 1938.
+    """
+    from scipy.stats import kendalltau  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
+    channels = _channels(traces)
+    version = traces.evidence.get("policy_version")
+    if not channels or version is None:
+        return _none("the log has no verdict beside the outcome" if not channels else "the log has no policy_version")
+    outcome, task, when = _outcome(traces), task_ids(traces), version.array[: traces.sizes.traces].astype(np.float64)
+    failed = _failed(outcome)
+    found = []
+    for name, verdict in channels.items():
+        for which, kind in (("failed", failed), ("succeeded", ~failed)):
+            known = kind & np.isfinite(outcome) & np.isfinite(verdict) & (when >= 0)
+            of_task = np.unique(task[known], return_inverse=True)[1]
+            size = np.bincount(of_task)
+            if len(size) < LEAST_TASKS or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
+                continue
+            left = _residual(verdict[known], outcome[known])
+            tau, p = kendalltau(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left) / size)
+            if np.isfinite(p):
+                rows = np.flatnonzero(known)[np.argsort(-np.abs(left), kind="stable")]
+                words = f"{name} of traces that {which} {'rises' if tau > 0 else 'falls'} with policy_version"
+                found.append(Suspicion(float(tau), float(p), len(size), rows, words))
+    if not found:
+        return _none(f"fewer than {LEAST_TASKS} tasks with verdicts that differ, or all of one policy_version")
+    best = min(found, key=lambda one: one.p)
+    return best._replace(p=min(1.0, best.p * len(found)))
+
+
+def collusion(traces: Traces) -> Suspicion:
+    """Whether verdicts on failed traces are higher where a certain agent, or model, took part.
+
+    Failed are traces below the greatest outcome of the batch. Within the n failed traces of a task, of which a have the
+    agent, every choice of a is equally likely under the null hypothesis. With v the verdicts and v̄ their mean,
+
+        S = Σ over tasks ( Σ v of traces with the agent − a v̄ )
+        Var S = Σ over tasks a (n − a) / (n (n − 1)) Σ (v − v̄)²
+
+    The test is one-sided, normal, with half the range of v as correction for continuity. The statistic is S over
+    Σ a (n − a) / n, by how much the verdict is higher.
+
+    Reference: Mantel and Haenszel 1959.
+    """
+    from scipy.special import ndtr  # type: ignore[import-untyped]  # comes with JAX; slow to import
+
+    channels = _channels(traces)
+    if not channels:
+        return _none("the log has no verdict beside the outcome")
+    outcome, task = _outcome(traces), task_ids(traces)
+    failed, size = _failed(outcome), int(task.max()) + 1
+    found = []
+    for channel, verdict in channels.items():
+        usable = failed & np.isfinite(verdict)
+        for name, there in _companies(traces).items():
+            if not (usable & there).any() or not (usable & ~there).any():
+                continue
+            n, with_it = (np.bincount(task[usable & who], minlength=size) for who in (True, there))
+            mean = np.bincount(task[usable], verdict[usable], size) / np.maximum(n, 1)
+            squares = np.bincount(task[usable], (verdict[usable] - mean[task[usable]]) ** 2, size)
+            mixed = with_it * (n - with_it) / np.maximum(n, 1)
+            variance = mixed / np.maximum(n - 1, 1) * squares
+            if np.count_nonzero(variance > 0) >= LEAST_TASKS:
+                rows = np.flatnonzero(usable & there)
+                excess = float(np.sum(verdict[rows] - mean[task[rows]]))
+                half = float(np.ptp(verdict[usable])) / 2
+                p = float(ndtr(-max(excess - half, 0) / np.sqrt(variance.sum())))
+                rows = rows[np.argsort(-verdict[rows], kind="stable")]
+                words = f"{channel} is higher on failed traces of {name}"
+                tasks = int(np.count_nonzero(mixed))
+                found.append(Suspicion(excess / float(mixed.sum()), p, tasks, rows, words))
+    if not found:
+        return _none(f"no agent or model is in some failed traces and not in others of {LEAST_TASKS} tasks")
+    best = min(found, key=lambda one: one.p)
+    return best._replace(p=min(1.0, best.p * len(found)))
+
+
+def _none(words: str) -> Suspicion:
+    return Suspicion(float("nan"), float("nan"), 0, np.zeros(0, np.int64), words)
+
+
+def _outcome(traces: Traces) -> np.ndarray:
+    return np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+
+
+def _failed(outcome: np.ndarray) -> np.ndarray:
+    """Traces below the greatest outcome: bool [traces]."""
+    greatest = np.max(outcome, initial=-np.inf, where=np.isfinite(outcome))
+    below: np.ndarray = outcome < greatest
+    return below
+
+
+def _channels(traces: Traces) -> dict[str, np.ndarray]:
+    """The rewards of traces that are not the outcome itself, by name."""
+    outcome, m = _outcome(traces), traces.sizes.traces
+    numbers = {name: traces.evidence[f"rewards.{name}"].array[:m] for name in traces.reward_channels}
+    return {
+        name: amount
+        for name, amount in numbers.items()
+        if not np.array_equal(amount.astype(np.float32), outcome.astype(np.float32), equal_nan=True)
+    }
+
+
+def _residual(verdict: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """What a straight line on the outcome leaves of the verdict."""
+    centred = outcome - outcome.mean()
+    spread = float(centred @ centred)
+    slope = float(centred @ verdict) / spread if spread > 0 else 0.0
+    left: np.ndarray = verdict - verdict.mean() - slope * centred
+    return left
+
+
+def _companies(traces: Traces) -> dict[str, np.ndarray]:
+    """For each name of an agent, and each model, the traces that it took part in: bool [traces]."""
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    acting = np.unique(np.asarray(graph.agent_ids)[:n][np.asarray(graph.action_mask)[:n]])
+    names = traces.agents["name"].to_pylist()
+    found: dict[str, np.ndarray] = {}
+    for agent, trace in zip(acting.tolist(), np.asarray(graph.agent_trace)[acting].tolist(), strict=True):
+        found.setdefault(f"agent {names[agent]}", np.zeros(m, bool))[trace] = True
+    for trace, model in enumerate(traces.traces["model"].to_pylist()):
+        if model:
+            found.setdefault(f"model {model}", np.zeros(m, bool))[trace] = True
+    return found

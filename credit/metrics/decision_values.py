@@ -1,0 +1,253 @@
+"""What a decision to go on, to spawn, whom to ask or what to aggregate was worth, by agent and step, with errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Literal, get_args
+
+import jax
+import numpy as np
+
+from credit.metrics.event_costs import Prices, event_costs
+from estimators.base import REASONS, Reason
+from estimators.counterfactual.more_or_less import (
+    KEYS,
+    Basis,
+    Over,
+    Points,
+    points,
+    spawn_credit,
+    stop_credit,
+    value_of_more,
+)
+from graphs.errors import CreditError
+from graphs.event_graph import Array
+from graphs.traces.batch import Traces
+
+__all__ = ["COSTS", "DECISIONS", "Cost", "DecisionKind", "DecisionValue", "fitted_price", "step_values"]
+
+DecisionKind = Literal["stop", "spawn"]
+DECISIONS: tuple[DecisionKind, ...] = get_args(DecisionKind)
+Cost = Literal["tokens", "tool_calls", "seconds", "money"]
+COSTS: tuple[Cost, ...] = get_args(Cost)
+
+_METHODS = {"stop": stop_credit, "spawn": spawn_credit}
+
+
+@dataclasses.dataclass(frozen=True)
+class DecisionValue:
+    """The k-th decisions of agents of one name, and what more was worth there.
+
+    Attributes:
+      group: the task; "" over the batch.
+      agent: name of the agent that decided.
+      step: k, the number of earlier decisions of the agent instance.
+      decisions, more: how many there are, and how many went on or spawned.
+      gain: E[R | more] − E[R | less] in units of reward; None where refused.
+      cost: E[C | more] − E[C | less], what more costs, of what it leads to included; None without a cost.
+      value: gain − price · cost; None where refused.
+      stderr: of `value`; None where unknown.
+      spent: mean cost of a trace before the decision; None without a cost.
+      reason: why there is no value, in words; "" where there is one.
+    """
+
+    group: str
+    agent: str
+    step: int
+    decisions: int
+    more: int
+    gain: float | None
+    cost: float | None
+    value: float | None
+    stderr: float | None
+    spent: float | None
+    reason: str
+
+
+def step_values(
+    traces: Traces,
+    kind: DecisionKind = "stop",
+    *,
+    basis: Basis = "logs",
+    over: Over = "batch",
+    cost: Cost | None = None,
+    price: float = 0.0,
+    prices: Prices | None = None,
+) -> list[DecisionValue]:
+    """The value of one more step, or of spawning, by agent and step.
+
+    Args:
+      traces: what was read.
+      kind: "stop" or "spawn".
+      basis: as of `estimators.stop_credit`: the logged choices, a logged critic, or re-runs of the other side.
+      over: whether decisions are pooled within a task or over the batch.
+      cost: what more costs; costs from a decision on count.
+      price: units of reward for a unit of the cost.
+      prices: of models and tools, for the cost "money".
+
+    Raises:
+      CreditError: no such kind, no decision of it in the log, evidence that `basis` needs is missing, a price without a
+        cost, or an event without the cost.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=list("abcd"), event_type=["stop", "message"] * 2, reward=[0.25, 0.75] * 2,
+      ...     evidence={"stop_propensity": [0.5] * 4})
+      >>> row = step_values(rows.traces)[0]
+      >>> row.decisions, row.more, round(row.value, 2), row.stderr
+      (4, 2, 0.67, None)
+    """
+    if kind not in DECISIONS:
+        raise CreditError(f"kind is {kind!r}; expected {' or '.join(map(repr, DECISIONS))}")
+    if price and cost is None:
+        raise CreditError(f"price is {price}, and there is no cost; expected one of {', '.join(COSTS)}")
+    graph, evidence = traces.graph, {name: found.array for name, found in traces.evidence.items()}
+    name = f"{kind}_propensity"
+    step = evidence.get("event_reward", np.zeros(graph.num_events, np.float32))
+    chance = evidence.get(name, np.full(graph.num_events, np.nan, np.float32))
+    p = points(graph, traces.reward, step, name, chance, over)
+    where = np.asarray(p.where)
+    if not where.any():
+        raise CreditError(f"the log has no action of type {kind} and none with {name}: expected one, with an outcome")
+    needs = {"logs": (), "critic": ("q_value", "target_value"), "replays": ("counterfactual_reward",)}[basis]
+    lacking = [need for need in needs if need not in evidence]
+    if lacking:
+        raise CreditError(f"basis {basis!r} needs {lacking[0]!r}, which the log does not have")
+    spent = None if cost is None else _spent(traces, cost, prices)
+    if basis == "logs":
+        gains, errors, reasons = (np.asarray(x) for x in _pooled(p, p.ahead))
+    else:
+        result = _METHODS[kind](
+            graph, traces.reward, **{name: chance}, **{need: evidence[need] for need in needs}, event_reward=step,
+            basis=basis, amount="value", over=over,
+        )  # fmt: skip
+        gains, errors, reasons = _of_points(p, np.asarray(result.credit), np.asarray(result.reason))
+    costs = None
+    if spent is not None:
+        scored = np.where(np.isfinite(traces.reward), 0, np.nan).astype(np.float32)
+        charged = points(graph, scored, spent.astype(np.float32), name, chance, over)
+        costs = np.asarray(_pooled(charged, charged.ahead)[0])
+        if basis == "logs":
+            errors = np.asarray(_pooled(p, p.ahead - price * charged.ahead)[1])
+    return [
+        _row(traces, p, rows, over, gains, errors, reasons, spent, costs, price)
+        for rows in _by_key(np.asarray(p.key), where)
+    ]
+
+
+def fitted_price(rows: list[DecisionValue], budget: float) -> float:
+    """The least price at which stopping at the first value that is not above 0 costs no more than a budget.
+
+    λ is the multiplier of the budget: with it, gains and costs are in one unit. Going on at step k pays while
+    gain > λ · cost; what a trace costs that stops at step k is its mean `spent`.
+
+    Args:
+      rows: of one agent and kind "stop", with a cost, as of `step_values`.
+      budget: of a trace, in units of the cost.
+
+    Raises:
+      CreditError: rows of several agents or tasks, without a cost, or refused; or the first decision comes too late.
+
+    Examples:
+      >>> steps = [DecisionValue("", "lead", k, 9, 5, gain, 10.0, gain, None, 10.0 * k, "")
+      ...          for k, gain in enumerate([0.4, 0.2, 0.1])]
+      >>> fitted_price(steps, 15.0)
+      0.02
+    """
+    if len({(row.group, row.agent) for row in rows}) != 1:
+        raise CreditError("fitted_price takes the decisions of one agent, over the batch or on one task")
+    steps: list[tuple[float, float, float]] = []
+    for row in sorted(rows, key=lambda row: row.step):
+        if row.gain is None or row.cost is None or row.spent is None:
+            raise CreditError(f"step {row.step} has no gain or no cost: {row.reason or 'no cost was asked for'}")
+        steps.append((row.gain, row.cost, row.spent))
+    for price in sorted({0.0, *(gain / cost for gain, cost, _ in steps if cost > 0 and gain > 0)}):
+        stops_at = next((spent for gain, cost, spent in steps if not gain > price * cost), None)
+        if stops_at is not None and stops_at <= budget:
+            return price
+    raise CreditError(f"a trace spends {steps[0][2]:.6g} before its first decision; expected a budget above")
+
+
+def _spent(traces: Traces, cost: Cost, prices: Prices | None) -> np.ndarray:
+    """The cost of each event, padded: float64 [E]."""
+    if cost not in COSTS:
+        raise CreditError(f"cost is {cost!r}; expected one of {', '.join(COSTS)}")
+    if cost == "money" and prices is None:
+        raise CreditError("cost is 'money', and there are no prices; expected a table of prices")
+    amounts = getattr(event_costs(traces, prices), cost)
+    lacking = np.flatnonzero(np.isnan(amounts))
+    if len(lacking):
+        event = traces.events["event"][int(lacking[0])].as_py()
+        raise CreditError(f"{len(lacking)} of {len(amounts)} events have no {cost}, such as {event!r}")
+    return np.pad(amounts, (0, traces.graph.num_events - len(amounts)))
+
+
+@jax.jit
+def _pooled(p: Points, earned: Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    found = value_of_more(p, earned)
+    return found.value, found.stderr, found.reason
+
+
+def _of_points(p: Points, value: np.ndarray, reason: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean over the points of each key, its error over clusters, and the reason, at each point: [E] each."""
+    key, cluster = np.asarray(p.key), np.asarray(p.cluster)
+    gains, errors, reasons = np.zeros(len(key)), np.full(len(key), np.inf), reason.copy()
+    for rows in _by_key(key, np.asarray(p.where)):
+        refused = reason[rows][reason[rows] != Reason.VALID]
+        if len(refused):  # a mean over the others would answer for other prefixes
+            reasons[rows] = refused[0]
+            continue
+        _, number = np.unique(cluster[rows], return_inverse=True)
+        gains[rows] = value[rows].mean()
+        off = np.bincount(number, value[rows] - value[rows].mean())
+        if len(off) > 1:
+            errors[rows] = math.sqrt(len(off) / (len(off) - 1) * float(off @ off)) / len(rows)
+    return gains, errors, reasons
+
+
+def _by_key(key: np.ndarray, where: np.ndarray) -> list[np.ndarray]:
+    rows = np.flatnonzero(where)
+    rows = rows[np.argsort(key[rows], kind="stable")]
+    return np.split(rows, np.flatnonzero(np.diff(key[rows])) + 1)
+
+
+def _row(
+    traces: Traces,
+    p: Points,
+    rows: np.ndarray,
+    over: Over,
+    gains: np.ndarray,
+    errors: np.ndarray,
+    reasons: np.ndarray,
+    spent: np.ndarray | None,
+    costs: np.ndarray | None,
+    price: float,
+) -> DecisionValue:
+    graph, first = traces.graph, int(rows[0])
+    trace = np.asarray(graph.trace_ids)
+    agent = int(np.asarray(graph.agent_ids)[first])
+    step = int(np.sum(np.asarray(p.where)[:first] & (np.asarray(graph.agent_ids)[:first] == agent)))
+    group = traces.traces["group"][int(trace[first])].as_py() if "task" in KEYS[over] else ""
+    answered = reasons[first] == Reason.VALID
+    gain = float(gains[first]) if answered else None
+    extra = float(costs[first]) if costs is not None and answered else None
+    error = float(errors[first])
+    before = None
+    if spent is not None:
+        total = np.cumsum(spent) - spent
+        before = float(np.mean(total[rows] - total[np.searchsorted(trace[: traces.sizes.events], trace[rows])]))
+    return DecisionValue(
+        group=group,
+        agent=traces.agents["name"][agent].as_py(),
+        step=step,
+        decisions=len(rows),
+        more=int(np.asarray(p.more)[rows].sum()),
+        gain=gain,
+        cost=extra,
+        value=None if gain is None else gain - price * (extra or 0.0),
+        stderr=error if answered and math.isfinite(error) else None,
+        spent=before,
+        reason=REASONS[int(reasons[first])],
+    )

@@ -1,0 +1,184 @@
+"""The card of a set of traces: what a report of results should state, filled as far as the log tells."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+
+import numpy as np
+
+from credit.metrics.cost_summary import group_costs
+from credit.metrics.event_costs import event_costs
+from credit.metrics.metric_summary import metric_means
+from credit.metrics.trace_metrics import trace_metrics
+from credit.reports.corpus import Survey, survey
+from graphs.errors import expect
+from graphs.event_graph import EventType
+from graphs.structure.forest import spawn_forest
+from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.text import counted
+from graphs.traces.batch import Traces
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+
+__all__ = ["CardLine", "run_card"]
+
+MOST = 5  # names of models, systems or formats in a line
+
+
+@dataclasses.dataclass(frozen=True)
+class CardLine:
+    """One line of the card.
+
+    Attributes:
+      section, item: what it states.
+      value: in words; "" where the log does not tell.
+      missing: what the log lacks; "" where it lacks nothing.
+    """
+
+    section: str
+    item: str
+    value: str
+    missing: str
+
+
+def run_card(traces: Traces) -> list[CardLine]:
+    """The card: tasks and policies, teams, outcomes, work, costs, evidence, safety, and what could be run again.
+
+    Numbers are means over tasks where they are metrics (`metric_means`), and counts otherwise. The items are this
+    library's own choice.
+
+    Args:
+      traces: what was read.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
+      >>> [line.value for line in run_card(rows.traces) if line.item == "success"]
+      ['0.5']
+    """
+    expect("traces", traces, Traces, "what credit.read returns")
+    found = survey(traces)
+    return [
+        *_tasks(traces, found),
+        *_teams(traces, found),
+        *_measured(traces),
+        *_costs(traces),
+        *_evidence(traces, found),
+        *_safety(traces),
+    ]
+
+
+def _line(section: str, item: str, value: str, missing: str) -> CardLine:
+    return CardLine(section, item, value, "" if value else missing)
+
+
+def _names(counts: collections.Counter[str]) -> str:
+    listed = [f"{name} ({count})" for name, count in counts.most_common(MOST) if name]
+    return ", ".join(listed) + (", …" if len(counts) > MOST else "")
+
+
+def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
+    of = {
+        name: collections.Counter(str(cell or "") for cell in traces.traces[name].to_pylist())
+        for name in ("task", "model", "system")
+    }
+    sizes = ", ".join(f"{size} ({count})" for size, count in found.group_sizes.items())
+    versions = traces.evidence.get("policy_version")
+    stated = [] if versions is None else versions.amounts.tolist()
+    span = f"{int(min(stated))} to {int(max(stated))}" if stated else ""
+    refused = sum(problem.count for problem in found.problems)
+    return [
+        _line("tasks", "traces, tasks", f"{found.traces}, {len(of['task'])}", ""),
+        _line("tasks", "traces of a group", sizes, ""),
+        _line("tasks", "formats", _names(collections.Counter(found.formats)), ""),
+        _line("tasks", "problems of reading", str(refused), ""),
+        _line("policies", "models", _names(of["model"]), "no trace names its model"),
+        _line("policies", "systems", _names(of["system"]), "no trace names its system"),
+        _line("policies", "policy versions", span, "no trace has a policy_version"),
+    ]
+
+
+def _teams(traces: Traces, found: Survey) -> list[CardLine]:
+    graph, m = traces.graph, traces.sizes.traces
+    forms = topology(graph, traces.agents["role"].to_pylist())[:m].tolist()
+    depth = int(spawn_forest(graph).depth[: traces.sizes.agents].max(initial=0))
+    kinds = np.bincount(np.asarray(graph.event_type)[: traces.sizes.events], minlength=len(EventType))
+    counts = collections.Counter({kind.name.lower(): int(kinds[kind]) for kind in EventType if kinds[kind]})
+    edges = f"{traces.sizes.edges / max(traces.sizes.events, 1):.3g} an event" if traces.sizes.edges else ""
+    return [
+        _line("teams", "topologies", _names(collections.Counter(TOPOLOGIES[form] for form in forms)), ""),
+        _line("teams", "agents of a trace", str(found.agents_per_trace), ""),
+        _line("teams", "actions of a trace", str(found.actions_per_trace), ""),
+        _line("teams", "depth of spawning", str(depth), ""),
+        _line("teams", "events", ", ".join(f"{name} {count}" for name, count in counts.most_common()), ""),
+        _line("teams", "edges", edges, "the log states no edges"),
+    ]
+
+
+def _measured(traces: Traces) -> list[CardLine]:
+    lines = []
+    for row in metric_means(traces, trace_metrics(traces)):
+        section = "outcomes" if row.metric == "success" else "work"
+        value = "" if row.mean is None else f"{row.mean:.4g}"
+        if row.low is not None:
+            value += f" ({row.low:.4g} to {row.high:.4g})"
+        elif value and row.refused:
+            value += f", of {counted(row.traces, 'trace')}"
+        lines.append(_line(section, row.metric.replace("_", " "), value, "; ".join(row.refused)))
+    return lines
+
+
+def _costs(traces: Traces) -> list[CardLine]:
+    costs, groups, m = event_costs(traces), group_costs(traces), traces.sizes.traces
+    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    lines = []
+    for name in ("tokens", "input_tokens", "seconds"):
+        cost = getattr(costs, name)
+        known = np.isfinite(cost)
+        some = bool(known.any()) and (name == "seconds" or bool((known & action).any()))
+        value = f"{'' if known.all() else '≥ '}{cost[known].sum() / m:.6g}" if some else ""
+        lacks = "times in seconds" if name == "seconds" else f"{name} of its actions"
+        lines.append(_line("costs", f"{name.replace('_', ' ')} of a trace", value, f"the log lacks {lacks}"))
+    waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
+    return [
+        *lines,
+        _line("costs", "tool calls of a trace", f"{costs.tool_calls.sum() / m:.4g}", ""),
+        _line("costs", "traces of a comparison, K", f"{groups.multiplier:.3g}", ""),
+        _line("costs", "tokens in groups that teach nothing", waste, "an action without a count of tokens"),
+    ]
+
+
+def _evidence(traces: Traces, found: Survey) -> list[CardLine]:
+    keys = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
+    stated = ", ".join(name for name in found.evidence if name in keys)
+    channels = ", ".join(found.reward_channels)
+    taught = f"{found.teaching} of {counted(found.groups, 'group')}"
+    lines = [
+        _line("outcomes", "reward channels", channels, "no trace has an outcome"),
+        _line("outcomes", "groups that teach", taught, ""),
+        _line("evidence", "keys", stated, "no evidence beside rewards"),
+    ]
+    for name in ("propensity", "log_prob", "value", "context"):
+        count = found.evidence.get(name)
+        lines.append(_line("evidence", name, f"{count} events" if count else "", keys[name].how_to_log))
+    refs = traces.events["content_ref"]
+    content = f"{len(refs) - refs.null_count} events" if refs.null_count < len(refs) else ""
+    times = int(np.isfinite(traces.events["time"].to_numpy().astype(np.float64)).sum())
+    return [
+        *lines,
+        _line("evidence", "content references", content, "no event has a content_ref"),
+        _line("evidence", "times", f"{times} events" if times else "", "no event has a time"),
+    ]
+
+
+def _safety(traces: Traces) -> list[CardLine]:
+    kinds = np.asarray(traces.graph.event_type)[: traces.sizes.events]
+    trusted = traces.events["trusted"]
+    known = len(trusted) - trusted.null_count
+    untrusted = sum(cell is False for cell in trusted.to_pylist())
+    marked = f"{untrusted} of {known} that say" if known else ""
+    return [
+        _line("safety", "untrusted events", marked, "no event says whether it is trusted"),
+        _line("safety", "safety events", str(int(np.sum(kinds == EventType.SAFETY_EVENT))), ""),
+        _line("safety", "interventions of people", str(int(np.sum(kinds == EventType.HUMAN_INTERVENTION))), ""),
+    ]

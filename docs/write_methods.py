@@ -1,0 +1,181 @@
+"""Write the page of methods and its picture from METHODS, the docstrings and the measured biases: `make pictures`.
+
+    python docs/write_methods.py
+
+A method's formula is the indented part of its docstring, the commit is in the docstring's reference.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from credit.bench.bias_table import from_lists
+from credit.methods.method_page import plain_function
+from credit.methods.method_row import Method
+from credit.methods.published import PUBLISHED
+from credit.methods.registry import METHODS
+from graphs.keys import PARTS
+
+HERE = Path(__file__).resolve().parent
+PAGE, PICTURE = HERE / "methods.md", HERE / "keys.svg"
+BIAS = HERE.parent / "benchmarks" / "results" / "bias.json"
+
+HEAD = """# Methods
+
+Each method answers one question: with whom is this action compared? The picture has the keys, and beside each the
+methods that compare by it. `by=` takes any of them, and any array of integers;
+[docs/bias.md](bias.md#which-keys-bias-the-gradient) says which bias the gradient. `credit methods runs/` says which
+methods the logs in `runs/` allow, and `credit methods NAME` describes one.
+
+![The keys as a tree, with the methods that compare by each](keys.svg)
+
+One notation: R is a trace's return, x a sample's score, r what an action earned, G what was earned from it on, V a
+value, γ and λ discounts; μ and sd are the mean and standard deviation of the samples of one key, n their number, A the
+advantage. `docs/write_methods.py` writes this page.
+"""
+
+TAIL = """## Published names
+
+`--method` accepts these names too. For a method that no log can compute, the table gives the reason and the part that
+is usable.
+
+<!-- published -->
+
+## Words
+
+| word | meaning |
+|---|---|
+| population | what one sample is: a trace, an agent instance of it, a row (one action of a trainer's batch) |
+| bias | of the policy gradient, over its length: the worst of the worlds of [docs/bias.md](bias.md), as exact numbers |
+| estimand | what the amount estimates; see [the data model](data-model.md) |
+| scope | whose rewards can change the numbers of a trace: trace, group, batch or sequence |
+| released | checked against numbers of the authors' or the trainer's code, at the commit |
+| reconstructed | written from that code or a paper, which was not executed |
+| formula | a textbook formula |
+"""
+
+
+def page() -> str:
+    """The page of methods as Markdown."""
+    bias = _biases()
+    keys = dict.fromkeys(method.compared.key for method in METHODS.values())
+    rows = ["| method | key | sample | minus | over | estimand | bias |", "|---|---|---|---|---|---|---|"]
+    parts: list[str] = []
+    for key in sorted(keys, key=lambda key: (not key, key.count(","), list(keys).index(key))):
+        parts.append(f"## By {key}\n" if key else "## By no key\n")
+        for name, method in METHODS.items():
+            if method.compared.key == key:
+                cells = (f"[`{name}`](#{name})", *method.compared, method.estimand, bias.get(name, ""))
+                rows.append("|" + "".join(f" {cell} |" if cell else " |" for cell in cells))
+                parts.append(_section(name, method, bias.get(name, "")))
+    return "\n".join([HEAD, *rows, "", *parts, TAIL])
+
+
+def formula(method: Method) -> str:
+    """The indented parts of a method's docstring that stand before its arguments."""
+    body = re.split(r"\n(?:Args|Returns):\n", _docstring(method))[0]
+    # A block is whole lines of four spaces or more behind a blank line; deeper lines belong to the same block.
+    blocks = re.findall(r"\n\n((?: {4}.*\n?)+)", body)
+    return "\n".join(line[4:].rstrip() for block in blocks for line in block.rstrip().split("\n"))
+
+
+def _section(name: str, method: Method, bias: str) -> str:
+    facts = [f"{method.estimand} of each {method.unit}", f"scope {method.scope}"]
+    facts += [f"bias {bias}"] if bias else []
+    facts += [f"needs {', '.join(f'`{need}`' for need in method.needs)}"] if method.needs else []
+    bound = re.search(r"(?:[^.]|\.(?=\d))*no \|?A\|? exceeds(?:[^.]|\.(?=\d))*\.", _docstring(method))
+    commits = re.findall(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7}\b", _docstring(method).partition("\nReference:")[2])
+    code = f", {', '.join(dict.fromkeys(commits))}" if commits else ""
+    also = [f"`{key}`" for key, paper in PUBLISHED.items() if paper.method == name and key != name]
+    lines = [f"### {name}\n", f"{method.summary[0].upper()}{method.summary[1:]}.\n"]
+    lines += ["```text", formula(method), "```\n"]
+    listed = [f"{'; '.join(facts).capitalize()}."]
+    listed += [" ".join(bound[0].split())] if bound else []
+    listed += [f"*{method.status}*: {method.reference}{code}.", *([f"Also {', '.join(also)}."] if also else [])]
+    lines += [textwrap.fill(text, 118, initial_indent="- ", subsequent_indent="  ") for text in listed]
+    return "\n".join(lines) + "\n"
+
+
+def _docstring(method: Method) -> str:
+    return inspect.getdoc(plain_function(method.fn)) or ""
+
+
+def _biases() -> dict[str, str]:
+    """The worst bias of each method over the worlds, at the largest size that was measured."""
+    worst: dict[str, dict[str, tuple[int, float]]] = {}
+    for row in from_lists(json.loads(BIAS.read_text(encoding="utf-8"))["rows"]):
+        sizes = worst.setdefault(row.method, {})
+        sizes[row.world] = max(sizes.get(row.world, (0, 0.0)), (row.k, row.bias))
+    found = {name: max(bias for _, bias in sizes.values()) for name, sizes in worst.items()}
+    return {name: "0" if bias < 1e-9 else f"{bias:.2g}" for name, bias in found.items()}
+
+
+WIDTH, LINE, STEP, LETTER = 860, 19, 26, 6.4
+
+
+def picture() -> str:
+    """The keys as a tree: a part of a key below those that stand before it, and the methods beside it."""
+    tree: dict[str, list[str]] = {}
+    for name, method in METHODS.items():
+        parts = method.compared.key.split(", ") if method.compared.key else []
+        for depth in range(1, len(parts) + 1):
+            tree.setdefault(", ".join(parts[:depth]), [])
+        if parts:
+            tree[", ".join(parts)].append(name)
+    for part in PARTS:  # keys that no method has by default
+        if not any(part in key.split(", ") for key in tree) and part != "key":
+            tree.setdefault(f"task, {part}", [])
+    lines: list[str] = []
+    y = LINE
+    at: dict[str, int] = {}
+    for key in _in_order(tree):
+        depth, part = key.count(","), key.split(", ")[-1]
+        x = 12 + STEP * depth
+        at[key] = y
+        if depth:
+            above = at[key.rpartition(", ")[0]]
+            lines.append(f'<path d="M{x - 16} {above + 6}V{y - 4}H{x - 4}"/>')
+        biased = part in PARTS and PARTS[part].decided == "by the action"
+        note = f"(none by default) {PARTS[part].meaning if part in PARTS else ''}"
+        note += ": the action decides it, which biases" if biased else ""
+        lines.append(f'<text x="{x}" y="{y}" class="{"bad" if biased else "key"}">{escape(part)}</text>')
+        for words in _wrapped(", ".join(tree[key]) or note, int((WIDTH - 190) / LETTER)):
+            lines.append(f'<text x="180" y="{y}">{escape(words)}</text>')
+            y += LINE
+    style = "text{font:13px sans-serif;fill:#444}.key{font-weight:bold;fill:#1f5fa8}.bad{font-weight:bold;fill:#b3402a}"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" role="img">'
+    body = "\n".join(
+        [f"<style>{style}path{{fill:none;stroke:#bbb}}</style>", '<rect width="100%" height="100%" fill="#fff"/>']
+    )
+    return (
+        "\n".join([head, "<title>Comparison keys and the methods that use them</title>", body, *lines, "</svg>"]) + "\n"
+    )
+
+
+def _in_order(tree: dict[str, list[str]], above: str = "") -> Iterator[str]:
+    """The keys below another one, each followed by those below it."""
+    for key in tree:
+        if key.rpartition(", ")[0] == above:
+            yield key
+            yield from _in_order(tree, key)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines = [""]
+    for word in text.split(" "):
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    PICTURE.write_text(picture(), encoding="utf-8")

@@ -1,0 +1,70 @@
+"""Values of going on by step: by hand, with a cost, from re-runs, and a price from a budget."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+import credit
+from credit.metrics.decision_values import DecisionValue, fitted_price, step_values
+from graphs.errors import CreditError
+from graphs.traces.batch import Traces
+
+
+def log(**evidence: Any) -> Traces:
+    """Four traces of one decision: two stop at 0, two go on, at 3 and 5 tokens."""
+    stated: dict[str, Any] = {"stop_propensity": [0.5] * 4, "tokens": [0, 3, 0, 5]} | evidence
+    return credit.from_columns(
+        group=["q"] * 4, trace=list("abcd"), agent=["lead"] * 4, event_type=["stop", "message"] * 2,
+        reward=[0.25, 0.75, 0.5, 1.0], evidence=stated,
+    )[2].traces  # fmt: skip
+
+
+def test_gain_cost_and_price_by_hand() -> None:
+    """Σ (t − mean t)(R − mean R) / 3 with t = ±2: the differences of means, 0.5 and 4, times 4/3."""
+    row = step_values(log(), cost="tokens", price=0.125)[0]
+    assert (row.agent, row.step, row.decisions, row.more, row.stderr, row.spent) == ("lead", 0, 4, 2, None, 0.0)
+    assert row.gain == pytest.approx(2 / 3) and row.cost == pytest.approx(16 / 3)
+    assert row.value == pytest.approx(0)
+
+
+def test_replays_are_means_over_points_with_an_error_over_traces() -> None:
+    row = step_values(log(counterfactual_reward=[0.5, 0.5, 0.75, 0.25]), basis="replays")[0]
+    assert row.value == pytest.approx(0.375)  # 0.25, 0.25, 0.25, 0.75
+    assert row.stderr == pytest.approx(0.125)
+    refused = step_values(log(counterfactual_reward=[0.5, None, 0.75, 0.25]), basis="replays")[0]
+    assert refused.value is None and "evidence" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("evidence", "options", "message"),
+    [
+        ({"tokens": [0, None, 0, 5]}, {"cost": "tokens"}, "1 of 4 events have no tokens"),
+        ({}, {"cost": "money"}, "no prices"),
+        ({}, {"price": 1.0}, "there is no cost"),
+        ({}, {"kind": "spawn"}, "no action of type spawn"),
+        ({}, {"basis": "critic"}, "q_value"),
+    ],
+)
+def test_what_the_log_lacks_is_named(evidence: dict[str, Any], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(CreditError, match=message):
+        step_values(log(**evidence), **options)
+
+
+def test_a_stop_without_a_probability_has_no_overlap() -> None:
+    row = step_values(log(stop_propensity=[None, 0.5, 0.5, 0.5]))[0]
+    assert row.value is None and "propensity" in row.reason
+
+
+def test_a_budget_fits_a_price() -> None:
+    steps = [
+        DecisionValue("", "lead", k, 9, 5, gain, 10.0, gain, None, 10.0 * k, "")
+        for k, gain in enumerate([0.4, 0.2, 0.1, -0.1])
+    ]
+    assert [fitted_price(steps, budget) for budget in (30, 20, 15, 0)] == pytest.approx([0, 0.01, 0.02, 0.04])
+    with pytest.raises(CreditError, match="before its first decision"):
+        fitted_price([dataclasses.replace(steps[0], spent=5.0)], 4.0)
+    with pytest.raises(CreditError, match="of one agent"):
+        fitted_price([*steps, dataclasses.replace(steps[0], agent="b")], 20)

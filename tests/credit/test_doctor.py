@@ -1,0 +1,136 @@
+"""`credit doctor`: statistics of small logs by hand, refusals, and planted faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.bench.doctor_trial import doctor_trials
+from credit.bench.planted_faults import FAULTS
+from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
+from credit.doctor.team_work import TeamWork
+from graphs.errors import CreditError
+from graphs.traces.batch import Traces
+
+
+def event(name: str, kind: str, agent: str, time: float, **more: Any) -> dict[str, Any]:
+    return {"id": name, "type": kind, "agent": agent, "t": time} | more
+
+
+def edges(*texts: str) -> list[dict[str, str]]:
+    return [dict(zip(("src", "dst", "type"), text.split(), strict=True)) for text in texts]
+
+
+TEAM = [
+    event("d", "orchestrator_decision", "boss", 0),
+    event("s1", "spawn", "boss", 0, to="w1", action=False), event("s2", "spawn", "boss", 0, to="w2", action=False),
+    event("a1", "tool_call", "w1", 1, tool="web", content_ref="x"), event("a2", "message", "w1", 2, content_ref="m"),
+    event("b1", "tool_call", "w2", 3, tool="web", content_ref="x"), event("b2", "message", "w2", 4, content_ref="m"),
+    event("z", "aggregate", "boss", 5),
+]  # fmt: skip
+STARTS = ("d s1 causal", "d s2 causal", "s1 a1 spawn", "s2 b1 spawn", "a1 a2 causal", "b1 b2 causal")
+LOGS: dict[str, tuple[tuple[str, ...], dict[str, float | str]]] = {
+    "one after another by their times only": (
+        (*STARTS, "a2 z return", "b2 z return"),
+        {"serial_collapse": 0, "pseudo_parallelism": 1, "duplicated_work": 2 / 4, "communication_padding": 1 / 2,
+         "free_riding": 0, "aggregation_leakage": 0, "dominant_agent": (2 / 6 - 1 / 3) / (2 / 3), "tool_spam": 0},
+    ),
+    "one waits, and the other's work is not read": (
+        (*STARTS, "a2 b1 message", "d z temporal"),
+        {"serial_collapse": 1, "pseudo_parallelism": "no two agents with a span of time could run at once",
+         "free_riding": 2 / 3, "aggregation_leakage": 1},
+    ),
+    "without edges": (
+        (),
+        {"serial_collapse": "the log states no edge between its agents", "communication_padding": 1 / 2,
+         "aggregation_leakage": "the log states no edge between its agents"},
+    ),
+}  # fmt: skip
+
+
+def read(folder: Path, *lines: dict[str, Any]) -> Traces:
+    (folder / "log.jsonl").write_text("".join(json.dumps({"schema_version": "1.0"} | line) + "\n" for line in lines))
+    traces = credit.read(folder / "log.jsonl")
+    assert traces.problems == ()
+    return traces
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_numbers_of_a_trace_by_hand(name: str, tmp_path: Path) -> None:
+    links, expected = LOGS[name]
+    line = {"trace_id": "t", "task_id": "q", "events": TEAM, "edges": edges(*links), "rewards": {"team": 1.0}}
+    work = TeamWork(read(tmp_path, line | {"costs": {}}))
+    for check, wanted in expected.items():
+        value, reasons = BEHAVIOUR[check](work)
+        assert (reasons[0] or float(value[0])) == (wanted if isinstance(wanted, str) else pytest.approx(wanted)), check
+
+
+def one(number: int, task: int, **more: Any) -> dict[str, Any]:
+    calls = [event(f"e{i}", "tool_call", "a", i, tool="web", content_ref="same") for i in range(4)]
+    return {"trace_id": f"t{number}", "task_id": f"q{task}", "events": calls, "edges": edges("e0 e1 causal"),
+            "rewards": {"team": float(number % 2)}, "costs": {}} | more  # fmt: skip
+
+
+def found(traces: Traces) -> dict[str, Finding]:
+    return {finding.check: finding for finding in examine(traces, credit.run(traces, "rloo"))}
+
+
+def test_one_task_is_not_enough_for_a_test_and_two_are(tmp_path: Path) -> None:
+    lines = [one(i, i // 4) for i in range(8)]
+    few, enough = found(read(tmp_path, *lines[:4])), found(read(tmp_path, *lines))
+    assert few["tool_spam"].found is None and "too few tasks" in few["tool_spam"].words
+    assert enough["tool_spam"].found and enough["tool_spam"].statistic == 3 / 4
+    assert enough["tool_spam"].p == pytest.approx(0.05**2)
+    assert enough["tool_spam"].traces == tuple(f"t{i}" for i in range(8))
+
+
+def test_facts_of_groups_are_named(tmp_path: Path) -> None:
+    lines = [one(i, i // 4, evidence={"policy_version": int(i == 0)}) for i in range(40)]
+    for i in (0, 1, 2, 3):
+        lines[i]["rewards"] = {"team": 0.0}
+    lines[39]["rewards"] = {"team": 1000.0}
+    findings = found(read(tmp_path, *lines))
+    assert findings["mixed_groups"].words == "1 of 10 groups: q0 has policy versions 0, 1"
+    assert findings["idle_groups"].words == "1 of 10 groups: outcomes are equal in 1"
+    assert findings["idle_groups"].found is False
+    assert findings["exploding_advantages"].traces[0] == "t39"
+
+
+def test_verdicts_that_rise_are_found_and_others_not(tmp_path: Path) -> None:
+    def lines(rising: bool) -> list[dict[str, Any]]:
+        rng = np.random.default_rng(3)
+        drawn = rng.random(160)
+        return [
+            one(i, i // 4, evidence={"policy_version": i // 4}) | {"rewards": {
+                "team": float(i % 2), "judge": float(drawn[i] < (i / 160 if rising else 0.5))}}
+            for i in range(160)
+        ]  # fmt: skip
+
+    plain, rising = (found(read(tmp_path, *lines(which)))["verifier_drift"] for which in (False, True))
+    assert plain.found is False and rising.found and "rises with policy_version" in rising.words
+
+
+def test_the_level_and_the_batch_are_checked(tmp_path: Path) -> None:
+    traces = read(tmp_path, one(0, 0), one(1, 0))
+    with pytest.raises(CreditError, match="level is 2"):
+        examine(traces, level=2)
+    _, _, rows = credit.from_columns(group=["q"] * 900, trace=["a"] * 900, reward=[1.0] * 900)
+    with pytest.raises(CreditError, match="credit has shape"):
+        examine(traces, credit.run(rows, "discounted_return"))
+
+
+def test_each_check_has_a_planted_fault() -> None:
+    assert FAULTS.keys() == CHECKS.keys()
+
+
+@pytest.mark.slow
+def test_planted_faults_are_found_in_worlds_of_another_seed() -> None:
+    *_, (_, trials) = doctor_trials(5, worlds=2, agents=(3, 9), events=(60, 120))
+    assert sum(trial.false_alarms for trial in trials) == 0
+    missed = {trial.check for trial in trials if trial.found < trial.planted}
+    assert len(missed) <= 1, missed

@@ -1,0 +1,225 @@
+"""The posterior of training runs: whose outcomes enter, its limits, what it learns, and how it is saved."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import credit
+from credit.bench.training.training_signals import centred_claim
+from estimators.composition.control import control_advantage
+from estimators.critic.repaid_posterior import (
+    FLOOR,
+    PosteriorState,
+    choice_features,
+    fresh_posterior,
+    posterior_advantage,
+    posterior_claims,
+    residual_weights,
+)
+from graphs.errors import CreditError
+
+GROUPS, SIZE, DECISIONS = 4, 4, 3
+TRACES = GROUPS * SIZE
+
+
+def batch(more: int = 0) -> tuple[Any, np.ndarray]:
+    """Traces of three decisions, and the event of each trace and decision."""
+    trace = np.repeat(np.arange(TRACES), DECISIONS)
+    sizes = {"traces": 32 + more, "events": 128 + more, "agents": 32 + more}
+    graph, _, rows = credit.from_columns(group=trace // SIZE, trace=trace, reward=np.zeros(len(trace)), **sizes)
+    return graph, np.asarray(rows.event).reshape(TRACES, DECISIONS)
+
+
+GRAPH, EVENT = batch()
+
+
+def arrays(x: np.ndarray, graph: Any = GRAPH, event: np.ndarray = EVENT) -> tuple[np.ndarray, np.ndarray]:
+    columns, values = np.zeros((graph.num_events, 1), np.int32), np.zeros((graph.num_events, 1), np.float32)
+    columns[event, 0] = np.arange(DECISIONS)[None]
+    values[event, 0] = x
+    return columns, values
+
+
+def padded(reward: np.ndarray, graph: Any = GRAPH) -> np.ndarray:
+    return np.append(reward, np.full(graph.num_traces - len(reward), np.nan)).astype(np.float32)
+
+
+def drawn(rng: np.random.Generator, worth: np.ndarray, luck: float) -> tuple[np.ndarray, np.ndarray]:
+    x = rng.integers(0, 2, (TRACES, DECISIONS)) - 0.5
+    return x, x @ worth + luck * rng.normal(size=TRACES)
+
+
+def learned(worth: np.ndarray, luck: float, steps: int, seed: int = 0) -> PosteriorState:
+    rng, state = np.random.default_rng(seed), fresh_posterior(DECISIONS)
+    for _ in range(steps):
+        x, reward = drawn(rng, worth, luck)
+        _, state = posterior_advantage(GRAPH, padded(reward), state, *arrays(x))
+    return state
+
+
+WORTH = np.array([1.0, -0.5, 0.0])
+
+
+def test_claims_on_a_trace_hold_no_outcome_of_its_group() -> None:
+    state = learned(WORTH, 0.3, 3)
+    x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
+    changed = reward.copy()
+    changed[:SIZE] += np.array([3.0, -1.0, 0.5, 2.0])
+    first, other = (
+        np.asarray(posterior_advantage(GRAPH, padded(r), state, *arrays(x))[0].advantage)[EVENT]
+        for r in (reward, changed)
+    )
+    omega = float(residual_weights(state)[0])
+    own = (changed - reward)[:SIZE]
+    against = (own.sum() - own) / (SIZE - 1)
+    np.testing.assert_allclose((other - first)[:SIZE], np.tile(omega * (own - against)[:, None], DECISIONS), atol=1e-5)
+    assert np.abs(other - first)[2 * SIZE : 3 * SIZE].max() < 1e-6  # of the same half
+    assert np.abs(other - first)[SIZE : 2 * SIZE].min() > 1e-4  # of the other half: they learn from it
+
+
+def test_at_full_weight_of_the_residual_it_is_control() -> None:
+    state = learned(WORTH, 0.3, 3)._replace(again=jnp.full(1, 1e9), luck=jnp.zeros(1))
+    x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
+    columns, values = arrays(x)
+    result, _ = posterior_advantage(GRAPH, padded(reward), state, columns, values)
+    # Of events 0 and 1 of a trace, the difference is that of their claims.
+    table = np.asarray(result.advantage)[EVENT]
+    claims = np.zeros((TRACES, DECISIONS))
+    for d in range(1, DECISIONS):
+        claims[:, d] = table[:, d] - table[:, 0]
+    shift = claims - claims * 0
+    amount = np.zeros(GRAPH.num_events, np.float32)
+    without = values.copy()
+    without[EVENT] = np.nan  # no event has a claim: R − b
+    plain, _ = posterior_advantage(GRAPH, padded(reward), state, columns, without)
+    own = np.asarray(plain.advantage)[EVENT] - table  # Σ of the claims of the others
+    amount[EVENT] = own.sum(axis=1, keepdims=True) / (DECISIONS - 1) - own
+    claim = centred_claim(GRAPH, jnp.asarray(amount), "model", jnp.asarray(GRAPH.event_mask), own=False)
+    control = control_advantage(GRAPH, padded(reward), [claim], beta=1.0).credit
+    np.testing.assert_allclose(table, np.asarray(control.advantage)[EVENT], atol=1e-5)
+    np.testing.assert_allclose(shift[:, 1] + amount[EVENT[:, 0]], amount[EVENT[:, 1]], atol=1e-5)
+    ratio = amount[EVENT] / x
+    assert np.ptp(ratio[:SIZE], axis=0).max() < 1e-4 < np.abs(ratio).max()  # one weight a decision, in a half
+
+
+def test_padding_changes_nothing() -> None:
+    state = learned(WORTH, 0.3, 2)
+    x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
+    larger, event = batch(64)
+    first, after = posterior_advantage(GRAPH, padded(reward), state, *arrays(x))
+    columns, values = arrays(x, larger, event)
+    values[~np.asarray(larger.event_mask)] = np.nan
+    other, later = posterior_advantage(larger, padded(reward, larger), state, columns, values)
+    np.testing.assert_allclose(np.asarray(first.advantage)[EVENT], np.asarray(other.advantage)[event], atol=1e-5)
+    for part, again in zip(after, later, strict=True):
+        np.testing.assert_allclose(part, again, rtol=1e-4, atol=1e-5)
+
+
+def test_it_learns_what_choices_are_worth_and_how_far_it_knows() -> None:
+    state = learned(WORTH, 0.5, 40)
+    columns, values = np.arange(3)[:, None], np.ones((3, 1), np.float32)
+    found = posterior_claims(state, columns, values)
+    assert np.abs((found.mean - WORTH) / found.stderr).max() < 3
+    # Of 624 independent traces of ± ½: the standard error of a least-squares slope.
+    np.testing.assert_allclose(found.stderr, 0.5 / np.sqrt(624 / 4), rtol=0.15)
+
+
+def test_a_right_model_takes_little_of_the_residual_and_luck_alone_the_floor() -> None:
+    assert float(residual_weights(learned(WORTH, 0.01, 60))[0]) < 0.1
+    assert float(residual_weights(learned(0 * WORTH, 1.0, 12))[0]) > 0.9 * FLOOR
+
+
+def test_a_wrong_model_takes_the_residual() -> None:
+    """The worth of every choice turns over after 30 steps."""
+    rng, state = np.random.default_rng(0), learned(WORTH, 0.1, 30)
+    before = float(residual_weights(state)[0])
+    for _ in range(6):
+        x, reward = drawn(rng, -WORTH, 0.1)
+        _, state = posterior_advantage(GRAPH, padded(reward), state, *arrays(x))
+    assert before < 0.2 < 0.6 < float(residual_weights(state)[0])
+
+
+def test_the_width_of_the_prior_follows_the_luck() -> None:
+    sure, unsure = (learned(w, luck, 12) for w, luck in ((WORTH, 0.05), (0 * WORTH, 1.0)))
+    assert float(sure.width[0]) < 0.1 * float(sure.first[0])
+    assert float(unsure.width[0]) > 2 * float(unsure.first[0])
+
+
+def test_a_trace_without_a_reward_teaches_nothing() -> None:
+    x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
+    reward[5] = np.nan
+    other = x.copy()
+    other[5] = -x[5]
+    states = [
+        posterior_advantage(GRAPH, padded(reward), fresh_posterior(3), *arrays(choice))[1] for choice in (x, other)
+    ]
+    assert all(np.array_equal(a, b) for a, b in zip(*states, strict=True))
+    assert float(states[0].count) == TRACES - 3
+
+
+def test_a_run_that_resumes_gives_the_same_numbers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    first = credit.PosteriorSignal(DECISIONS)
+    steps = [drawn(rng, WORTH, 0.3) for _ in range(2)]
+    first(GRAPH, padded(steps[0][1]), *arrays(steps[0][0]))
+    first.save(tmp_path / "posterior.npz")
+    resumed = credit.PosteriorSignal.load(tmp_path / "posterior.npz")
+    both = [s(GRAPH, padded(steps[1][1]), *arrays(steps[1][0])).advantage for s in (first, resumed)]
+    assert np.array_equal(*both)
+    assert np.array_equal(first.residual_weights, resumed.residual_weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("moment", lambda a: a[:-1], r"moment is float32 \(2,\); expected float32 \(3,\)"),
+        ("gram", lambda a: a * np.nan, "gram holds a number that is not finite"),
+    ],
+)
+def test_a_damaged_state_is_refused(tmp_path: Path, name: str, change: Any, message: str) -> None:
+    file = tmp_path / "posterior.npz"
+    parts = {key: np.asarray(part) for key, part in fresh_posterior(DECISIONS)._asdict().items()}
+    np.savez(file, **{**parts, name: change(parts[name])})
+    with pytest.raises(CreditError, match=message):
+        credit.PosteriorSignal.load(file)
+
+
+def test_columns_beyond_the_features_are_refused() -> None:
+    x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
+    with pytest.raises(CreditError, match="columns has numbers from 0 to 2; expected 0 to 1"):
+        credit.PosteriorSignal(2)(GRAPH, padded(reward), *arrays(x))
+    with pytest.raises(CreditError, match=r"columns has shape \(128, 1\) and values \(127, 1\); expected \(128, J\)"):
+        posterior_advantage(GRAPH, padded(reward), fresh_posterior(3), arrays(x)[0], arrays(x)[1][1:])
+
+
+def test_features_of_choices_have_mean_zero_under_the_policy() -> None:
+    policy = np.array([[0.2, 0.3, 0.5]])
+    columns = [choice_features(np.array([1]), np.array([c]), policy) for c in range(3)]
+    assert all(found.tolist() == [[3, 4, 5]] for found, _ in columns)
+    np.testing.assert_allclose(sum(p * v for p, (_, v) in zip(policy[0], columns, strict=True)), 0, atol=1e-7)
+
+
+@pytest.mark.slow
+def test_at_full_weight_the_gradient_is_exact_in_an_enumerated_world() -> None:
+    """Two groups of two traces of two decisions, a reward that the model cannot hold: all 256 batches."""
+    trace = np.repeat(np.arange(4), 2)
+    graph, _, rows = credit.from_columns(group=trace // 2, trace=trace, reward=np.zeros(8))
+    event, chance = np.asarray(rows.event).reshape(4, 2), np.array([0.3, 0.6])
+    state = fresh_posterior(2)._replace(again=jnp.full(1, 1e9), moment=jnp.array([0.7, -2.0]))
+    mean = np.zeros(2)
+    for bits in itertools.product((0, 1), repeat=8):
+        choice = np.array(bits).reshape(4, 2)
+        columns, values = np.zeros((graph.num_events, 1), np.int32), np.zeros((graph.num_events, 1), np.float32)
+        columns[event, 0], values[event, 0] = np.arange(2)[None], choice - chance
+        reward = np.full(graph.num_traces, np.nan, np.float32)
+        reward[:4] = choice[:, 0] * choice[:, 1]
+        found = np.asarray(posterior_advantage(graph, reward, state, columns, values)[0].advantage)[event]
+        probability = np.prod(np.where(choice == 1, chance, 1 - chance))
+        mean += probability * (found * (choice - chance)).mean(axis=0)
+    np.testing.assert_allclose(mean, [0.3 * 0.7 * 0.6, 0.6 * 0.4 * 0.3], atol=1e-5)
