@@ -238,7 +238,7 @@ def _repeated_names(traces: Traces) -> bool:
     """Whether a trace has two agent instances of one name."""
     graph, n = traces.graph, traces.sizes.agents
     pairs = np.stack([np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n]])
-    return np.unique(pairs, axis=1).shape[1] < n
+    return bool(np.unique(pairs, axis=1).shape[1] < n)
 
 
 def _has_siblings(traces: Traces) -> bool:
