@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credit.bench.training.learning_tasks import TASKS as LEARNING_TASKS
@@ -71,7 +72,8 @@ def drawn_world(seed: int) -> dict[str, Any]:
             return np.pad(flat if flat.dtype == bool else flat.astype(np.float32), (0, ROOM - flat.size))
 
         where = place < n
-        p = Points(where, fit(more), fit(chance[kind]), fit(left), fit(left), np.where(where, place // size, 0), place)
+        columns = (where, fit(more), fit(chance[kind]), fit(left), fit(left), np.where(where, place // size, 0), place)
+        p = Points(*map(jnp.asarray, columns))
         found = _of_keys(p, fit(gap))
         value = np.asarray(found.value)[:n:size]
         stderr = np.asarray(found.stderr)[:n:size]

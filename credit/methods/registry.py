@@ -424,7 +424,7 @@ METHODS: dict[str, Method] = {
     "stop_credit": Method(
         estimators.stop_credit,
         "value of one more step over stopping, from logs with both choices, a critic or re-runs",
-        compared=Compared("", "decision to stop", "value of the decision", ""),
+        compared=Compared("task, agent", "k-th decision to stop", "value of the decision", ""),
         unit="event",
         estimand="increment",
         unbiased=False,
@@ -438,7 +438,7 @@ METHODS: dict[str, Method] = {
     "spawn_credit": Method(
         estimators.spawn_credit,
         "value of spawning over not spawning, from logs with both choices, a critic or re-runs",
-        compared=Compared("", "decision to spawn", "value of the decision", ""),
+        compared=Compared("task, agent", "k-th decision to spawn", "value of the decision", ""),
         unit="event",
         estimand="increment",
         unbiased=False,

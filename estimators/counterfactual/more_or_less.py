@@ -207,8 +207,12 @@ def spawn_credit(
 
         Δ = E[R | spawn] − E[R | not]        D = s (1 − π(a)) Δ
 
-    The formulas of `stop_credit`, in which the side of more is an event of type `spawn`. A decision that did not spawn
-    is an action of another type with `spawn_propensity`; its credit is that of *not* spawning.
+    With a the choice, and s = 1 for spawning and −1 for another action with `spawn_propensity`, whose credit is that of
+    *not* spawning:
+
+        Δ = E[R | spawn] − E[R | not]        D = s (1 − π(a)) Δ
+
+    Δ is estimated as in `stop_credit`.
 
     Args:
       spawn_propensity: float [E], the probability of spawning at this point, whatever was chosen; NaN elsewhere.

@@ -19,6 +19,7 @@ from credit.bench.training.sparse_draws import categorical_at
 from credit.bench.training.team_policies import first_parameters, policy_logits
 from credit.bench.training.training_loop import Signal, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
+from credit.cli.benchmarks.bench_train import _matching
 from estimators.critic.central import centred_increments
 from graphs.errors import CreditError
 
@@ -53,6 +54,29 @@ def test_luck_is_most_of_the_variance_of_rewards_on_five_tasks() -> None:
     others = [share.pop(name) for name in ("checklist", "bottleneck", "pivotal")]
     assert others == [0, 35, 36]  # as docs/training.md says
     assert min(share.values()) == 70 and max(share.values()) == 93
+
+
+@pytest.mark.parametrize(
+    ("name", "best", "optimum"),
+    [
+        ("stopping_shrinks", "11110", 0.95 - 0.85 * 0.6**4 - 0.2),
+        ("stopping_burst", "11110", 0.95 - 0.12),
+        ("stopping_noisy", "11110", 0.3 + 0.4 * (0.95 - 0.85 * 0.6**4) - 0.08),
+        ("stopping_two", "1111100", 0.1 + 0.6 + 0.25 - 0.15 - 0.08),
+        ("stopping_prices", "11111110", 0.1 + 0.48 + 0.18 - 0.22 - 0.08),
+        ("stopping_spoils", "1110", 0.95 - 0.06),
+    ],
+)
+def test_the_best_place_to_stop_is_known(name: str, best: str, optimum: float) -> None:
+    task = learning_task(name)
+    assert task.optimum == pytest.approx(optimum)
+    choice = np.unravel_index(task.reward[0].argmax(), task.reward.shape[1:])
+    assert "".join(map(str, choice)).startswith(best)
+
+
+def test_patterns_name_tasks_and_what_matches_none_stays() -> None:
+    named = list(_matching(["stopping_s*", "stoping", "pivotal"], TASKS))
+    assert named == ["stopping_shrinks", "stopping_spoils", "stoping", "pivotal"]
 
 
 @pytest.mark.slow

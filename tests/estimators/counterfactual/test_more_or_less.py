@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -164,8 +165,9 @@ def test_errors_cover_over_drawn_logs() -> None:
     earned = (rng.random((keys, size)) < np.where(more, 0.7, 0.4)).astype(np.float32)
     place = np.arange(keys * size, dtype=np.int32)
     chance, where = np.full(len(place), p, np.float32), np.ones(len(place), bool)
-    drawn = Points(where, more.ravel(), chance, earned.ravel(), earned.ravel(), place // size, place)
-    found = value_of_more(drawn, earned.ravel())
+    columns = (where, more.ravel(), chance, earned.ravel(), earned.ravel(), place // size, place)
+    drawn = Points(*map(jnp.asarray, columns))
+    found = value_of_more(drawn, drawn.ahead)
     value, stderr = (np.asarray(x)[::size] for x in (found.value, found.stderr))
     assert 0.93 < np.mean(np.abs(value - 0.3) < 1.96 * stderr) < 0.97
     assert abs(np.mean(value) - 0.3) < 0.005
