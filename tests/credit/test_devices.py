@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 import socket
 import subprocess
@@ -16,6 +15,7 @@ import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from several_devices import with_devices
 
 import credit
 import credit.devices
@@ -26,10 +26,7 @@ COLLECTIVES = re.compile(r"all-reduce|all-gather|all-to-all|reduce-scatter|colle
 
 
 def on_eight_devices(*command: str) -> str:
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-    done = subprocess.run(
-        [sys.executable, *command], env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, text=True, timeout=1200
-    )
+    done = subprocess.run([sys.executable, *command], env=with_devices(8), capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -136,11 +133,10 @@ def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
     with socket.create_server(("localhost", 0)) as free:
         port = free.getsockname()[1]
     trial = str(Path(__file__).with_name("processes_trial.py"))
-    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     started = [
         subprocess.Popen(
             [sys.executable, trial, str(port), "2", str(number), str(log), str(tmp_path), *exact, *near],
-            env=env, stderr=subprocess.PIPE, text=True,
+            env=with_devices(2), stderr=subprocess.PIPE, text=True,
         )
         for number in range(2)
     ]  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from several_devices import with_devices
 
 from estimators.critic.data import CriticData, Room, in_batches, pack, room
 
@@ -60,9 +60,9 @@ print(json.dumps(said))
 @pytest.mark.slow
 def test_eight_devices_fit_what_one_fits() -> None:
     """Values of prefixes differ by at most 1e-4 after five epochs, and a killed fit goes on bit for bit."""
-    flags = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
-    env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", FIT], env=env, capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(
+        [sys.executable, "-c", FIT], env=with_devices(8), capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said.pop("resumed")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
 import jax
 import pytest
+from several_devices import with_devices
 
 from credit.bench.training.learning_tasks import learning_task
 from credit.bench.training.training_loop import TrainingSettings, train
@@ -41,12 +41,8 @@ SIGNALS = ("reinforce_batch", "gae")  # of scope "batch", and of "group" with a 
 @pytest.mark.slow
 def test_eight_devices_learn_what_one_learns() -> None:
     """The exact expected return of every policy on the way differs by at most 1e-4."""
-    env = os.environ | {
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0",
-        "JAX_PLATFORMS": "cpu",
-    }
     command = [sys.executable, "-c", TRAIN, *SIGNALS]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(command, env=with_devices(8), capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr[-2000:]
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [result["signal"] for result in results] == list(SIGNALS)
