@@ -66,14 +66,14 @@ def credit_of_episodes(
       reward, and errors: as of `assign_advantages`.
     """
     rows = getattr(advantages, "rows", advantages)
-    places = {id(episode): number for number, episode in enumerate({id(e): e for e, _ in traces}.values())}
     episodes = list({id(episode): episode for episode, _ in traces}.values())
+    places = {id(episode): number for number, episode in enumerate(episodes)}
     nodes = [[node for node in trace.nodes if any(node.mask)] for _, trace in traces]
     of_trace = np.repeat(np.arange(len(traces)), np.array([len(some) for some in nodes], np.int64))
     of_episode = np.array([places[id(episode)] for episode, _ in traces], np.int64)[of_trace]
     own = rows.pays_agents and reward is None
     outcome = np.zeros(len(episodes)) if own else np.array([(reward or _outcome)(e) for e in episodes], np.float64)
-    earned = np.array([_earned(trace) for _, trace in traces], np.float64)
+    earned = np.array([_earned(trace) if own else 0.0 for _, trace in traces], np.float64)
     result = advantages(
         group=_repeated([group(episode) for episode in episodes], of_episode),
         trace=of_episode,
@@ -108,7 +108,8 @@ def _group(episode: Any) -> str:
 
 def _earned(trace: Any) -> float:
     """What a trace earned; NaN where nothing scored it."""
-    return float(trace.reward) if any(part is not None for part in trace.rewards.values()) else float("nan")
+    scored = [part for part in trace.rewards.values() if part is not None]
+    return float(trace.reward) if scored else float("nan")
 
 
 def _outcome(episode: Any) -> float:
