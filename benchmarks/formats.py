@@ -1,11 +1,12 @@
-"""Reading logs of other projects, beside msgspec decoding the same bytes into the reader's own types.
+"""Reading logs of other projects, beside msgspec decoding the same bytes: into the reader's own types, and into any.
 
     python benchmarks/formats.py [--traces 2000] [--repeats 7] [--output benchmarks/results/formats.json]
 
-Three logs are written to a temporary folder: episodes of verifiers (two agents, six calls, token ids), a rollout dump
-of verl (long texts), and spans as OpenTelemetry's SDK dumps them (a team of three agents). Reading (`credit.read`:
-checked arrays and tables) and decoding run in one process, one after the other in every round, so that a busy machine
-slows both alike; the medians of the rounds are compared.
+Logs are written to a temporary folder: episodes of verifiers (two agents, six calls, token ids), a rollout dump of verl
+(long texts), spans as OpenTelemetry's SDK dumps them (a team of three agents), and, for each format in which traces are
+spread over lines, traces of three short lines. Reading (`credit.read`: checked arrays and tables) and decoding run in
+one process, one after the other in every round, so that a busy machine slows both alike; the medians of the rounds are
+compared.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from growth_formats import ROWS
 
 from graphs.atomic import atomic_write
 from graphs.formats.rollouts import rows
@@ -131,11 +133,19 @@ def span_rows(traces: int, rng: np.random.Generator, *, nested: bool = True) -> 
     return out
 
 
+def short_traces(name: str, traces: int, rng: np.random.Generator) -> list[Any]:
+    """Traces of three lines in a format of `growth_formats.py`."""
+    return [row for trace in range(traces) for row in ROWS[name](trace)]
+
+
+ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+SHORT = ("otlp", "span dump", "langsmith", "langfuse", "openai agents", "agent lightning")
 CASES: dict[str, tuple[Callable[[int, np.random.Generator], list[Any]], msgspec.json.Decoder[Any]]] = {
     "verifiers": (verifiers_episodes, episodes._EPISODE),
     "verl": (verl_rows, rows.ROW),
     "spans": (span_rows, spans.SPAN),
     "spans of several clocks": (functools.partial(span_rows, nested=False), spans.SPAN),
+    **{f"{name}, three lines a trace": (functools.partial(short_traces, name), ANY) for name in SHORT},
 }
 
 
@@ -164,6 +174,7 @@ def compare(path: Path, decoder: msgspec.json.Decoder[Any], repeats: int) -> dic
     ways: dict[str, Callable[[], Any]] = {
         "reading": lambda: read(path),
         "decoding": lambda: [decoder.decode(line) for line in path.read_bytes().splitlines()],
+        "plain decoding": lambda: [ANY.decode(line) for line in path.read_bytes().splitlines()],
     }
     samples: dict[str, dict[str, list[float]]] = {clock: {way: [] for way in ways} for clock in ("wall", "process")}
     batch = read(path)  # what is imported late is there
@@ -177,7 +188,11 @@ def compare(path: Path, decoder: msgspec.json.Decoder[Any], repeats: int) -> dic
             samples["wall"][way].append(time.perf_counter() - wall)
             del kept
     medians = {clock: {way: statistics.median(own) for way, own in ways.items()} for clock, ways in samples.items()}
-    ratios = {clock: own["reading"] / own["decoding"] for clock, own in medians.items()}
+    ratios = {
+        f"{clock}, over {way}": own["reading"] / own[way]
+        for clock, own in medians.items()
+        for way in ("decoding", "plain decoding")
+    }
     return {"bytes": path.stat().st_size, "events": batch.sizes.events, "ratios": ratios, "medians": medians,
             "samples": samples}  # fmt: skip
 

@@ -3,11 +3,12 @@
     python benchmarks/reading.py [--megabytes 5] [--events 4000] [--repeats 9] [--output ...]
 
 Traces of 300 agents with edges, times, roles, tools, values, tokens and content references are written to a temporary
-folder in several forms: as our own writer has them, as many short traces, and as other programs may write them, with
-shuffled keys, unknown keys with escapes and nested objects, on one line or pretty-printed. All contenders run in one
-process on one core, one after another in every round, so that a busy machine slows all alike; the medians of the rounds
-are compared and every sample is saved, of the wall clock and of the time that the process had on its core, since other
-work slows whatever runs longest. Peak memory is measured in processes of their own, above the level after imports.
+folder in several forms: as our own writer has them, as one trace, as many short traces, and as other programs may write
+them, with shuffled keys, unknown keys with escapes and nested objects, on one line or pretty-printed. All contenders
+run in one process on one core, one after another in every round, so that a busy machine slows all alike; the medians of
+the rounds are compared and every sample is saved, of the wall clock and of the time that the process had on its core,
+since other work slows whatever runs longest. Peak memory is measured in processes of their own, above the level after
+imports.
 
 The decoder's contender keeps what it decodes, as the reader does: msgspec into the reader's own structs, with every
 field that the reader returns.
@@ -30,6 +31,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import networkx as nx
 import numpy as np
 
@@ -39,10 +41,16 @@ from graphs.logs import read
 from graphs.traces.cache import read_cache, write_cache
 
 AGENTS = 300
+EVENT_BYTES = 180  # of an event with its edges
 TYPES = ("orchestrator_decision", "message", "tool_call", "tool_result", "message", "return")
-TARGETS = {"reading over decoding": 0.4, "reading over json and NetworkX": 5.0, "cache over reading": 5.0}
+TARGETS = {
+    "reading over decoding": 0.4,
+    "reading over plain decoding": 0.25,
+    "reading over json and NetworkX": 5.0,
+    "cache over reading": 5.0,
+}
 LIBRARIES = ("msgspec", "numpy", "pyarrow", "networkx", "jax")
-FORMS = ("our own", "short traces", "others'", "others', pretty-printed")
+FORMS = ("our own", "one trace", "short traces", "others'", "others', pretty-printed")
 
 PEAK = """
 import re, sys
@@ -124,6 +132,8 @@ def write_form(folder: Path, form: str, size: int, events: int, seed: int) -> Pa
     while written < size:
         if form == "short traces":
             texts = [json.dumps(make_trace(number + i, 8, rng)) for i in range(500)]
+        elif form == "one trace":
+            texts = [json.dumps(make_trace(0, size // EVENT_BYTES, rng))]
         elif form == "our own":
             texts = [json.dumps(make_trace(number + i, events, rng)) for i in range(4)]
         else:
@@ -135,11 +145,11 @@ def write_form(folder: Path, form: str, size: int, events: int, seed: int) -> Pa
     return folder
 
 
-def decode(folder: Path) -> object:
-    """Every trace as msgspec structs, kept."""
+def decode(folder: Path, decoder: msgspec.json.Decoder[Any] = DECODER) -> object:
+    """Every trace as msgspec structs, or as what a decoder makes of it, kept."""
     contents = [file.read_bytes() for file in sorted(folder.iterdir())]
     lines = [[content] if content.startswith(b"{\n") else content.split(b"\n") for content in contents]
-    return [DECODER.decode(line) for of_file in lines for line in of_file]
+    return [decoder.decode(line) for of_file in lines for line in of_file]
 
 
 def with_networkx(folder: Path) -> object:
@@ -208,6 +218,7 @@ def main() -> None:
             logs = write_form(Path(temporary) / form, form, int(given.megabytes * 1e6), given.events, given.seed)
             contenders: dict[str, Callable[[], object]] = {
                 "decode": functools.partial(decode, logs),
+                "decode plainly": functools.partial(decode, logs, msgspec.json.Decoder()),
                 "read": functools.partial(read, logs),
             }
             if form == FORMS[0]:
@@ -227,7 +238,10 @@ def main() -> None:
     ratios: dict[str, dict[str, dict[str, float]]] = {}
     for form, median in medians.items():
         ratios[form] = {
-            clock: {"reading over decoding": median["decode"][clock] / median["read"][clock]}
+            clock: {
+                "reading over decoding": median["decode"][clock] / median["read"][clock],
+                "reading over plain decoding": median["decode plainly"][clock] / median["read"][clock],
+            }
             | (
                 {
                     "reading over json and NetworkX": median["json and NetworkX"][clock] / median["read"][clock],

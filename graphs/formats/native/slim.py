@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from graphs.formats.native.wire import DECODER, Event, EventBase, Trace
+from graphs.reading.json_problems import JSON_ERRORS
 from graphs.traces.limits import brackets
 
 __all__ = ["SlimDecoder", "columns", "shallow_brackets"]
@@ -58,14 +59,14 @@ class SlimDecoder:
             except msgspec.ValidationError:  # another key, or a fault that the full decoder will name
                 self._slim = None
                 self._failures += 1
-        trace = DECODER.decode(data)
         if self._failures < _TRIES:
-            self._keys |= _keys_of(data)
-            if len(self._keys - _KINDS.keys()) <= _MOST_UNKNOWN:
-                self._slim = _decoder(self._keys)
-                with contextlib.suppress(msgspec.ValidationError):  # a key that the events asked do not show
-                    return self._slim.decode(data)  # for speed: structs of one kind become columns together
-        return trace
+            # A fault, which the full decoder names below, or a key that the events asked do not show.
+            with contextlib.suppress(*JSON_ERRORS):
+                self._keys |= _keys_of(data)
+                if len(self._keys - _KINDS.keys()) <= _MOST_UNKNOWN:
+                    self._slim = _decoder(self._keys)
+                    return self._slim.decode(data)
+        return DECODER.decode(data)
 
 
 def _keys_of(data: bytes) -> set[str]:
