@@ -14,7 +14,18 @@ from graphs.event_types import EdgeType, EventType
 from graphs.traces.record import TraceRecord
 from graphs.worlds import FEWEST_AGENTS, Runs, TeamWorld
 
-__all__ = ["FAULTS", "OF_REWARDS", "Generator", "Insertion", "Records", "drawn_team", "healthy_team", "insert", "plant"]
+__all__ = [
+    "FAULTS",
+    "OF_REWARDS",
+    "Generator",
+    "Insertion",
+    "Records",
+    "copied",
+    "drawn_team",
+    "healthy_team",
+    "insert",
+    "plant",
+]
 
 Generator = np.random.Generator
 Records = list[TraceRecord]
@@ -72,7 +83,7 @@ def healthy_team(rng: Generator, team: TeamWorld, tasks: int, models: int = 1) -
 
 def plant(fault: str, rng: Generator, records: Records) -> Records | None:
     """The same traces with the fault, a key of `FAULTS`; None where the team's form cannot have it."""
-    planted = [_copied(record) for record in records]
+    planted = [copied(record) for record in records]
     return planted if FAULTS[fault](rng, planted) else None
 
 
@@ -114,8 +125,8 @@ def insert(record: TraceRecord, insertions: Sequence[Insertion]) -> None:
     record.edge_types = [*record.edge_types, *[int(EdgeType.CAUSAL)] * k]
 
 
-def _copied(record: TraceRecord) -> TraceRecord:
-    """A copy whose lists and dictionaries are its own, except for the agents, which nothing here changes."""
+def copied(record: TraceRecord) -> TraceRecord:
+    """A copy whose lists and dictionaries are its own; the agents in them are shared, and never changed."""
     new = copy.copy(record)
     for name in record.__slots__:
         part = getattr(record, name)

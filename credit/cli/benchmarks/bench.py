@@ -6,6 +6,7 @@ import click
 
 from credit.cli.benchmarks.bench_bias import bias
 from credit.cli.benchmarks.bench_doctor import doctor
+from credit.cli.benchmarks.bench_robustness import robustness
 from credit.cli.benchmarks.bench_snr import snr
 from credit.cli.benchmarks.bench_train import train
 from credit.cli.benchmarks.bench_truth import truth
@@ -26,5 +27,5 @@ def bench() -> None:
     """Measure methods on worlds with known truth."""
 
 
-for _command in (bias, truth, snr, doctor, train):
+for _command in (bias, truth, snr, doctor, robustness, train):
     bench.add_command(_command)

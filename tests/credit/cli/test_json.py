@@ -68,11 +68,12 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "plan": ("{logs} --for value --budget 160 -o {out}.jsonl", {"for", "decisions", "runs", "output"}),
     "siblings": ("{logs} -o {out}.jsonl", {"actions", "with_siblings", "contexts", "spawn", "whom", "output"}),
     "shapley plan": ("--units a,b,c --budget 8 -o {out}.jsonl", {"method", "rows", "output"}),
-    "bench doctor": ("--worlds 1 --agents 3,4 --events 40,60 --tasks 2,3", {"seed", "worlds", "rows"}),
     "bench bias": ("--method rloo --world stop-rewards", {"fields", "rows"}),
     "bench truth": ("--method rloo --world pivotal --events 40 --traces 16", {"team", "seed", "rows"}),
 }
 SLOW: dict[str, tuple[str, set[str]]] = {
+    "bench doctor": ("--worlds 1 --agents 3,4 --events 40,60 --tasks 2,3", {"seed", "worlds", "rows"}),
+    "bench robustness": ("--method rloo", {"seed", "rows"}),
     "compare": ("{logs} -m rloo,gae", set()),
     "audit": ("{logs} -m rloo,gae", set()),
     "explain": ("{logs} a e0 -m gae", {"event", "entry"}),

@@ -1,0 +1,53 @@
+"""`credit bench robustness`: what methods pay for events that were inserted and changed nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import click
+
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.commands import Command
+from credit.cli.shared.progress import working
+
+__all__ = ["robustness"]
+
+METHODS = ("rloo", "grpo", "discounted_return", "verl_grpo", "turn_baseline", "dr_mas", "mgrpo", "gae", "critic")
+NOTES = (
+    "events are inserted into one trace of each group of eight; outcomes stay as they are",
+    "taken: part of all |advantages| of these traces at the inserted actions",
+    "moved, others: how far advantages of the other actions moved, in these traces and in the rest of their groups",
+    "gained: by how much the sum of advantages of these traces rose; all three as parts of their |advantages| before",
+)
+
+
+@click.command(
+    cls=Command,
+    short_help="Insert a poisoned message, a longer log or more agents, and see what is paid for it.",
+    examples="credit bench robustness --method rloo --method gae",
+)
+@click.option("--method", "-m", "methods", multiple=True, metavar="NAME", help=f"By default {', '.join(METHODS)}.")
+@click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+@json_option
+def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
+    """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""
+    from credit.bench.robustness import robustness as measure
+    from credit.methods.published import find_method
+
+    names = tuple(dict.fromkeys(methods)) or METHODS
+    for name in names:
+        find_method(name)  # before anything is drawn
+    with working(stderr(), "inserting events"):
+        rows = list(measure(names, seed))
+    if as_json:
+        plain = [dataclasses.asdict(row) for row in rows]
+        print_json({"seed": seed, "rows": [{k: None if v != v else v for k, v in row.items()} for row in plain]})
+        return
+    table = plain_table("method", "insertion", "#taken", "#moved", "#others", "#gained")
+    for row in rows:
+        numbers = (row.taken, row.moved, row.others, row.gained)
+        table.add_row(row.method, row.insertion, *("–" if math.isnan(x) else f"{x:z.2f}" for x in numbers))
+    stdout().print(table)
+    for line in NOTES:
+        stdout().print(words(line), soft_wrap=True)
