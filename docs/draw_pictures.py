@@ -118,7 +118,7 @@ def draw_lengths(cells: list[dict[str, Any]]) -> Figure:
         panel.axhline(1, color="0.5", linewidth=0.8)
         lengths = sorted({key[2] for key in found if key[:2] == (outcome, optimizer)})
         for length, marker in zip(lengths, "os^D", strict=False):
-            for colour, signal in zip(CYCLE, ("control", "posterior", "exact"), strict=False):
+            for (colour, _), signal in zip(CYCLE, ("control", "posterior", "exact"), strict=False):
                 key = (outcome, optimizer, length)
                 lucks = [k[3] for k in found if k[:3] == key and k[4] == signal]
                 lucks = [x for x in sorted(lucks) if found[*key, x, signal] and found.get((*key, x, "rloo"))]

@@ -79,7 +79,7 @@ class PosteriorState(NamedTuple):
     Attributes:
       block: int32 [F], the block of each feature.
       gram, moment: float [F, F] and [F], G and m.
-      square, count: float [], Σ R² less means, and how many traces less one a half.
+      square, seen: float [], Σ R² less means, and how many traces less one a half.
       width, first: float [B], Λ, and where its prior has its centre; 0 before the block was seen.
       repaid: float [F], I_t ŵ_t of the last step.
       missed: float [F], Σ MEMORY^{t−s} g_s.
@@ -93,7 +93,7 @@ class PosteriorState(NamedTuple):
     gram: jax.Array
     moment: jax.Array
     square: jax.Array
-    count: jax.Array
+    seen: jax.Array
     width: jax.Array
     first: jax.Array
     repaid: jax.Array
@@ -208,11 +208,11 @@ def posterior_claims(state: PosteriorState, columns: Array, values: Array) -> Po
     factor = _factor(state.gram, ridge)
     weights = _solved(factor, state.moment)
     covariance = jax.scipy.linalg.cho_solve((factor, True), jnp.eye(len(ridge), dtype=factor.dtype))
-    noise = (state.square - jnp.vdot(weights, state.moment)) / jnp.maximum(state.count, 1)
+    noise = (state.square - jnp.vdot(weights, state.moment)) / jnp.maximum(state.seen, 1)
     pairs = values[:, :, None] * values[:, None, :] * covariance[columns[:, :, None], columns[:, None, :]]
     variance = jnp.maximum(noise, 0) * jnp.sum(pairs, axis=(1, 2))
     return PosteriorClaims(
-        jnp.sum(values * weights[columns], axis=1), jnp.where(state.count > 0, jnp.sqrt(variance), jnp.inf)
+        jnp.sum(values * weights[columns], axis=1), jnp.where(state.seen > 0, jnp.sqrt(variance), jnp.inf)
     )
 
 
@@ -257,7 +257,8 @@ def posterior_advantage(
             f"columns has shape {columns.shape} and values {values.shape}; expected ({graph.num_events}, J) of both"
         )
     check_reward(graph, reward)
-    return _step(graph, jnp.asarray(reward), state, columns, values)
+    result: tuple[Credit, PosteriorState] = _step(graph, jnp.asarray(reward), state, columns, values)
+    return result
 
 
 @jax.jit
@@ -315,7 +316,7 @@ def _step(
         gram=state.gram + grams.sum(axis=0),
         moment=state.moment + moments.sum(axis=0),
         square=state.square + jnp.vdot(target, target),
-        count=state.count + jnp.maximum(jnp.sum(known, dtype=target.dtype) - 2, 0),
+        seen=state.seen + jnp.maximum(jnp.sum(known, dtype=target.dtype) - 2, 0),
         first=jnp.where(state.first > 0, state.first, first.mean(axis=0)),
         width=width.mean(axis=0),
         repaid=segment_count(fold, 2, known, outcome.dtype) @ evidence / jnp.maximum(jnp.sum(known, dtype=x.dtype), 1),
@@ -381,7 +382,8 @@ def _factor(gram: jax.Array, ridge: jax.Array) -> jax.Array:
 
 
 def _solved(factor: jax.Array, moment: jax.Array) -> jax.Array:
-    return jax.scipy.linalg.cho_solve((factor, True), moment)
+    solved: jax.Array = jax.scipy.linalg.cho_solve((factor, True), moment)
+    return solved
 
 
 def _learned_misses(
@@ -417,6 +419,6 @@ def _likelier(state: PosteriorState) -> jax.Array:
         noise = jnp.maximum(state.square - jnp.vdot(half, half), 1e-5 * state.square)
         volume = 2 * jnp.sum(jnp.log(jnp.diagonal(lower))) - jnp.sum(jnp.log(ridge))
         off = jnp.where(state.first > 0, jnp.log(safe_divide(width, state.first)) / WIDE, 0)
-        return -0.5 * (state.count * jnp.log(jnp.maximum(noise, 1e-30)) + volume + jnp.sum(off**2))
+        return -0.5 * (state.seen * jnp.log(jnp.maximum(noise, 1e-30)) + volume + jnp.sum(off**2))
 
-    return jnp.where((evidence(moved) > evidence(state.width)) & (state.count > 0), moved, state.width)
+    return jnp.where((evidence(moved) > evidence(state.width)) & (state.seen > 0), moved, state.width)

@@ -66,6 +66,7 @@ def learned(worth: np.ndarray, luck: float, steps: int, seed: int = 0) -> Poster
 WORTH = np.array([1.0, -0.5, 0.0])
 
 
+@pytest.mark.slow
 def test_claims_on_a_trace_hold_no_outcome_of_its_group() -> None:
     state = learned(WORTH, 0.3, 3)
     x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
@@ -83,6 +84,7 @@ def test_claims_on_a_trace_hold_no_outcome_of_its_group() -> None:
     assert np.abs(other - first)[SIZE : 2 * SIZE].min() > 1e-4  # of the other half: they learn from it
 
 
+@pytest.mark.slow
 def test_at_full_weight_of_the_residual_it_is_control() -> None:
     state = learned(WORTH, 0.3, 3)._replace(again=jnp.full(1, 1e9), luck=jnp.zeros(1))
     x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
@@ -108,6 +110,7 @@ def test_at_full_weight_of_the_residual_it_is_control() -> None:
     assert np.ptp(ratio[:SIZE], axis=0).max() < 1e-4 < np.abs(ratio).max()  # one weight a decision, in a half
 
 
+@pytest.mark.slow
 def test_padding_changes_nothing() -> None:
     state = learned(WORTH, 0.3, 2)
     x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
@@ -121,6 +124,7 @@ def test_padding_changes_nothing() -> None:
         np.testing.assert_allclose(part, again, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_what_choices_are_worth_and_how_far_it_knows() -> None:
     state = learned(WORTH, 0.5, 40)
     columns, values = np.arange(3)[:, None], np.ones((3, 1), np.float32)
@@ -130,11 +134,13 @@ def test_it_learns_what_choices_are_worth_and_how_far_it_knows() -> None:
     np.testing.assert_allclose(found.stderr, 0.5 / np.sqrt(624 / 4), rtol=0.15)
 
 
+@pytest.mark.slow
 def test_a_right_model_takes_little_of_the_residual_and_luck_alone_the_floor() -> None:
     assert float(residual_weights(learned(WORTH, 0.01, 60))[0]) < 0.1
     assert float(residual_weights(learned(0 * WORTH, 1.0, 12))[0]) > 0.9 * FLOOR
 
 
+@pytest.mark.slow
 def test_a_wrong_model_takes_the_residual() -> None:
     """The worth of every choice turns over after 30 steps."""
     rng, state = np.random.default_rng(0), learned(WORTH, 0.1, 30)
@@ -145,12 +151,14 @@ def test_a_wrong_model_takes_the_residual() -> None:
     assert before < 0.2 < 0.6 < float(residual_weights(state)[0])
 
 
+@pytest.mark.slow
 def test_the_width_of_the_prior_follows_the_luck() -> None:
     sure, unsure = (learned(w, luck, 12) for w, luck in ((WORTH, 0.05), (0 * WORTH, 1.0)))
     assert float(sure.width[0]) < 0.1 * float(sure.first[0])
     assert float(unsure.width[0]) > 2 * float(unsure.first[0])
 
 
+@pytest.mark.slow
 def test_a_trace_without_a_reward_teaches_nothing() -> None:
     x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
     reward[5] = np.nan
@@ -160,9 +168,10 @@ def test_a_trace_without_a_reward_teaches_nothing() -> None:
         posterior_advantage(GRAPH, padded(reward), fresh_posterior(3), *arrays(choice))[1] for choice in (x, other)
     ]
     assert all(np.array_equal(a, b) for a, b in zip(*states, strict=True))
-    assert float(states[0].count) == TRACES - 3
+    assert float(states[0].seen) == TRACES - 3
 
 
+@pytest.mark.slow
 def test_a_run_that_resumes_gives_the_same_numbers(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     first = credit.PosteriorSignal(DECISIONS)

@@ -1,7 +1,7 @@
 """Events to 90 % of the way by length and luck: one compiled loop for all seeds, with exact returns.
 
 A team of tabular policies takes D decisions of two choices each; a step has four groups of four traces. Learning rates
-are tried on other seeds, larger and smaller ones by factors of two until the best one is not at the edge.
+are tried on other seeds, from small to large by factors of two, until two in a row are worse than the best.
 
     rloo       the return against the mean of the rest of the group: shared credit
     siblings   at three decisions a trace, one re-run from each: R − R' on the choice of both; the re-runs are paid
