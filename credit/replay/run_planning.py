@@ -230,7 +230,8 @@ def allocated(
 
 
 def _of_type(traces: Traces, kind: EventType) -> np.ndarray:
-    return np.asarray(traces.graph.event_type)[: traces.sizes.events] == int(kind)
+    types: np.ndarray = np.asarray(traces.graph.event_type)[: traces.sizes.events] == int(kind)
+    return types
 
 
 def _decisions(traces: Traces, purpose: Purpose) -> np.ndarray:
