@@ -103,7 +103,7 @@ def test_the_door_is_small_and_gives_each_name_one_function() -> None:
     import credit
     import estimators
 
-    assert len(set(dir(credit)) - set(credit.METHODS)) <= 33  # types and verbs; beside them stand the methods
+    assert len(set(dir(credit)) - set(credit.METHODS)) <= 34  # types and verbs; beside them stand the methods
     for name, method in credit.METHODS.items():
         assert getattr(credit, name) is method.fn
         assert getattr(estimators, name, method.fn) is method.fn or name in (
