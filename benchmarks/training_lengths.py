@@ -27,8 +27,8 @@ STEPS = 1500
 ALL = ("rloo", "control", "posterior", "exact")
 OPTIMIZERS = ("sgd", "adam")
 WORLDS = (
-    *itertools.product(("add", "interact"), (30,), (0.0, 0.1, 0.3, 0.6), OPTIMIZERS, (ALL,)),
     *itertools.product(("add", "interact"), (100,), (0.0, 0.1, 0.3), OPTIMIZERS, (("rloo", "posterior", "exact"),)),
+    *itertools.product(("add", "interact"), (30,), (0.0, 0.1, 0.3, 0.6), OPTIMIZERS, (ALL,)),
     *itertools.product(("add", "interact"), (10,), (0.0, 0.1, 0.3, 0.6, 0.9), OPTIMIZERS, (ALL,)),
     *itertools.product(("threshold",), (30,), (0.0, 0.1, 0.3, 0.6), OPTIMIZERS, (ALL,)),
     *itertools.product(("add",), (30,), (0.0, 0.3), OPTIMIZERS, (("siblings",),)),

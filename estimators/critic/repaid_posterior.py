@@ -378,8 +378,8 @@ def _ridge(state: PosteriorState, width: jax.Array) -> jax.Array:
 
 
 def _factor(gram: jax.Array, ridge: jax.Array) -> jax.Array:
-    root: jax.Array = jnp.linalg.cholesky(gram + jnp.diag(ridge))
-    return root
+    lower: jax.Array = jnp.linalg.cholesky(gram + jnp.diag(ridge))
+    return lower
 
 
 def _solved(factor: jax.Array, moment: jax.Array) -> jax.Array:

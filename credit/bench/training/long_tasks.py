@@ -160,7 +160,7 @@ def expected_return(task: LongTask, chance: jax.Array) -> jax.Array:
       >>> import jax.numpy as jnp
       >>> task = draw_long_task("threshold", 10, 0.0, 0)
       >>> print(round(float(expected_return(task, jnp.full((1, 10), 0.5))), 4), round(float(task.first), 4))
-      0.0547 0.0547
+      0.0107 0.0107
     """
     if not task.counts:
         mean = 2 * chance - 1

@@ -113,7 +113,7 @@ def _siblings(drawn: _Drawn, state: Any) -> tuple[jax.Array, Any, jax.Array]:
     kind = jnp.broadcast_to(drawn.kind[None], start.shape)
     difference = drawn.reward[None] - _reward(drawn.task, kind, choice, luck)
     here = jnp.arange(size)[None, None] == start[..., None]
-    change = jnp.where(here, difference[..., None] * (drawn.choice[None] - choice) / 2, 0)
+    change = jnp.where(here, difference[..., None] * (drawn.choice[None] - choice).astype(drawn.x.dtype) / 2, 0)
     return change.sum(axis=0), state, jnp.sum(size - start).astype(jnp.float32)
 
 
@@ -189,11 +189,13 @@ def _compiled(signal: str, kinds: int, size: int) -> Callable[..., Any]:
         share = (expected_return(task, jax.nn.sigmoid(logits)) - task.first) / (task.best - task.first)
         return (logits, first, second, state, count, spent), (share, spent)
 
-    def chunk(task: LongTask, carry: Any, key: jax.Array, rate: jax.Array, adam: jax.Array) -> Any:
-        keys = jax.random.split(key, CHUNK)
-        return jax.lax.scan(lambda c, k: step(c, k, task, rate, adam), carry, keys)
+    each = jax.vmap(step, in_axes=(0, 0, 0, None, None))
 
-    return jax.jit(jax.vmap(chunk, in_axes=(0, 0, 0, None, None)))
+    @jax.jit
+    def chunk(task: LongTask, carry: Any, keys: jax.Array, rate: jax.Array, adam: jax.Array) -> Any:
+        return jax.lax.scan(lambda c, k: each(c, k, task, rate, adam), carry, keys)
+
+    return chunk
 
 
 def steps_to_90(
@@ -225,9 +227,11 @@ def steps_to_90(
     keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(0), s))(jnp.asarray(seeds))
     reached, part = np.full(count, np.inf), 0
     while True:
-        now = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, part)
+        now = jax.vmap(lambda key, part=part: jax.random.split(jax.random.fold_in(key, part), CHUNK), out_axes=1)(keys)
+        # JAX's check of keys counts the turn of the axes as a use of these: as new keys they are checked in the loop.
+        now = jax.random.wrap_key_data(np.asarray(jax.random.key_data(now)))
         carry, (share, spent) = run(task, carry, now, rate, optimizer == "adam")
-        share, spent, part = np.asarray(share), np.asarray(spent), part + 1
+        share, spent, part = np.asarray(share).T, np.asarray(spent).T, part + 1
         for seed in np.flatnonzero(np.isinf(reached) & (share >= 0.9).any(axis=1)):
             reached[seed] = spent[seed, np.argmax(share[seed] >= 0.9)]
         if np.isfinite(reached).all() or spent[:, -1].min() >= budget:
