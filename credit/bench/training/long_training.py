@@ -229,7 +229,7 @@ def steps_to_90(
     while True:
         now = jax.vmap(lambda key, part=part: jax.random.split(jax.random.fold_in(key, part), CHUNK), out_axes=1)(keys)
         # JAX's check of keys counts the turn of the axes as a use of these: as new keys they are checked in the loop.
-        now = jax.random.wrap_key_data(np.asarray(jax.random.key_data(now)))
+        now = jax.random.wrap_key_data(jnp.asarray(np.asarray(jax.random.key_data(now))))
         carry, (share, spent) = run(task, carry, now, rate, optimizer == "adam")
         share, spent, part = np.asarray(share).T, np.asarray(spent).T, part + 1
         for seed in np.flatnonzero(np.isinf(reached) & (share >= 0.9).any(axis=1)):
