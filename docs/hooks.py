@@ -496,6 +496,8 @@ TABLES: dict[str, Callable[[], str]] = {
             "traces",
             "show",
             "summary",
+            "doctor",
+            "card",
             "metrics",
             "costs",
             "decisions",
@@ -517,6 +519,8 @@ TABLES: dict[str, Callable[[], str]] = {
             "bench truth",
             "bench snr",
             "bench train",
+            "bench doctor",
+            "bench robustness",
             "shapley plan",
             "shapley solve",
         )

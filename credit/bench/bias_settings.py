@@ -153,7 +153,7 @@ UNSCORED: dict[str, str] = {
     "tree_grpo": "the worlds sample no trees; within a tree it is c3 with the mean of all siblings, over their spread",
     "hcapo": "the worlds have no model that could be shown how the trace ended",
     "stop_credit": "its mean over the prefixes of a step has no bias (docs/stopping.md); that of one prefix may have",
-    "spawn_credit": "as stop_credit",
+    "spawn_credit": "as of stop_credit: its mean over prefixes has no bias, that of one prefix may have",
     "hae": "the worlds have no decisions of a higher level; within a segment it is gae",
 }
 """Registered methods for which bias and advantage error are not defined, and why."""

@@ -275,7 +275,8 @@ def with_key(
     }
     if not takes_key(fn):
         return options
-    of_traces = inspect.signature(fn).parameters["population"].default == "trace"
+    population = inspect.signature(fn).parameters.get("population")
+    of_traces = population is not None and population.default == "trace"
     if arrays.get("agent_reward") is not None and of_traces and not {"by", "population"} & options.keys():
         options |= {"by": "task,agent", "population": "agent"}
     if "by" not in options:

@@ -216,8 +216,9 @@ def spawn_credit(
 
     Args:
       spawn_propensity: float [E], the probability of spawning at this point, whatever was chosen; NaN elsewhere.
-      graph, reward, q_value, target_value, counterfactual_reward, event_reward, amount, basis, own_outcome,
-        over: as of `stop_credit`.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      graph, reward, q_value, target_value, counterfactual_reward, amount, basis, own_outcome, over: as of
+        `stop_credit`.
 
     Returns:
       `Credit`, as `stop_credit`.

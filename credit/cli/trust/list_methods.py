@@ -143,6 +143,9 @@ def _print_page(page: MethodPage) -> None:
         console.print(words(f"run: credit assign runs/ --method {page.name} -o advantages.parquet"), soft_wrap=True)
 
 
+_FUNCTIONS = ("fn", "state")  # of a row of METHODS, which no JSON holds
+
+
 def _plain(states: dict[str, Availability] | None) -> dict[str, Any]:
     """Methods by name, then published names that lead to one of them or to none."""
     from credit.methods.published import PUBLISHED
@@ -150,7 +153,7 @@ def _plain(states: dict[str, Availability] | None) -> dict[str, Any]:
 
     plain: dict[str, Any] = {}
     for name, method in METHODS.items():
-        plain[name] = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.name != "fn"}
+        plain[name] = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.name not in _FUNCTIONS}
     for name, paper in PUBLISHED.items():
         row = {"title": paper.title, "method": paper.method, "note": paper.note, "portable": paper.portable}
         plain[name] = plain.get(name, {"status": paper.status}) | row

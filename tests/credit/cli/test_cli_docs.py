@@ -17,7 +17,10 @@ from credit.cli import cli
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = page("command-line")
-OF_OTHERS = {"--repeats", "--warm", "--xla"}  # of the benchmarks' scripts and of XLA
+OF_OTHERS = {
+    *("--repeats", "--warm", "--xla"),  # of the benchmarks' scripts and of XLA
+    *("--advantage-estimator", "--custom-reward-post-process-path", "--save"),  # of slime and of ADK
+}
 
 
 @pytest.mark.parametrize("name", sorted(cli.commands))
