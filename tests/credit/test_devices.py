@@ -105,16 +105,18 @@ def test_options_and_shared_ids_give_the_numbers_of_one_device(tmp_path: Path) -
         count = int(rng.integers(2, 6))
         events = [
             {"id": f"e{k}", "type": "message", "agent": f"a{k % 2}", "value": float(rng.random()), "context": "root"}
+            | {"stop_propensity": 0.3, "spawn_propensity": 0.2}
             | {"node": f"n{number % 3}" if k == 0 else f"{number}-{k}", "propensity": 0.3, "target_propensity": 0.4}
             | {"alternative": f"n{number % 3}" if k == 0 else "only"}
             for k in range(count)
         ]
+        events[-1]["type"] = "stop" if number % 3 else "message"
         trace = {"trace_id": f"t{number}", "task_id": f"q{number % 3 % 2}", "model": "ab"[number % 2], "events": events}
         lines.append(json.dumps(trace | {"rewards": {"team": float(rng.random())}}) + "\n")
     log = tmp_path / "log.jsonl"
     log.write_text("".join(lines))
     said = on_eight_devices("-c", OPTIONS, str(log)).splitlines()
-    assert len(said) == 7 and [line for line in said if not line.endswith(" = ")] == []
+    assert len(said) == 9 and [line for line in said if not line.endswith(" = ")] == []
 
 
 @pytest.mark.slow

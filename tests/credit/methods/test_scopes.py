@@ -24,6 +24,7 @@ ALSO = {
     "kind": ("q_value",),
     "joint_mode": ("completion",),
     "estimator": ("q_value", "target_value"),
+    "basis": ("q_value", "target_value", "counterfactual_reward"),
 }
 """Evidence that a value of an option may need beside the method's own."""
 
