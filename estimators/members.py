@@ -74,7 +74,7 @@ class Members(NamedTuple):
         return jnp.zeros_like(self.member_mask) if self.clusters is None else self.clusters.shared_mask
 
 
-def instances(graph: EventGraph, named: AgentNames) -> jax.Array:
+def instances(graph: EventGraph, option: str, named: AgentNames) -> jax.Array:
     """The agent instances that an option means: bool [A]; none where it is None.
 
     Raises:
@@ -83,7 +83,7 @@ def instances(graph: EventGraph, named: AgentNames) -> jax.Array:
     if named is None:
         return jnp.zeros(graph.num_agents, bool)
     if np.shape(named) != (graph.num_agents,):
-        raise CreditError(f"agents are named by shape {np.shape(named)}; expected ({graph.num_agents},), bool [A]")
+        raise CreditError(f"{option} has shape {np.shape(named)}; expected ({graph.num_agents},), bool [A]")
     return jnp.asarray(named).astype(bool)
 
 

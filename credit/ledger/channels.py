@@ -241,7 +241,7 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
 
 
 def _of_agents(traces: Traces, name: str) -> np.ndarray:
-    """The outcomes of the agents of a name in each trace, added up: [T]; NaN where none has one.
+    """The outcomes of the agents of a name in each trace, added up: [T]; NaN where one that acts lacks it, or all do.
 
     In a log where no trace has both, an outcome of a trace is that of each of its agents (`estimators.members`).
     """
@@ -253,9 +253,11 @@ def _of_agents(traces: Traces, name: str) -> np.ndarray:
     if not np.isfinite(own + outcome[trace]).any():
         own = np.where(np.isnan(own), outcome[trace], own)
     named = np.flatnonzero(np.array(traces.agents["name"].to_pylist(), object) == name)
+    acts = np.bincount(agent[np.asarray(graph.action_mask)], minlength=graph.num_agents) > 0
+    lacks = np.bincount(trace[named[np.isnan(own[named]) & acts[named]]], minlength=graph.num_traces) > 0
     named = named[np.isfinite(own[named])]
     total, count = (np.bincount(trace[named], x, graph.num_traces) for x in (own[named], None))
-    return np.where(count > 0, total, np.nan)
+    return np.where((count > 0) & ~lacks, total, np.nan)
 
 
 def _cost(traces: Traces, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,7 @@ class Method:
       nonnegative: whether it refuses traces of a group whose mean return is not above 0.
       scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
+      reads_types: whether it reads the types of events, such as which decisions stopped; rows of a trainer lack them.
       state: for scope "sequence", the function of the batch that gives `initial` of the next one.
       columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
         take every row for one agent's, nobody for spawned, or what an agent did for one turn.
@@ -86,6 +87,7 @@ class Method:
     nonnegative: bool = False
     compared: Compared = _NOBODY
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
+    reads_types: bool = False
     state: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:

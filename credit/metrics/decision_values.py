@@ -128,9 +128,13 @@ def step_values(
     if spent is not None:
         scored = np.where(np.isfinite(traces.reward), 0, np.nan).astype(np.float32)
         charged = points(graph, scored, spent.astype(np.float32), name, chance, over)
-        costs = np.asarray(_pooled(charged, charged.ahead)[0])
+        costs, _, known = (np.asarray(x) for x in _pooled(charged, charged.ahead))
+        costs = np.where(known == Reason.VALID, costs, np.nan)
+        reasons = np.where((reasons == Reason.VALID) & (price != 0), known, reasons)
         if basis == "logs":
             errors = np.asarray(_pooled(p, p.ahead - price * charged.ahead)[1])
+        elif price:  # the cost is of logs, and its error beside that of the gain is not known
+            errors = np.full_like(errors, np.inf)
     return [
         _row(traces, p, rows, over, gains, errors, reasons, spent, costs, price)
         for rows in _by_key(np.asarray(p.key), where)
@@ -164,10 +168,15 @@ def fitted_price(rows: list[DecisionValue], budget: float) -> float:
             raise CreditError(f"step {row.step} has no gain or no cost: {row.reason or 'no cost was asked for'}")
         steps.append((row.gain, row.cost, row.spent))
     for price in sorted({0.0, *(gain / cost for gain, cost, _ in steps if cost > 0 and gain > 0)}):
-        stops_at = next((spent for gain, cost, spent in steps if not gain > price * cost), None)
+        stops_at = next((spent for gain, cost, spent in steps if not _pays(gain, cost, price)), None)
         if stops_at is not None and stops_at <= budget:
             return price
     raise CreditError(f"a trace spends {steps[0][2]:.6g} before its first decision; expected a budget above")
+
+
+def _pays(gain: float, cost: float, price: float) -> bool:
+    """Whether gain > price · cost, by the quotient that candidates for a price are: a product may round otherwise."""
+    return gain / cost > price if cost > 0 else gain > price * cost
 
 
 def _spent(traces: Traces, cost: Cost, prices: Prices | None) -> np.ndarray:
@@ -232,7 +241,7 @@ def _row(
     group = traces.traces["group"][int(trace[first])].as_py() if "task" in KEYS[over] else ""
     answered = reasons[first] == Reason.VALID
     gain = float(gains[first]) if answered else None
-    extra = float(costs[first]) if costs is not None and answered else None
+    extra = float(costs[first]) if costs is not None and answered and not math.isnan(costs[first]) else None
     error = float(errors[first])
     before = None
     if spent is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -66,18 +68,25 @@ def edit_plan(traces: Traces, row: int, replace: str | None, runs: int, seed: in
     return ReplayPlan("value" if replace is None else "difference", (job,), seed)
 
 
-def run_edit(traces: Traces, plan: ReplayPlan, driver: Replayer, results: Path, limits: Limits) -> EditedRuns:
+def run_edit(
+    traces: Traces, plan: ReplayPlan, driver: Replayer, results: Path, limits: Limits, *, name: str = ""
+) -> EditedRuns:
     """Make the runs that the file of results lacks, and say what they changed.
 
-    The plan is written beside the results, as NAME.plan.jsonl: the two are what `credit replay` takes.
+    The plan is written beside the results, as NAME.plan.jsonl: the two are what `credit replay` takes. NAME.made.json
+    says what made them: the driver's `name`, and a digest of the trace in the log.
 
     Raises:
-      CreditError: the results are of another plan, or `credit.replay.execution.execute` raises it.
+      CreditError: the results are of another plan, driver or log, or `credit.replay.execution.execute` raises it.
     """
-    beside = results.with_suffix(".plan.jsonl")
+    beside, source = results.with_suffix(".plan.jsonl"), results.with_suffix(".made.json")
+    made = {"driver": name, "trace": _digest(traces, plan.jobs[0].prefix.trace)}
     if beside.exists() and read_plan(beside) != plan:
         raise CreditError(f"{beside} is the plan of other runs; expected another file for the results of these")
+    if source.exists() and json.loads(source.read_text(encoding="utf-8")) != made:
+        raise CreditError(f"{source} is of another driver or log; expected another file for the results of this one")
     write_plan(plan, beside)
+    source.write_text(json.dumps(made) + "\n", encoding="utf-8")
     found = execute(plan, driver, results, limits=limits)
     (outcomes,) = found.outcomes()
     logged = float(returns(traces)[traces.index(plan.jobs[0].prefix.trace)])
@@ -91,3 +100,12 @@ def run_edit(traces: Traces, plan: ReplayPlan, driver: Replayer, results: Path, 
         tokens=found.tokens,
         strayed=found.strayed.get(0, ""),
     )
+
+
+def _digest(traces: Traces, trace: str) -> str:
+    """Of the events and the outcome of a trace, as they were read."""
+    row = traces.index(trace)
+    of_trace = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == row)
+    logged = traces.events.drop_columns([c for c in ("file", "line") if c in traces.events.column_names])
+    events = logged.slice(int(of_trace[0]), len(of_trace)).to_pylist() if len(of_trace) else []
+    return hashlib.sha256(repr((events, float(traces.reward[row]))).encode()).hexdigest()

@@ -98,12 +98,14 @@ class Game:
         Raises:
           CreditError: not one value for each row, or one that is not a finite number.
         """
-        v = np.asarray(values, np.float32)
+        v = np.asarray(values, np.float64)
         if v.shape != (self.plan.evaluations,):
             raise CreditError(f"values have shape {v.shape}; expected ({self.plan.evaluations},), one for each row")
         if not np.isfinite(v).all():
             row = int(np.flatnonzero(~np.isfinite(v))[0])
             raise CreditError(f"{int((~np.isfinite(v)).sum())} of {len(v)} rows have no value, first row {row}")
+        # A constant moves no share; taken away in double precision, it hides no difference in single precision.
+        v = (v - v.mean()).astype(np.float32)
         error = np.asarray(noise, np.float32)
         shares: Shares = solve(
             self.plan,

@@ -78,7 +78,7 @@ def hierarchical_grpo(
     """
     key = key_of(("task", "role") if _by_role(by) else ("task", "agent"))
     if episode_agents is not None:
-        within = instances(graph, episode_agents)
+        within = instances(graph, "episode_agents", episode_agents)
         # 0 for all who are compared over the task.
         episode = jnp.where(within, jnp.asarray(graph.agent_trace) + 1, 0)
         key = Key((*key.names, "own episode"), (*key.levels, "agent"), (*key.arrays, episode))

@@ -161,8 +161,8 @@ def unitymas_o(
     after = jnp.where(turns.last, here, turns.following(here))
     change, coming = (turns.back(x)[lead_of] for x in (here - before, after - here))
     agent = jnp.asarray(graph.agent_ids)
-    amount = jnp.where(instances(graph, ahead)[agent], coming, change)
-    amount = jnp.where(instances(graph, absolute)[agent], verdict, amount)
+    amount = jnp.where(instances(graph, "ahead", ahead)[agent], coming, change)
+    amount = jnp.where(instances(graph, "absolute", absolute)[agent], verdict, amount)
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     reason = jnp.where(row, jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD)
     zero, one = jnp.zeros_like(amount), jnp.ones_like(amount)

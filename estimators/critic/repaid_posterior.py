@@ -46,6 +46,7 @@ from estimators.clusters import independent_groups
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_mean, segment_sum
+from graphs.text import excerpt
 
 __all__ = [
     "FLOOR",
@@ -127,7 +128,7 @@ def fresh_posterior(features: int, *, block: Array | None = None) -> PosteriorSt
         decision; blocks are numbered from 0. By default there is one.
 
     Raises:
-      CreditError: there is no feature, or `block` is not as long.
+      CreditError: there is no feature, or `block` is not as long, or holds no numbers of blocks.
 
     Examples:
       >>> from estimators.critic.repaid_posterior import fresh_posterior
@@ -136,9 +137,10 @@ def fresh_posterior(features: int, *, block: Array | None = None) -> PosteriorSt
     """
     if features < 1:
         raise CreditError(f"features is {features}; expected 1 or more")
-    blocks = np.zeros(features, np.int32) if block is None else np.asarray(block, np.int32)
-    if blocks.shape != (features,):
-        raise CreditError(f"block has shape {blocks.shape}; expected ({features},), one number for each feature")
+    blocks = np.zeros(features, np.int32) if block is None else np.asarray(block)
+    if blocks.shape != (features,) or not np.issubdtype(blocks.dtype, np.integer) or blocks.min() < 0:
+        raise CreditError(f"block is {excerpt(blocks)}; expected {features} integers from 0, one for each feature")
+    blocks = blocks.astype(np.int32)
     b, f, zero = jnp.zeros(int(blocks.max()) + 1), jnp.zeros(features), jnp.zeros(())
     gram = jnp.zeros((features, features))
     return PosteriorState(
@@ -167,6 +169,11 @@ def choice_features(place: Array, chosen: Array, policy: Array) -> tuple[jax.Arr
       ([[2]], [[0.25]])
     """
     policy = jnp.asarray(policy)
+    if policy.ndim != 2 or jnp.shape(place) != policy.shape[:1] or jnp.shape(chosen) != policy.shape[:1]:
+        raise CreditError(
+            f"place has shape {jnp.shape(place)}, chosen {jnp.shape(chosen)}, policy {policy.shape}; expected [E], [E] "
+            "and [E, C]"
+        )
     alternatives = jnp.arange(policy.shape[1])
     values = (jnp.asarray(chosen)[:, None] == alternatives[None]).astype(policy.dtype) - policy
     if policy.shape[1] == 2:
@@ -236,7 +243,7 @@ def posterior_advantage(
       the error of the first part, which ω estimates from what claims miss again and again. Frozen agents get no claims.
 
     Raises:
-      CreditError: `columns` and `values` are not [E, J] both.
+      CreditError: `columns` and `values` are not [E, J] both, or `columns` are no integers.
 
     Source: own; the sums are those of conjugate Bayesian regression (Bishop 2006, section 3.3), the second part is
     `control_advantage`.
@@ -256,6 +263,8 @@ def posterior_advantage(
         raise CreditError(
             f"columns has shape {columns.shape} and values {values.shape}; expected ({graph.num_events}, J) of both"
         )
+    if not jnp.issubdtype(columns.dtype, jnp.integer):
+        raise CreditError(f"columns have dtype {columns.dtype}; expected integers")
     check_reward(graph, reward)
     result: tuple[Credit, PosteriorState] = _step(graph, jnp.asarray(reward), state, columns, values)
     return result
@@ -296,7 +305,8 @@ def _step(
     applied = (1 - of_feature) * repayment + of_feature * weights
     own = jnp.sum(x * applied[fold[trace][:, None], columns], axis=1)
     claims = jnp.sum(phi * weights[fold], axis=1)
-    of_event = jnp.where(claimed, omega[state.block[columns[:, 0]]], 1)
+    # Of several blocks the largest, whichever stands first: it is the one whose claims are trusted least.
+    of_event = jnp.where(claimed, jnp.max(omega[state.block[columns]], axis=1), 1)
     left = outcome[trace] - shared.baseline - claims[trace]
     credit = finish(
         graph,

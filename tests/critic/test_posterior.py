@@ -232,3 +232,25 @@ def test_at_full_weight_the_gradient_is_exact_in_an_enumerated_world() -> None:
         probability = np.prod(np.where(choice == 1, chance, 1 - chance))
         mean += probability * (found * (choice - chance)).mean(axis=0)
     np.testing.assert_allclose(mean, [0.3 * 0.7 * 0.6, 0.6 * 0.4 * 0.3], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_order_of_columns_changes_nothing() -> None:
+    """ω was that of the block of the first column."""
+    worth, rng = np.array([0.5, -0.2, 0.4]), np.random.default_rng(3)
+    ends = [fresh_posterior(DECISIONS + 1, block=np.array([0, 0, 0, 1])) for _ in range(2)]
+    for _ in range(5):
+        x, reward = drawn(rng, worth, 0.5)
+        columns, values = (np.concatenate([part, part], axis=1) for part in arrays(x))
+        columns[EVENT, 1], values[EVENT, 1] = DECISIONS, x[:, :1] * x
+        found = []
+        for k, order in enumerate(([0, 1], [1, 0])):
+            result, ends[k] = posterior_advantage(GRAPH, padded(reward), ends[k], columns[:, order], values[:, order])
+            found.append(np.asarray(result.advantage))
+        np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+
+
+@pytest.mark.parametrize("block", [[0.5, 0, 1], [0, -1, 1], [0, 1]])
+def test_blocks_are_numbers_from_0(block: list[float]) -> None:
+    with pytest.raises(CreditError, match="expected 3 integers from 0"):
+        fresh_posterior(3, block=np.array(block))

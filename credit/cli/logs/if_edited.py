@@ -113,7 +113,7 @@ def _run(traces: Traces, row: int, driver: str, replace: str | None, runs: int, 
     check_folder(results, "--results")
     plan = edit_plan(traces, row, replace, runs, seed)
     with working(stderr(), "making runs"):
-        return run_edit(traces, plan, load_replayer(driver), results, Limits())
+        return run_edit(traces, plan, load_replayer(driver), results, Limits(), name=driver)
 
 
 def _change(made: EditedRuns) -> str:

@@ -360,6 +360,9 @@ class RowAdvantages:
         if self._state_of is None:
             return arrays, {}
         known = self.state or {}
+        for name, number in known.items():
+            if not isinstance(number, int | float) or not np.isfinite(number):
+                raise CreditError(f"state of {name!r} is {excerpt(number)}; expected a finite number")
         if "by" not in inspect.signature(self._state_of).parameters:
             return {**arrays, "initial": np.float32(known.get("", self._start))}, {"": 0}
         ids = np.asarray(graph.agent_role_ids if roles else graph.agent_name_ids)[: len(words)]
@@ -495,7 +498,13 @@ def _resolve(
     from credit.methods.published import find_method
     from credit.methods.registry import METHODS
 
-    entry = find_method(method)  # `unbiased` is stated of a method without the options of a published one
+    entry = find_method(method)
+    if entry.reads_types:
+        raise CreditError(
+            f"{method!r} reads what each decision was from the types of events, which rows do not state; expected "
+            "`credit.from_columns` with event_type, and the method on its graph"
+        )
+    # `unbiased` is stated of a method without the options of a published one
     facts = Facts(entry.unbiased if method in METHODS else None, entry.needs, entry.columns)
     return method, entry.fn, facts, entry.state
 

@@ -82,7 +82,7 @@ def _pay(record: TraceRecord, trace: AgentTrace, start: int) -> None:
 
 
 def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> None:
-    """Write reward channels and metrics; "team" if all agents that were scored have one reward.
+    """Write reward channels and metrics; "team" if all agents that were scored have one reward, and no score is due.
 
     Raises:
       TraceError: "disagreeing-rewards", "disagreeing-metrics": two numbers have one name, such as `c` of the agent
@@ -104,7 +104,8 @@ def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> None:
             totals[prefix + "reward"] = trace.reward
             if len(traces) > 1:
                 _state(record, "rewards", record.rewards, prefix + "reward", trace.reward, f"traces[{index}]")
-    if len(set(totals.values())) == 1:
+    is_due = any(trace.rewards and trace.reward is None for trace in traces)
+    if len(set(totals.values())) == 1 and not is_due:
         _state(record, "rewards", record.rewards, "team", next(iter(totals.values())), "traces[0]")
 
 

@@ -84,3 +84,12 @@ def test_each_agent_has_a_ledger_of_its_own_outcome() -> None:
     np.testing.assert_allclose(np.asarray(both.reward)[:3], np.array(own[:6:2]) + np.array(own[1:6:2]), rtol=1e-6)
     with pytest.raises(CreditError, match=r"it has: .*agent_reward\.x, agent_reward\.y"):
         credit.ledger.channel(traces, "agent_reward.z")
+
+
+def test_a_sum_of_agents_of_one_name_lacks_none_that_acted() -> None:
+    own = [1.0, 1.0, 1.0, np.nan, 1.0, 0.4]
+    graph = credit.from_columns(
+        group=["q"] * 6, trace=list("aabbcc"), agent=["solver"] * 6, instance=[0, 1] * 3, evidence={"agent_reward": own}
+    )[2].traces
+    total = credit.ledger.channel(graph, "agent_reward.solver").total[:3]
+    np.testing.assert_allclose(total, [2.0, np.nan, 1.4], rtol=1e-6)

@@ -68,3 +68,25 @@ def test_a_budget_fits_a_price() -> None:
         fitted_price([dataclasses.replace(steps[0], spent=5.0)], 4.0)
     with pytest.raises(CreditError, match="of one agent"):
         fitted_price([*steps, dataclasses.replace(steps[0], agent="b")], 20)
+
+
+def test_a_price_is_one_at_which_its_own_step_ends() -> None:
+    """gain / cost · cost may exceed gain by rounding: this gave 0.79, the price of the second step."""
+    steps = [
+        DecisionValue("", "lead", k, 9, 5, gain, cost, gain, None, 100.0 * k, "")
+        for k, (gain, cost) in enumerate([(0.84, 321.0), (0.79, 1.0), (0.71, 314.0)])
+    ]
+    assert fitted_price(steps, 150.0) == pytest.approx(0.84 / 321)
+
+
+def test_of_replays_the_error_leaves_out_no_cost_and_an_unknown_cost_is_refused() -> None:
+    again = log(counterfactual_reward=[0.5, 0.5, 0.75, 0.25])
+    assert step_values(again, basis="replays", cost="tokens")[0].stderr == pytest.approx(0.125)
+    priced = step_values(again, basis="replays", cost="tokens", price=0.125)[0]
+    assert (priced.cost, priced.stderr) == (pytest.approx(16 / 3), None)
+    alone = credit.from_columns(
+        group=["q"], trace=["a"], event_type=["message"], reward=[1.0],
+        evidence={"stop_propensity": [0.5], "counterfactual_reward": [0.2], "tokens": [100]},
+    )[2].traces  # fmt: skip
+    row = step_values(alone, basis="replays", cost="tokens", price=1e-3)[0]
+    assert row.cost is None and row.value is None and row.reason

@@ -160,6 +160,8 @@ def test_an_edit_is_run_from_the_events_before_it(tmp_path: Path) -> None:
     with pytest.raises(CreditError, match="is the plan of other runs"):
         other = edit_plan(traces, 4, "good", 4, 7)
         run_edit(traces, other, CallableReplayer(of_text), tmp_path / "edit.jsonl", Limits())
+    with pytest.raises(CreditError, match="of another driver or log"):
+        run_edit(traces, plan, CallableReplayer(of_text), tmp_path / "edit.jsonl", Limits(), name="team:other")
     lost = edit_plan(traces, 5, "unknown", 4, 7)
     strayed = run_edit(traces, lost, CallableReplayer(of_text), tmp_path / "lost.jsonl", Limits())
     assert strayed.change is None and "answered otherwise" in strayed.strayed

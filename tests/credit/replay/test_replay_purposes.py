@@ -161,7 +161,7 @@ def test_shapley_from_a_log_through_the_command_line(home: Path) -> None:
         row = int(np.flatnonzero(names == name)[0])
         assert abs(share[row] - true) <= 4 * stderr[row] and 0 < stderr[row] < 0.05
     command("assign", "with.jsonl", "--method", "shapley", "-o", "advantages.parquet")
-    assert "--replace is for --for difference and --for spawn" in command(
+    assert "--replace is for --for difference, spawn and stop" in command(
         "plan", "log.jsonl", "--for", "shapley", "--budget", "9", "--replace", "x", "-o", "p.jsonl", code=1
     )
     assert "--units is for --for shapley" in command(

@@ -177,6 +177,14 @@ def test_agents_with_different_rewards_have_no_team_reward(tmp_path: Path) -> No
     assert float(read(path, reward="judge.reward").reward[0]) == 0.5
 
 
+def test_an_agent_whose_score_is_due_is_not_paid_that_of_another(tmp_path: Path) -> None:
+    first = json.loads(json.dumps(SAMPLE.values[0]))
+    first["traces"][1]["rewards"] = {"late": None}
+    traces = read(SAMPLE._replace(values=[first, SAMPLE.values[1]]).write(tmp_path))
+    assert np.isnan(traces.reward[0]) and np.isfinite(traces.reward[1])
+    assert len(traces.evidence["agent_reward"].rows) == 1
+
+
 def test_advantages_go_into_the_slots_of_sampled_tokens(tmp_path: Path, traces: Traces) -> None:
     count = traces.sizes.events
     advantage = np.arange(1.0, count + 1)
