@@ -95,7 +95,7 @@ class _Message(msgspec.Struct):
     parts: list[_Part]
 
 
-RECORDS = (_Export,)
+RECORDS = (_Export, _Session, _Message, _About)
 _EXPORT = msgspec.json.Decoder(_Export)
 _MESSAGE = msgspec.json.Decoder(_Message)
 
