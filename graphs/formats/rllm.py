@@ -59,7 +59,7 @@ class _Episode(msgspec.Struct):
     metrics: dict[str, Any] | None = None
 
 
-RECORDS = (_Episode, _Trajectory, _Step)
+RECORDS = (_Episode, _Step)
 _EPISODE = msgspec.json.Decoder(_Episode)
 
 # Folders of a run in which the two writers put episodes.

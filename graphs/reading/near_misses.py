@@ -6,6 +6,7 @@ keys that a format needs, at any depth, so that a renamed key or a wrapper does 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -131,7 +132,7 @@ def resemblance(
     holders = Counter(key for listed in structs.values() for key in frozenset().union(*(one.all for one in listed)))
     telling = keys - _OF_ANY_CHAT
     weight = {
-        name: sum(1 / holders[key] for key in telling & frozenset().union(*(one.all for one in listed)))
+        name: math.fsum(1 / holders[key] for key in telling & frozenset().union(*(one.all for one in listed)))
         for name, listed in structs.items()
     }
     best = max(weight, key=lambda name: weight[name])
