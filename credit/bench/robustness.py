@@ -1,7 +1,7 @@
 """What methods pay for events that were inserted into logs and changed nothing: a message, a longer log, more agents.
 
-In one trace of each group events are inserted; outcomes stay as they are. The true credit of what was inserted is 0,
-and that of everything else is what it was.
+In one trace of each group events are inserted; outcomes stay as they are. The true credit of what was inserted is 0.
+All other events keep theirs.
 """
 
 from __future__ import annotations

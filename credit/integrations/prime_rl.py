@@ -1,4 +1,4 @@
-"""prime-rl: an algorithm with advantages of this library, in the place of one of its own.
+"""prime-rl: an algorithm whose advantages are those of this library. It replaces one of prime-rl's.
 
     class SelfPlay(CreditAlgorithm):
         credit = "spiral_rae"

@@ -27,7 +27,7 @@ NOTHING = TrainingSequence(input_ids=[], completion_mask=[], old_log_probs=[], r
 
 
 class _CreditLoop(_AsyncRolloutLoop):
-    """TRL's loop of rollouts, in a process of its own; a group is a prompt's conversations, each a trace."""
+    """TRL's loop of rollouts, which runs in a separate process. A prompt's conversations are a group, each a trace."""
 
     def __init__(self, *, credit: str | Callable[..., Any], options: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)

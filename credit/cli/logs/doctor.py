@@ -35,7 +35,7 @@ NAMED = 3  # traces of a finding that are named
 @method_options
 @evidence_option
 @click.option("--level", type=float, metavar="CHANCE", default=0.05, show_default=True,
-              help="Chance of a report with a finding that is none.")  # fmt: skip
+              help="Chance that tests find a fault where there is none.")  # fmt: skip
 @allow_bad
 @json_option
 @click.pass_context

@@ -175,7 +175,7 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:
 
 
 def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each agent with an outcome of its own, with whom it is compared and what it earned; the group of each key."""
+    """Agents that have an outcome: the key of each, what each earned, and the group of each key."""
     graph, own = batch.graph, batch.columns["agent_reward"]
     stated = ~np.isnan(own)
     agents, first = np.unique(np.asarray(graph.agent_ids)[batch.rows.event[stated]], return_index=True)

@@ -126,3 +126,14 @@ def test_an_error_that_overflows_is_infinite_not_zero() -> None:
     plan = plan_pairs(jax.random.key(0), 8, 60)
     got = solve(plan, game.value(plan.coalitions) * 1e300, empty=0.0, full=1e300)
     assert np.isinf(np.asarray(got.stderr)).all()
+
+
+@pytest.mark.slow
+def test_a_constant_changes_neither_shares_nor_their_errors() -> None:
+    """On top of 100,000, values in single precision said that nothing was left to fit: every error was 0."""
+    game = shapley_plan([f"u{i}" for i in range(7)], budget=64)
+    value = np.random.default_rng(0).normal(size=game.plan.evaluations)
+    plain, shifted = game.solve(value), game.solve(value + 1e5)
+    assert np.asarray(plain.stderr).min() > 0
+    np.testing.assert_allclose(shifted.share, plain.share, atol=1e-4)
+    np.testing.assert_allclose(shifted.stderr, plain.stderr, rtol=1e-3)
