@@ -12,6 +12,7 @@ from graphs.formats.common.chat import Chat
 from graphs.formats.common.responses import Item, Responses, Usage
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.rollouts.rows import mixed_ids, prompt_group, run_of
+from graphs.reading.addresses import real_folder
 from graphs.reading.decode import decode_record
 from graphs.reading.documents import Document
 from graphs.reading.files import canonical
@@ -97,7 +98,7 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         group = trace  # nothing tells the group
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="rollouts")
     if row.task is None or row.rollout is None:
-        record.run = run_of(raw, place)
+        record.run = run_of(raw, real_folder(place.file), place.number)
     else:  # a run that went on may have appended the row again, or a file holds a copy of it, perhaps scored otherwise
         spoken = _INDICES.decode(raw)
         record.run = run_digest(

@@ -22,7 +22,8 @@ from graphs.formats.rollouts.rows import (
     system_of,
     uid_group,
 )
-from graphs.reading.documents import Document, Place, line_document
+from graphs.reading.addresses import real_folder
+from graphs.reading.documents import Document, line_document
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
@@ -64,6 +65,7 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
     """
     batch: list[Heading] = []
     latest: tuple[str, int | None, str] = ("", None, "")  # prompt, step and their group: rows of a group are neighbours
+    folder = real_folder(source.name)
     without, with_uid = 0, 0  # rows of verl
     without_step, with_step = 0, 0
     for number, offset, row, plain in _rows(source):
@@ -86,7 +88,7 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
                 latest = prompt, row.step, prompt_group(prompt.encode(), row.step)
             heading = _heading(row, system, latest[2] if prompt else "", source.name, file, number, offset)
         if heading is not None:
-            heading.run = run_of(_line_at(source.data, offset), Place(source.name, number, offset))
+            heading.run = run_of(_line_at(source.data, offset), folder, number)
             batch.append(heading)
             if len(batch) < _BATCH:
                 continue
@@ -139,9 +141,11 @@ def _decoded(text: bytes, starts: list[int], limits: Limits) -> list[Row] | None
         return None
     if len(rows) != len(starts):
         return None
+    if not limits.may_refuse(text, np.array([*starts[1:], len(text)])):
+        return rows
     # Brackets within texts nest nothing, and texts of mathematics have many: the depth of all lines together decides.
-    is_small = len(text) <= min(limits.record_bytes, limits.string_bytes) and depth(text) <= limits.depth
-    return rows if is_small or not limits.may_refuse(text, np.array([*starts[1:], len(text)])) else None
+    is_small = len(text) <= min(limits.record_bytes, limits.string_bytes)
+    return rows if is_small and depth(text) <= limits.depth else None
 
 
 def _one_by_one(

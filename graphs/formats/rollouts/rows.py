@@ -13,7 +13,7 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import decode_record
-from graphs.reading.documents import Document, Place
+from graphs.reading.documents import Document
 from graphs.text import counted, excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
@@ -80,7 +80,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
             raise TraceError(Problem("empty-id", place.file, place.line, "uid", excerpt(row.uid), "an id", trace))
     elif prompt:
         record.group_id = prompt_group(prompt.encode(), row.step)
-    record.run = run_of(raw, place)
+    record.run = run_of(raw, real_folder(place.file), place.number)
     record.instances[AGENT] = Agent(name=AGENT, role=AGENT)
     record.event(
         "0", EventType.MESSAGE, AGENT, action=True, line=place.line, offset=place.offset,
@@ -99,12 +99,12 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     yield record
 
 
-def run_of(raw: bytes, place: Place) -> str:
+def run_of(raw: bytes, folder: str, number: int) -> str:
     """What tells a copy of a file from another run: rows have no ids, and two samples of a run may be equal.
 
-    The same row in the same line of another file of the folder is a copy.
+    The same row in the same line of another file of the folder is a copy; `folder` is of `real_folder`.
     """
-    return f"{real_folder(place.file)}\0{place.number}\0{hashlib.blake2b(raw, digest_size=16).hexdigest()}"
+    return f"{folder}\0{number}\0{hashlib.blake2b(raw, digest_size=16).hexdigest()}"
 
 
 def system_of(row: Row) -> tuple[str, str]:
