@@ -1,4 +1,4 @@
-"""`credit decisions`: what it was worth to go on or to stop, and to spawn or not."""
+"""`credit decisions`: what it was worth to go on or stop, to spawn or not, whom to ask, and to aggregate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from credit.metrics.aggregate_values import AggregateValue
+    from credit.metrics.candidate_values import CandidateValue
     from credit.metrics.decision_values import DecisionValue
 
 __all__ = ["decisions"]
@@ -24,16 +26,17 @@ MORE = {"stop": ("went on", "E[R | go on] − E[R | stop]"), "spawn": ("spawned"
 
 @click.command(
     cls=Command,
-    short_help="Show what going on, stopping and spawning were worth.",
+    short_help="Show what going on, stopping, spawning, asking and aggregating were worth.",
     examples="""
     credit decisions runs/ --of stop
     credit decisions runs/ --of stop --cost tokens --price 1e-4
     credit decisions runs/ --of stop --cost tokens --budget 600
+    credit decisions runs/ --of whom
     """,
 )
 @reads_logs()
-@click.option("--of", "kind", type=click.Choice(["stop", "spawn"]), default="stop", show_default=True,
-              help="Which decisions.")  # fmt: skip
+@click.option("--of", "kind", type=click.Choice(["stop", "spawn", "whom", "aggregate"]), default="stop",
+              show_default=True, help="Which decisions.")  # fmt: skip
 @click.option("--basis", type=click.Choice(["logs", "critic", "replays"]), default="logs", show_default=True,
               help="What values come from: logged choices, a logged critic, or re-runs of the other side.")  # fmt: skip
 @click.option("--over", type=click.Choice(["batch", "task"]), default="batch", show_default=True,
@@ -62,25 +65,43 @@ def decisions(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show the value of one more step, or of spawning, by agent and step, with its standard error.
+    """Show the value of one more step, of spawning, or of each agent that could be asked, by agent and step.
 
-    The log states the probability of stopping at each decision that stopped or could have, `stop_propensity`.
+    The log states the probability of stopping at each decision that stopped or could have, `stop_propensity`; that of
+    the agent that was asked is `propensity`. Aggregation is compared with the `agent_reward` of what it combined.
     """
+    from credit.metrics.aggregate_values import aggregate_values
+    from credit.metrics.candidate_values import candidate_values
     from credit.metrics.decision_values import fitted_price, step_values
     from credit.metrics.event_costs import read_prices
 
     if budget is not None and (cost is None or kind != "stop" or price):
         raise click.UsageError("--budget is for --of stop with --cost, and takes the place of --price", ctx)
+    if kind in ("whom", "aggregate") and (cost is not None or price or price_table is not None or basis != "logs"):
+        raise click.UsageError("--basis, --cost, --price and --prices are for --of stop and --of spawn", ctx)
+    if kind == "aggregate" and over != "batch":
+        raise click.UsageError("--over is for --of stop, --of spawn and --of whom", ctx)
     options: dict[str, Any] = {"basis": basis, "over": over, "cost": cost}
     options["prices"] = None if price_table is None else read_prices(price_table)
     traces = read_traces(paths, **reading)
+    rows: list[Any]
     with working(stderr(), "comparing decisions"):
-        rows = step_values(traces, kind, price=price, **options)
-        if budget is not None:
-            price = fitted_price(rows, budget)
+        if kind == "whom":
+            rows = candidate_values(traces, over=over)
+        elif kind == "aggregate":
+            rows = aggregate_values(traces)
+        else:
             rows = step_values(traces, kind, price=price, **options)
+            if budget is not None:
+                price = fitted_price(rows, budget)
+                rows = step_values(traces, kind, price=price, **options)
     if as_json:
-        print_json({"of": kind, "basis": basis, "price": price, "decisions": [dataclasses.asdict(row) for row in rows]})
+        priced = {"basis": basis, "price": price} if kind in MORE else {}
+        print_json({"of": kind, **priced, "decisions": [dataclasses.asdict(row) for row in rows]})
+    elif kind == "whom":
+        _print_candidates(stdout(), rows)
+    elif kind == "aggregate":
+        _print_aggregates(stdout(), rows)
     else:
         _print(stdout(), rows, kind, cost, price)
     leave(ctx, traces, allow_bad)
@@ -94,9 +115,8 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | N
         *([f"#{cost}"] if priced else []), "#value of more", "±", "no number since",
     )  # fmt: skip
     for row in rows:
-        numbers = [row.gain, *([row.cost] if priced else []), row.value]
-        shown = ["–" if x is None else f"{x:+z.3g}" for x in numbers]
-        error = "–" if row.stderr is None else f"{row.stderr:.2g}"
+        shown = [_signed(x) for x in (row.gain, *([row.cost] if priced else []), row.value)]
+        error = _error(row.stderr)
         names = [words(row.group)] if by_task else []
         counts = (str(row.step), str(row.decisions), str(row.more))
         table.add_row(*names, words(row.agent), *counts, *shown, error, words(row.reason))
@@ -105,3 +125,45 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | N
     if priced:
         text += f" value of more: gain less {price:.4g} for each of {cost}."
     console.print(words(text), soft_wrap=True)
+
+
+def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
+    by_task = any(row.group for row in rows)
+    table = plain_table(
+        *(["task"] if by_task else []),
+        "agent",
+        "#step",
+        "#decisions",
+        "asked",
+        "#times",
+        "#value",
+        "±",
+        "no number since",
+    )
+    for row in rows:
+        names = [words(row.group)] if by_task else []
+        counts = (str(row.step), str(row.decisions), words(row.candidate), str(row.picks))
+        table.add_row(*names, words(row.agent), *counts, _signed(row.value), _error(row.stderr), words(row.reason))
+    console.print(table)
+    text = "value: E[R | asked] − E[R]. ±: standard error over traces; – with fewer than 50 effective picks."
+    console.print(words(text), soft_wrap=True)
+
+
+def _print_aggregates(console: Console, rows: list[AggregateValue]) -> None:
+    table = plain_table("agent", "#decisions", "#unknown", "#results", "#outcome", "#over best", "±", "#over mean", "±")
+    for row in rows:
+        table.add_row(
+            words(row.agent), str(row.decisions), str(row.unknown), f"{row.results:.3g}", f"{row.outcome:.3g}",
+            _signed(row.over_best), _error(row.over_best_stderr), _signed(row.over_mean), _error(row.over_mean_stderr),
+        )  # fmt: skip
+    console.print(table)
+    text = "over best, over mean: outcome less the best and the mean of the combined results. ±: error over traces."
+    console.print(words(text), soft_wrap=True)
+
+
+def _signed(number: float | None) -> str:
+    return "–" if number is None else f"{number:+z.3g}"
+
+
+def _error(stderr: float | None) -> str:
+    return "–" if stderr is None else f"{stderr:.2g}"
