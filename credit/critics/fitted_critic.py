@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from estimators.critic.validation import SignTest
     from estimators.critic.value_increments import CriticCredit, PrefixValues
 
-__all__ = ["Critic", "critic_data", "predict_by", "require_extra"]
+__all__ = ["Critic", "critic_data", "padded_dense", "predict_by", "require_extra"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,12 +71,13 @@ class Critic:
         return self._values(traces, self._corpus(traces, dense))
 
     def _corpus(self, traces: Traces, dense: Array | None) -> CriticData:
-        columns = 0 if dense is None else np.shape(dense)[-1]
+        padded = None if dense is None else padded_dense(traces, dense)
+        columns = 0 if padded is None else padded.shape[1]
         if columns != self.dense:
             raise CreditError(
                 f"dense has {counted(columns, 'column')}; expected {self.dense}, as the critic was fitted with"
             )
-        return critic_data(traces, self.roles, dense)
+        return critic_data(traces, self.roles, padded)
 
     def _values(self, traces: Traces, corpus: CriticData) -> PrefixValues:
         from estimators.critic.value_increments import prefix_values
@@ -148,8 +149,37 @@ def predict_by(fitted: Fitted | AdditiveCritic, corpus: CriticData) -> tuple[np.
     return predict_additive(fitted, corpus) if isinstance(fitted, AdditiveCritic) else predict_corpus(fitted, corpus)
 
 
-def critic_data(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, replays: bool = False) -> CriticData:
-    """What a critic reads of some traces: features of all that the log states, and the runs of a "value" plan."""
+def padded_dense(traces: Traces, dense: Array) -> np.ndarray:
+    """The user's numbers of each event, with rows of 0 for padded events: float32 [E, d].
+
+    Args:
+      traces: what `credit.read` returns.
+      dense: numbers [E, d] or [real events, d].
+
+    Raises:
+      CreditError: `dense` does not have a row of numbers for each event.
+    """
+    events, room, values = traces.sizes.events, traces.graph.num_events, np.asarray(dense)
+    if values.ndim != 2 or len(values) not in (events, room) or values.dtype.kind not in "fiu":
+        shown = f"shape {values.shape} and type {values.dtype}"
+        raise CreditError(f"dense has {shown}; expected numbers, ({events}, d), one row for each event")
+    padded = np.zeros((room, values.shape[1]), np.float32)
+    with np.errstate(over="ignore"):  # beyond single precision is infinite, which `event_features` refuses
+        padded[: len(values)] = values
+    return padded
+
+
+def critic_data(
+    traces: Traces, roles: tuple[str, ...], dense: np.ndarray | None, *, replays: bool = False
+) -> CriticData:
+    """What a critic reads of some traces: features of all that the log states, and the runs of a "value" plan.
+
+    Args:
+      traces: what `credit.read` returns.
+      roles: the roles that have a column each.
+      dense: what `padded_dense` returns.
+      replays: whether the runs of a "value" plan are read.
+    """
     from estimators.critic.data import CriticData
     from estimators.critic.features import event_features
 
@@ -158,10 +188,6 @@ def critic_data(traces: Traces, roles: tuple[str, ...], dense: Array | None, *, 
     of_agent = np.full(graph.num_agents, -1)
     of_agent[: traces.agents.num_rows] = [column.get(role, -1) for role in traces.agents["role"].to_pylist()]
     logged = {name: traces.evidence[name].array for name in ("tokens", "event_reward") if name in traces.evidence}
-    if dense is not None:
-        dense = np.asarray(dense)
-        if len(dense) == traces.sizes.events:
-            dense = np.concatenate([dense, np.zeros((graph.num_events - len(dense), *dense.shape[1:]), dense.dtype)])
     features = event_features(graph, role_columns=of_agent, num_roles=len(roles), dense=dense, **logged)
     runs = _value_runs(traces) if replays else {}
     return CriticData.of(graph, features, traces.reward, **runs)

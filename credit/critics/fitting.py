@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from credit.critics.fitted_critic import Critic, critic_data, predict_by, require_extra
+from credit.critics.fitted_critic import Critic, critic_data, padded_dense, predict_by, require_extra
 from graphs.argument_kinds import checked_kinds
 from graphs.atomic import locked, made_folder
 from graphs.event_graph import Array
@@ -92,8 +92,9 @@ def fit_critic(
 
     settings = Settings() if settings is None else settings
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))[:MOST_ROLES]
-    columns = 0 if dense is None else int(np.shape(dense)[-1])
-    corpus = critic_data(traces, roles, dense, replays=replays)
+    padded = None if dense is None else padded_dense(traces, dense)
+    columns = 0 if padded is None else padded.shape[1]
+    corpus = critic_data(traces, roles, padded, replays=replays)
     split = split_by_task(corpus.group, corpus.reward, seed=settings.seed, validation=validation, test=test)
     folder = None if directory is None else Path(directory)
     with contextlib.ExitStack() as writing:

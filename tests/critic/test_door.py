@@ -77,6 +77,19 @@ def test_a_fit_that_was_cut_off_says_so(runs: Path, tmp_path: Path) -> None:
     assert not credit.load_critic(tmp_path / "two").fitted.converged
 
 
+@pytest.mark.parametrize(
+    ("dense", "words"),
+    [
+        (np.zeros(3), r"shape \(3,\) and type float64; expected numbers, \(\d+, d\)"),
+        (np.full((500, 1), 1e300), "dense of event 0"),  # it was infinite, without a word
+    ],
+)
+def test_numbers_of_events_that_no_critic_can_take_are_refused(runs: Path, dense: np.ndarray, words: str) -> None:
+    traces = credit.read(runs)
+    with pytest.raises(CreditError, match=words):
+        credit.fit_critic(traces, dense=dense[: traces.sizes.events])
+
+
 def test_a_wrong_call_is_one_line(runs: Path, tmp_path: Path) -> None:
     runner = CliRunner()
     np.save(tmp_path / "x.npy", np.zeros((3, 2)))

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import credit
-from credit.cli.advantages.fit import read_dense
 from credit.critics.fitted_critic import Critic
 from estimators.critic.checkpoints import restore, save
 from estimators.critic.train import Settings
+from graphs.array_files import read_array
 from graphs.atomic import locked, made_folder
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
@@ -205,7 +205,7 @@ def test_a_header_that_claims_more_numbers_than_there_are_takes_no_memory(
     with (tmp_path / "x.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 10**6)})
     with pytest.raises(CreditError, match=r"x\.npy cannot be read: the header states 8000000000000 bytes"):
-        read_dense(tmp_path / "x.npy", 10**6)
+        read_array(tmp_path / "x.npy", "a .npy file of numbers")
 
 
 def test_a_second_fit_into_one_folder_is_refused_in_words(traces: Traces, tmp_path: Path) -> None:

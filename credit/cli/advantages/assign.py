@@ -246,12 +246,12 @@ def _fill(traces: Traces, credit: Credit, to: str, output: str) -> int:
 
 def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> dict[str, Any]:
     """The evidence that a method takes from a critic."""
-    from credit.cli.advantages.fit import read_dense
     from credit.critics.fitting import load_critic
     from credit.methods.running import Request
+    from graphs.array_files import read_array
     from graphs.errors import CreditError
 
-    features = None if dense is None else read_dense(dense, traces.sizes.events)
+    features = None if dense is None else read_array(Path(dense), "a .npy file of numbers")
     evidence = load_critic(folder).evidence(traces, dense=features)
     taken = {name: values for name, values in evidence.items() if name in Request.of(method).takes}
     if not taken:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from estimators.critic.calibration import Judged
     from estimators.critic.train import Epoch
 
-__all__ = ["fit", "read_dense"]
+__all__ = ["fit"]
 
 LEGEND = (
     "loss: mean over held-out traces; lower is better. below the constant's, per task: how much lower the loss is than "
@@ -91,12 +91,13 @@ def critic(
 
     require_extra()
     from estimators.critic.train import Settings
+    from graphs.array_files import read_array
 
     settings = Settings(
         head=head, members=members, model=model, epochs=epochs, patience=patience, lambda_=lambda_, seed=seed
     )  # fmt: skip
     traces = read_traces(paths, **reading)
-    features = None if dense is None else read_dense(dense, traces.sizes.events)
+    features = None if dense is None else read_array(Path(dense), "a .npy file of numbers")
     console = stderr()
     with progress_bar(console) as bar:
         task = bar.add_task("fitting", total=epochs)
@@ -115,26 +116,6 @@ def critic(
     for line in _summary(fitted, output):
         console.print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
-
-
-def read_dense(path: str | Path, events: int) -> Any:
-    """The user's numbers of each event from a .npy file: float32 [events, d].
-
-    Raises:
-      CreditError: the file is no array of numbers with one row for each event.
-    """
-    import numpy as np
-
-    from graphs.array_files import read_array
-    from graphs.errors import CreditError
-
-    values = read_array(Path(path), "a .npy file of numbers")
-    shape = values.shape
-    if len(shape) != 2 or shape[0] != events or values.dtype.kind not in "fiu":
-        raise CreditError(
-            f"--dense {str(path)!r} has shape {shape}; expected numbers, ({events}, d), one row for each event"
-        )
-    return values.astype(np.float32)
 
 
 def _table(judged: Judged) -> Table:
