@@ -26,8 +26,7 @@ from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_tra
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 from graphs.traces.record_parts import part_of
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.tokens import join_tokens

@@ -1,19 +1,29 @@
-"""`TraceRecord`: one trace as columns in log order, before checks and before it joins a batch.
+"""`TraceRecord`: one trace as columns in log order, and `check`, the rules that a trace of every format must obey.
 
-Readers fill a `TraceRecord` and yield it; they do not build graphs. `graphs.traces.record_checks.check` tests it.
+Readers fill a `TraceRecord` and yield it; they neither build graphs nor check these rules. `graphs.traces.assembling`
+checks each record before it joins a batch: ids are unique, edges join events without a cycle, agents are spawned before
+they act, rewards are finite, and no time is negative. A trace whose edges run against log order is sorted.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import math
+import operator
+from collections.abc import Iterable
 from typing import Any, NoReturn
+
+import numpy as np
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt
+from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.tokens import TOKEN_COLUMNS
 
-__all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord"]
+__all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "topological_order"]
 
 LARGEST_FLOAT = 3.4028234663852886e38
 """Greatest finite float32."""
@@ -22,6 +32,15 @@ LARGEST_COUNT = 2**31 - 1
 """Greatest int32."""
 
 FLOAT_RANGE = f"a number between -{LARGEST_FLOAT:.1e} and {LARGEST_FLOAT:.1e}"
+
+_OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
+_FEW = 64  # numbers; below it, a loop is quicker than an array
+_RANGES = {
+    name: (0.0, LARGEST_COUNT) if key.kind == "count" else (-LARGEST_FLOAT, LARGEST_FLOAT)
+    for name, key in EVENT_EVIDENCE.items()
+    if key.kind != "id"
+}
+"""Least and greatest number of each key of evidence that is a number."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -149,3 +168,254 @@ class TraceRecord:
             line = self.lines[position]
             file = self.files[position] if self.files else file
         raise TraceError(Problem(kind, file, line, field, excerpt(value), expected, self.trace_id))
+
+
+def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
+    """Check a record and its size, and return it with every edge running forward.
+
+    If an edge runs against log order and there is no cycle, events are sorted topologically, with the earliest ready
+    event first. Otherwise the record is returned unchanged. Work is linear in the length of the trace, times its
+    logarithm where events are reordered.
+
+    Raises:
+      TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
+        "agent-cycle", "unknown-parent", "non-finite-reward", "inconsistent-reward", "out-of-range", "bad-tokens",
+        "too-many". A negative time
+        is out of range.
+    """
+    for field, size, most in (("events", len(record.ids), limits.events), ("edges", len(record.senders), limits.edges)):
+        if size > most:
+            record.refuse("too-many", field, size, f"at most {most} {field} in a trace")
+    if not record.ids:
+        record.refuse("empty-trace", "events", [], "at least one event")
+    _check_ids(record)
+    _check_times(record)
+    _check_numbers(record)
+    _check_tokens(record)
+    _check_agent_rewards(record)
+    if any(map(operator.ge, record.senders, record.receivers)):
+        record = _reorder(record, _forward_order(record))
+    _check_agents(record)
+    _check_spawns(record)
+    return record
+
+
+def _check_ids(record: TraceRecord) -> None:
+    for field, value in (("trace_id", record.trace_id), ("group_id", record.group_id)):
+        if not value:
+            record.refuse("empty-id", field, value, "a non-empty string")
+    for name, values in (("id", record.ids), ("agent", record.agents)):
+        if "" in values:
+            position = values.index("")
+            record.refuse("empty-id", f"events[{position}].{name}", "", "a non-empty string", position)
+    if "" in record.instances:
+        record.refuse("empty-id", "agents", "", "agents with non-empty ids")
+    if len(set(record.ids)) == len(record.ids):
+        return
+    seen: dict[str, int] = {}
+    for position, event_id in enumerate(record.ids):
+        if event_id in seen:
+            expected = f"an id that no other event of the trace has (also event {seen[event_id]})"
+            record.refuse("duplicate-id", f"events[{position}].id", event_id, expected, position)
+        seen[event_id] = position
+
+
+def _check_times(record: TraceRecord) -> None:
+    """Check that no time of a log is negative, as dates before 1970 are: the native format could not state it."""
+    times = record.times
+    if record.format == _OF_ARRAYS or not (
+        any(map((0.0).__gt__, times)) if len(times) < _FEW else np.any(np.array(times) < 0)
+    ):  # NaN is not
+        return
+    position = next(i for i, time in enumerate(times) if time < 0)
+    expected = "0 or more; dates count from 1970"
+    record.refuse("out-of-range", f"events[{position}].time", times[position], expected, position)
+
+
+def _check_numbers(record: TraceRecord) -> None:
+    """Check that rewards are finite and that every number fits the dtype of its array."""
+    for channel, amount in record.rewards.items():
+        if not abs(amount) <= LARGEST_FLOAT:
+            finite = math.isfinite(amount)
+            kind, expected = ("out-of-range", FLOAT_RANGE) if finite else ("non-finite-reward", "a finite number")
+            record.refuse(kind, f"rewards.{channel}", amount, expected)
+    event_rewards = record.columns.get("event_reward", [])
+    for position, amount in enumerate(event_rewards if not _all_within(event_rewards, -math.inf, math.inf) else ()):
+        if amount is not None and not math.isfinite(amount):
+            record.refuse("non-finite-reward", f"events[{position}].event_reward", amount, "a finite number", position)
+    # A trace states few of the keys, so its columns are gone through and not the keys.
+    doubtful = {
+        name for name, column in record.columns.items() if name in _RANGES and not _all_within(column, *_RANGES[name])
+    }
+    for name in _RANGES if doubtful else ():
+        if name not in doubtful:
+            continue
+        low, high = _RANGES[name]
+        expected = f"a count, at most {LARGEST_COUNT}" if EVENT_EVIDENCE[name].kind == "count" else FLOAT_RANGE
+        for position, amount in enumerate(record.columns[name]):
+            if amount is not None and not low <= amount <= high and math.isfinite(amount):
+                record.refuse("out-of-range", f"events[{position}].{name}", amount, expected, position)
+
+
+def _check_agent_rewards(record: TraceRecord) -> None:
+    """Check that each agent instance has one outcome of its own trace."""
+    first: dict[str, float] = {}
+    for position, amount in enumerate(record.columns.get("agent_reward", ())):
+        if amount is not None and abs(first.setdefault(record.agents[position], amount) - amount) > 0:
+            expected = f"{first[record.agents[position]]}, as at an earlier event: one number for each agent"
+            record.refuse("inconsistent-reward", f"events[{position}].agent_reward", amount, expected, position)
+
+
+def _all_within(column: list[Any], low: float, high: float) -> bool:
+    """Whether all numbers of a column are finite and in a range. False may also mean that the check failed."""
+    numbers = [amount for amount in column if amount is not None] if None in column else column
+    try:
+        if len(numbers) < _FEW:
+            return all(low <= amount <= high and math.isfinite(amount) for amount in numbers)
+        values = np.array(numbers, np.float64)
+    except (OverflowError, TypeError, ValueError):
+        return False
+    return bool(np.all((values >= low) & (values <= high) & np.isfinite(values)))
+
+
+def _check_agents(record: TraceRecord) -> None:
+    """Check that each parent exists and that the spawn forest has no cycle."""
+    instances = record.instances
+    for name, agent in instances.items():
+        if agent.parent and agent.parent not in instances:
+            expected = "the id of an agent of this trace"
+            record.refuse("unknown-parent", f"agents.{name}.parent", agent.parent, expected)
+    rooted: set[str] = set()  # agents whose ancestors are known to end at a root
+    for name in instances:
+        path: list[str] = []
+        walked: set[str] = set()
+        current = name
+        while current not in rooted:
+            path.append(current)
+            walked.add(current)
+            parent = instances[current].parent
+            if not parent or parent == current:
+                break
+            if parent in walked:
+                expected = "a spawn forest without cycles"
+                record.refuse("agent-cycle", f"agents.{parent}.parent", instances[parent].parent, expected)
+            current = parent
+        rooted.update(path)
+
+
+def _check_spawns(record: TraceRecord) -> None:
+    """Check that no agent acts before the first event that spawns it."""
+    if EventType.SPAWN not in record.types:
+        return
+    first_spawn: dict[str, int] = {}
+    for position, target in enumerate(record.columns.get("to", ())):
+        if target is not None and record.types[position] == EventType.SPAWN:
+            first_spawn.setdefault(target, position)
+    first = dict(zip(reversed(record.agents), range(len(record.agents) - 1, -1, -1), strict=True))
+    early = [(first[agent], agent) for agent, spawn in first_spawn.items() if first.get(agent, spawn) < spawn]
+    if early:
+        position, agent_id = min(early)
+        expected = f"events after its spawn {record.ids[first_spawn[agent_id]]!r}"
+        record.refuse("use-before-spawn", f"events[{position}].agent", agent_id, expected, position)
+
+
+def _check_tokens(record: TraceRecord) -> None:
+    """Check that the lists of an event's tokens have lengths that fit, as `graphs.traces.token_lists` states it."""
+    if record.columns.keys().isdisjoint(TOKEN_COLUMNS):
+        return
+    n = len(record.ids)
+    ids, masks, log_probs = (record.columns.get(name, []) for name in TOKEN_COLUMNS)
+    lists = [[*column, *[None] * (n - len(column))] for column in (ids, masks, log_probs)]
+    for position, (own, mask, scores) in enumerate(zip(*lists, strict=True)):
+        length = len(next((one for one in (own, mask, scores) if one is not None), ()))
+        if (mask is None or len(mask) == length) and (scores is None or len(scores) == length):
+            continue
+        generated = sum(mask) if mask is not None else length if record.actions[position] else 0
+        if (mask is None or len(mask) == length) and len(scores) == generated:
+            continue
+        sizes = {name: one for name, one in zip(TOKEN_COLUMNS, (own, mask, scores), strict=True) if one is not None}
+        shown = ", ".join(f"{len(one)} in {name}" for name, one in sizes.items())
+        expected = "lists of one length, or log-probabilities of the generated tokens only"
+        record.refuse("bad-tokens", f"events[{position}].{next(reversed(sizes))}", shown, expected, position)
+
+
+def _forward_order(record: TraceRecord) -> list[int]:
+    for sender, receiver in zip(record.senders, record.receivers, strict=True):
+        if sender == receiver:
+            record.refuse("self-edge", "edges", record.ids[sender], "two different events", sender)
+    order = topological_order(len(record.ids), zip(record.senders, record.receivers, strict=True))
+    if len(order) < len(record.ids):
+        cycle = _find_cycle(record, set(range(len(record.ids))).difference(order))
+        names = " -> ".join(record.ids[i] for i in cycle)
+        record.refuse("cycle", "edges", names, "edges without a cycle", cycle[0])
+    return order
+
+
+def topological_order(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """The numbers below `count`, each time the smallest whose predecessors were taken; fewer where pairs form a cycle.
+
+    Args:
+      count: how many numbers there are.
+      pairs: numbers of which the first comes before the second.
+
+    Examples:
+      >>> from graphs.traces.record import topological_order
+      >>> topological_order(3, [(2, 0)])
+      [1, 2, 0]
+      >>> topological_order(3, [(2, 0), (0, 2)])
+      [1]
+    """
+    after: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for first, second in pairs:
+        after[first].append(second)
+        waiting[second] += 1
+    ready = [number for number in range(count) if waiting[number] == 0]  # sorted, so it is a heap
+    taken = []
+    while ready:
+        current = heapq.heappop(ready)
+        taken.append(current)
+        for follower in after[current]:
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                heapq.heappush(ready, follower)
+    return taken
+
+
+def _find_cycle(record: TraceRecord, stuck: set[int]) -> list[int]:
+    """A cycle among the events that a topological sort could not place."""
+    sources: dict[int, int] = {}
+    for sender, receiver in sorted(zip(record.senders, record.receivers, strict=True)):
+        if sender in stuck and receiver in stuck:
+            sources[receiver] = sender  # every stuck event has a stuck cause, so a walk over causes repeats
+    path, seen = [min(stuck)], {min(stuck)}
+    while sources[path[-1]] not in seen:
+        path.append(sources[path[-1]])
+        seen.add(path[-1])
+    start = path.index(sources[path[-1]])
+    return [path[start], *reversed(path[start:])]
+
+
+def _reorder(record: TraceRecord, order: list[int]) -> TraceRecord:
+    """The record with its events in `order`, and edges that refer to the new positions."""
+    n = len(order)
+    place = [0] * n
+    for new, old in enumerate(order):
+        place[old] = new
+
+    def sorted_column(column: list[Any]) -> list[Any]:
+        padded = column + [None] * (n - len(column))
+        return [padded[i] for i in order]
+
+    per_event: dict[str, Any] = {
+        name: sorted_column(getattr(record, name))
+        for name in ("ids", "types", "agents", "actions", "times", "lines", "offsets", "files", "turns")
+        if getattr(record, name)
+    }
+    return dataclasses.replace(
+        record,
+        **per_event,
+        columns={name: sorted_column(column) for name, column in record.columns.items()},
+        senders=[place[i] for i in record.senders],
+        receivers=[place[i] for i in record.receivers],
+    )

@@ -19,7 +19,7 @@ __all__ = ["part_of"]
 
 
 def part_of(records: Sequence[TraceRecord]) -> Part:
-    """Checked records (`graphs.traces.record_checks.check`) as one part, in their order.
+    """Checked records (`graphs.traces.record.check`) as one part, in their order.
 
     Instances without an entry in `instances` follow those with one, in the order of their events. The default of a name
     is the instance's id, and the default of a role is the name. Either all records have labels of turns, or none has.

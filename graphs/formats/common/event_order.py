@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphs.formats.common.span_tree import Tree
-from graphs.traces.record_checks import topological_order
+from graphs.traces.record import topological_order
 
 __all__ = ["in_order"]
 

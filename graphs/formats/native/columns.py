@@ -1,6 +1,6 @@
 """Native traces as a `Part`, many traces at once and no Python object an event.
 
-`columns` computes for a batch what `graphs.formats.native.from_wire`, `graphs.traces.record_checks.check` and
+`columns` computes for a batch what `graphs.formats.native.from_wire`, `graphs.traces.record.check` and
 `graphs.traces.record_parts.part_of` compute for one trace after another. Where a trace is not plain (something in it is
 wrong, or its events must be put into another order), it says so, and the trace takes that slower way, which names
 every fault.

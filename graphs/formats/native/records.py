@@ -45,7 +45,7 @@ def from_wire(trace: Trace, file: str, line: int, offset: int) -> TraceRecord:
     )
     _check_document(trace, record)
     if not n:
-        return record  # `graphs.traces.record_checks.check` refuses it
+        return record  # `graphs.traces.record.check` refuses it
     record.ids = columns["id"]
     record.types = list(map(EVENT_CODES.__getitem__, columns["type"]))
     if "t" in columns:
@@ -111,7 +111,7 @@ def _turns(record: TraceRecord, turns: Sequence[Any]) -> list[Any]:
 def _set_edges(record: TraceRecord, trace: Trace) -> None:
     index = dict(zip(record.ids, range(len(record.ids)), strict=True))
     if len(index) < len(record.ids):
-        return  # an edge could mean either event; `graphs.traces.record_checks.check` refuses the trace
+        return  # an edge could mean either event; `graphs.traces.record.check` refuses the trace
     edges = trace.edges or []
     try:
         record.senders = list(map(index.__getitem__, map(_SRC, edges)))

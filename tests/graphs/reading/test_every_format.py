@@ -15,8 +15,7 @@ from graphs.logs import FORMATS, detect, read, reader_of
 from graphs.reading.source import Source
 from graphs.traces.batch import Traces
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 from graphs.writers import native
 
 from .all_formats import ALL

@@ -10,8 +10,7 @@ import pytest
 
 from graphs.errors import Problem, TraceError
 from graphs.event_graph import EdgeType, EventType
-from graphs.traces.record import Agent, TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import Agent, TraceRecord, check
 
 
 def record(n: int, edges: list[tuple[int, int]] = [], **columns: list[Any]) -> TraceRecord:  # noqa: B006

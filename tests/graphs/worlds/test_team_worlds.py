@@ -19,7 +19,7 @@ from graphs.logs import read
 from graphs.padding import unpad
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.traces.batch import Traces
-from graphs.traces.record_checks import check
+from graphs.traces.record import check
 from graphs.worlds import FEWEST_AGENTS, KINDS, Additive, Bernoulli, Pivotal, Runs, TeamWorld
 from graphs.writers import native, otlp
 

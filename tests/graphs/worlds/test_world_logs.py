@@ -12,8 +12,7 @@ import pytest
 
 from graphs.event_graph import EdgeType, EventType
 from graphs.logs import read
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 from graphs.worlds import Episodes, World
 from graphs.writers import native
 

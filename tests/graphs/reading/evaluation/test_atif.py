@@ -15,8 +15,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.formats.atif import read as read_atif
 from graphs.logs import read
 from graphs.reading.source import Source
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 
 
 def trajectory(steps: list[dict[str, Any]], name: str = "lead", **more: Any) -> dict[str, Any]:

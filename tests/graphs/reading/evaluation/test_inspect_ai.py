@@ -19,8 +19,7 @@ from graphs.formats.inspect_ai.outcomes import channels, number
 from graphs.logs import read
 from graphs.reading.source import Source
 from graphs.traces.limits import Limits
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[3] / "recordings" / "inspect_team.eval"
 

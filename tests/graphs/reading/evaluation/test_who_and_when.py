@@ -15,8 +15,7 @@ from graphs.formats.who_and_when import read as read_runs
 from graphs.formats.who_and_when import sniff
 from graphs.logs import read
 from graphs.reading.source import Source
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 
 CHAT = [("Ann", "plan"), ("Bob", "code"), ("Computer_terminal", "out"), ("Ann", "so"), ("Ann", "done")]
 LED = [

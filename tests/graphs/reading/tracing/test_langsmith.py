@@ -13,8 +13,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.formats.langsmith import read as read_runs
 from graphs.logs import read
 from graphs.reading.source import Source
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[3] / "recordings" / "langsmith_team.jsonl"
 

@@ -13,8 +13,7 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.formats.openai_agents import read as read_openai
 from graphs.logs import read
 from graphs.reading.source import Source
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 
 RECORDED = Path(__file__).parents[3] / "recordings" / "openai_agents_team.jsonl"
 TRACE = {"object": "trace", "id": "t", "workflow_name": "flow"}

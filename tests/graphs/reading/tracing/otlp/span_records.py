@@ -11,8 +11,7 @@ from graphs.errors import Problem
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats import otlp
 from graphs.reading.source import Source
-from graphs.traces.record import TraceRecord
-from graphs.traces.record_checks import check
+from graphs.traces.record import TraceRecord, check
 
 
 def load(name: str) -> ModuleType:
