@@ -56,7 +56,7 @@ COMPILING = (
     "credit.devices",
     "credit.integrations.watch",
     "credit.methods.running",
-    "credit.reports.signal_notes",
+    "credit.method_summary",
     "graphs.frozen_agents",
     "graphs.levels",
     "graphs.segment",

@@ -11,6 +11,7 @@ import pyarrow as pa
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
+from credit.method_summary import NOTHING_DISTINGUISHES, empty_notes, ended_note
 from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS
 from credit.page.encoding import harmless
@@ -18,7 +19,6 @@ from credit.page.findings import Findings
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.outcome_differences import outcome_differences
-from credit.reports.signal_notes import NOTHING_DISTINGUISHES, empty_notes, ended_note
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage

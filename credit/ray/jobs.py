@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 import numpy as np
 
 import credit
-from credit.assign_summary import Summary
 from credit.ledger.from_methods import RuleName, compose_claims
+from credit.method_summary import Summary
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.chunked import ChunkedMethod
 from credit.methods.running import has_outcomes

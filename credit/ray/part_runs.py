@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from credit.assign_summary import Summary
+from credit.method_summary import Summary
 from credit.ray.cluster import RETRIES, connected, results_of
 from credit.ray.jobs import Job
 from credit.ray.output_folder import OutputFolder, checked_folder

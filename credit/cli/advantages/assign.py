@@ -18,7 +18,7 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs,
 from graphs.text import counted
 
 if TYPE_CHECKING:
-    from credit.assign_summary import Summary
+    from credit.method_summary import Summary
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
@@ -123,7 +123,7 @@ def assign(
 
     Missing evidence is an error that says how to log it.
     """
-    from credit.assign_summary import Summary
+    from credit.method_summary import Summary
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from graphs.keys import column_of_key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from credit.assign_summary import Summary
 from credit.cli.shared.engines import options_of_parts
+from credit.method_summary import Summary
 from graphs.text import counted
 
 if TYPE_CHECKING:

@@ -95,9 +95,9 @@ def summary(
     plain: dict[str, Any] = {}
     paid = np.zeros(traces.sizes.traces, bool)
     if has_outcomes(traces):
+        from credit.method_summary import divided_note, empty_notes, ended_note, reason_counts
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
-        from credit.reports.signal_notes import divided_note, empty_notes, ended_note, reason_counts
         from credit.reports.who_matters import who_matters
 
         with working(stderr(), f"computing {method}"):

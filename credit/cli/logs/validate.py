@@ -71,9 +71,9 @@ def validate(
 
     A group carries a signal where its traces have different returns: outcomes, and rewards at events added to them.
     """
+    from credit.method_summary import ELSEWHERE, REMEDY
     from credit.methods.absent_outcomes import found_instead
     from credit.reports.corpus import survey
-    from credit.reports.signal_notes import ELSEWHERE, REMEDY
     from credit.reports.trace_returns import UNRESOLVED
 
     if engine is not None:

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import credit
-from credit.assign_summary import Summary
 from credit.bench.replay_bias import replay_bias
 from credit.bench.replay_tasks import Layout, ReplayTaskBias, replay_task_bias
 from credit.cli import cli
+from credit.method_summary import Summary
 from credit.reports.corpus import survey
 from graphs.replay_clusters import replays_elsewhere
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import credit
-from credit.assign_summary import Summary
+from credit.method_summary import Summary
 from graphs.event_graph import EventGraph
 from graphs.invariants import InvariantError
 

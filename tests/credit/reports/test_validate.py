@@ -11,11 +11,10 @@ import msgspec
 import pytest
 
 import credit
-from credit.assign_summary import Summary
+from credit.method_summary import Summary, large_advantages
 from credit.methods.availability import availability
 from credit.page.overview import group_rows
 from credit.reports.corpus import Spread, survey
-from credit.reports.signal_notes import large_advantages
 from credit.reports.trace_returns import returns
 from graphs.errors import Problem
 from graphs.event_graph import EventType
