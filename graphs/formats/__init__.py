@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphs.reading.owned_folders import Owned
+from graphs.reading.find import Owned
 
 if TYPE_CHECKING:
     from graphs.reading.damage import Holds

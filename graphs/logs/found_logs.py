@@ -23,11 +23,10 @@ from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import ATTACH, KEEP, REFUSE, apply_run_states
 from graphs.reading.damage import undamaged
 from graphs.reading.encodings import wide_text
-from graphs.reading.find import find_sources, without_tables
+from graphs.reading.find import Owned, find_sources, without_foreign, without_tables
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.keys import opening_of
 from graphs.reading.near_misses import PARQUET, is_archive, resemblance
-from graphs.reading.owned_folders import Owned, without_foreign
 from graphs.reading.results import is_result
 from graphs.reading.source import Source, unreadable
 from graphs.text import counted, excerpt, one_of
