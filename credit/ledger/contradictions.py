@@ -51,13 +51,13 @@ def contradicted(graph: EventGraph, reward: np.ndarray, claim: Credit) -> str:
     samples = np.arange(graph.num_traces) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
     if len(np.unique(samples[claimed])) < MANY:
         return ""
-    return (_off_centre(claim, trace, amount, reward, samples, group) if claim.centred else "") or (
+    return (_off_centre(trace, amount, reward, samples, group) if claim.centred else "") or (
         "" if claim.own_outcome else _tells_outcome(graph, trace, amount, reward, valid, group)
     )
 
 
 def _off_centre(
-    claim: Credit, trace: np.ndarray, amount: np.ndarray, reward: np.ndarray, samples: np.ndarray, group: np.ndarray
+    trace: np.ndarray, amount: np.ndarray, reward: np.ndarray, samples: np.ndarray, group: np.ndarray
 ) -> str:
     scored = np.isfinite(reward)
     sums = np.bincount(trace, amount, len(reward))

@@ -1,16 +1,15 @@
-"""Helpers of readers for files: short names, one record per JSON value, and groups of equal tasks."""
+"""What readers make of names and tasks: short names of files, systems, models, and groups of equal tasks."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from graphs.errors import Problem, TraceError
-from graphs.reading.documents import Document, documents, stem
+from graphs.reading.documents import stem
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
 from graphs.traces.record import TraceRecord
@@ -21,15 +20,12 @@ __all__ = [
     "WrittenIds",
     "canonical",
     "model_names",
-    "read_each",
     "short_names",
     "systems",
 ]
 
 WRITTEN_ALIKE = "an id that is written alike everywhere: here it is a number, there a text, or the other way round"
 """What is expected of an id that `WrittenIds` finds to differ."""
-
-Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
 
 
 def short_names(sources: Iterable[Source], *suffixes: str) -> dict[str, str]:
@@ -76,33 +72,6 @@ def _shortest(parts: Mapping[str, list[str]]) -> dict[str, str]:
 def model_names(models: Iterable[str | None]) -> str:
     """The models of a trace as one text: the distinct names, sorted; "" without any."""
     return " + ".join(sorted({model for model in models if model}))
-
-
-def read_each(
-    sources: Iterable[Source], read: Read, *suffixes: str, after: Callable[[Source], Iterable[Problem]] | None = None
-) -> Iterator[TraceRecord | Problem]:
-    """Apply `read` to each JSON value of each file; a `TraceError` is a problem of that value alone.
-
-    Args:
-      sources: the files; JSON lines, one value, or a list of values.
-      read: takes a value and the short name of its file.
-      suffixes: further suffixes that a short name drops.
-      after: what else there is to say of a file, once its values are read.
-    """
-    sources = list(sources)
-    names = short_names(sources, *suffixes)
-    for source in sources:
-        for document in documents(source):
-            if isinstance(document, Problem):
-                yield document
-                continue
-            try:
-                yield from read(document, names[source.name])
-            except TraceError as error:
-                yield error.problem
-        if after is not None:
-            yield from after(source)
-        source.release()
 
 
 def canonical(raw: bytes | msgspec.Raw) -> bytes:

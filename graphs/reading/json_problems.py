@@ -31,7 +31,6 @@ _RAW = msgspec.json.Decoder(msgspec.Raw)
 _OPENING = 12  # bytes that the records of a file begin with alike: a brace, a key, a colon
 _REQUIRED = re.compile(r"required field `(\w+)`")
 
-_STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"(\s*+:)?', re.DOTALL)
 _UNKNOWN = object()
 
 LARGEST_QUOTED = 64 << 20
@@ -88,10 +87,6 @@ def _kind_of_message(message: str) -> str:
     match = _PATH.match(message)
     what, path = (match["what"], match["path"] or "") if match else (message, "")
     return "missing-field" if _REQUIRED.search(what) else _classify(what, path.removeprefix("$."))[0]
-
-
-def _has_escaped_key(text: bytes) -> bool:
-    return b"\\u" in text and any(match[2] and b"\\u" in match[1] for match in _STRING.finditer(text))
 
 
 def not_a_number(value: object) -> bool:

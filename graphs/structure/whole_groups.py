@@ -70,10 +70,6 @@ class WholeGroups:
         """
         return _join(values, self.events, self.num_events, fill)
 
-    def join_traces(self, values: Array, fill: float = 0) -> np.ndarray:
-        """An array over the traces of the parts, [D, T', ...], in the order of the batch: [T, ...]."""
-        return _join(values, self.traces, self.num_traces, fill)
-
     @staticmethod
     def _split(axis: str, values: Array, places: np.ndarray, length: int, ids: bool) -> np.ndarray:
         array = np.asarray(values)

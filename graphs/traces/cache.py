@@ -7,7 +7,6 @@ files and the names of redundant columns, which are left out. The rewards and gr
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,21 +54,9 @@ _TOKENS = {"ids": pa.int32(), "mask": pa.bool_(), "log_probs": pa.float32()}
 _DTYPES: dict[str, type[np.generic]] = {"time": np.float32, "action_mask": np.bool_}
 
 
-class _Refused(msgspec.Struct):
-    kind: str
-    file: str
-    line: int
-    field: str
-    value: str
-    expected: str
-    trace: str = ""
-    count: int = 1
-    about: str = ""
-
-
 class _About(msgspec.Struct):
     version: int
-    problems: list[_Refused]
+    problems: list[Problem]
     ignored: list[str]
     left_out: list[str] = []
 
@@ -109,8 +96,7 @@ def write_cache(traces: Traces, path: str | Path) -> None:
     flat = _flat(traces)
     left_out = _left_out(flat, pa.array(trace_of["events"]))
     flat = {name: column for name, column in flat.items() if name not in left_out}
-    refused = [_Refused(**dataclasses.asdict(p)) for p in traces.problems]
-    about = _About(VERSION, refused, list(traces.ignored), left_out)
+    about = _About(VERSION, list(traces.problems), list(traces.ignored), left_out)
     with atomic_write(path) as file:
         writer: pq.ParquetWriter | None = None
         try:
@@ -375,7 +361,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
             tables["agents"] | {"parent": pa.array(arrays["agent_parent"]), "trace": pa.array(agent_trace)}
         ),
         traces=pa.table(tables["traces"]),
-        problems=tuple(Problem(**msgspec.structs.asdict(p)) for p in about.problems),
+        problems=tuple(about.problems),
         ignored=tuple(about.ignored),
         tokens=_tokens(columns),
     )

@@ -9,7 +9,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
-from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.outputs import output_option
 from credit.cli.shared.pages import page_title, serve, served
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
@@ -27,14 +27,8 @@ __all__ = ["label"]
     """,
 )
 @reads_logs()
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    metavar="OUT",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=lambda context, parameter, path: _label_path(path),
-    help="File of labels: .csv or .jsonl. Labels that it holds are kept.",
+@output_option(
+    "File of labels: .csv or .jsonl. Labels that it holds are kept.", required=True, suffixes=(".csv", ".jsonl")
 )
 @click.option("--rater", default="", metavar="NAME", help="Who labels; written beside each label.")
 @served
@@ -73,10 +67,3 @@ def label(
         text = f"{output} holds {counted(number, 'label')}; {counted(total, 'trace')} were read"
         stderr().print(words(text), soft_wrap=True)
     ctx.exit(exit_code(traces, allow_bad))
-
-
-def _label_path(path: Path) -> Path:
-    if path.suffix not in (".csv", ".jsonl"):
-        raise click.BadParameter(f"{str(path)!r}; expected a name ending in .csv or .jsonl", param_hint="--output")
-    check_folder(path, "--output")
-    return path

@@ -11,7 +11,7 @@ import click
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
-from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.outputs import output_option
 from credit.cli.shared.pages import page_title, titled
 from credit.cli.shared.progress import progress_bar, steps, working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -34,15 +34,7 @@ __all__ = ["report"]
 @reads_logs()
 @takes_claims
 @makes_ledger
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    metavar="OUT",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=lambda context, parameter, path: _page_path(path),
-    help="HTML file to write.",
-)
+@output_option("HTML file to write.", required=True, suffixes=(".html", ".htm"))
 @titled
 @click.option("--no-text", is_flag=True, help="Leave out excerpts of what events said.")
 @allow_bad
@@ -91,10 +83,3 @@ def report(
             note = f"the explorer holds the first {len(counts)} of {number} traces; the tables hold all"
             stderr().print(words(note), soft_wrap=True)
     leave(ctx, traces, allow_bad)
-
-
-def _page_path(path: Path) -> Path:
-    if path.suffix not in (".html", ".htm"):
-        raise click.BadParameter(f"{str(path)!r}; expected a name ending in .html", param_hint="--output")
-    check_folder(path, "--output")
-    return path

@@ -9,7 +9,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
-from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.outputs import output_option
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import counted
 
@@ -70,14 +70,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     metavar="PLAN RESULTS",
     help="Earlier runs, from which the spread of outcomes is known. May be repeated.",
 )
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    metavar="PLAN",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A .jsonl file.",
-)
+@output_option("A .jsonl file.", required=True, metavar="PLAN", suffixes=())
 @allow_bad
 @json_option
 @click.pass_context
@@ -109,7 +102,6 @@ def plan(
     from credit.replay.run_planning import known_from, plan_replays
     from credit.replay.team_planning import plan_coalitions
 
-    check_folder(output, "--output")
     if units is not None and purpose != "shapley":
         raise click.UsageError("--units is for --for shapley", ctx)
     if replace is not None and purpose not in ("difference", "spawn", "stop"):

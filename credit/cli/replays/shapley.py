@@ -8,7 +8,7 @@ import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
-from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.outputs import check_folder, output_option
 from graphs.text import counted
 
 __all__ = ["shapley"]
@@ -47,14 +47,7 @@ def shapley() -> None:
 )
 @click.option("--parents", metavar="NAME,...", help="The unit that spawned each unit, in order; '-' for a root.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the coalitions drawn.")
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    metavar="PLAN",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="A .jsonl file.",
-)
+@output_option("A .jsonl file.", required=True, metavar="PLAN", suffixes=())
 @json_option
 def shapley_plan(
     units: str, budget: int, noise: float, parents: str | None, seed: int, output: Path, as_json: bool
@@ -66,7 +59,6 @@ def shapley_plan(
     """
     from credit.replay import shapley_game
 
-    check_folder(output, "--output")
     names = [name.strip() for name in units.split(",")]
     spawners = [] if parents is None else [None if p.strip() == "-" else p.strip() for p in parents.split(",")]
     game = shapley_game.shapley_plan(names, budget, noise=noise, seed=seed, parents=spawners)

@@ -31,15 +31,33 @@ LOOK = "credit.picture"  # where a call keeps how its pictures look
 DPI = 200  # of .png files: sharp on dense screens and in print at the usual widths
 
 
-def output_option(help_: str, *, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--output FILE`, a table; a suffix that no writer has and a folder that is not there are found at once."""
+def output_option(
+    help_: str, *, required: bool = False, metavar: str = "OUT", suffixes: tuple[str, ...] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--output FILE`; a suffix that no writer has and a folder that is not there are found before anything is read.
+
+    Args:
+      help_: the text of the option.
+      required: whether a call without it is refused.
+      metavar: what the help calls the file.
+      suffixes: how the name may end, () for any way; by default as that of a table.
+    """
+
+    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        if suffixes is None or path is None:
+            return table_path(context, parameter, path)
+        if suffixes and path.suffix not in suffixes:
+            raise click.BadParameter(f"{str(path)!r}; expected a name ending in {' or '.join(suffixes)}")
+        check_folder(path, "--output")
+        return path
+
     return click.option(
         "--output",
         "-o",
         required=required,
-        metavar="OUT",
+        metavar=metavar,
         type=click.Path(dir_okay=False, path_type=Path),
-        callback=table_path,
+        callback=check,
         help=help_,
     )
 

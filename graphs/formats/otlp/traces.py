@@ -229,7 +229,7 @@ def _write_stated(record: TraceRecord, tree: Tree) -> Written:
             _refuse(span, tree.trace, "event.type", None, "a type: this span has no type of its own")
         link = None
         if event_type in (EventType.SPAWN, EventType.TOOL_CALL) and not is_call:
-            link = None if marks.get("action") else calls.of(tree, span, agent, closing, event_type)
+            link = None if marks.get("action") else calls.of(span, agent, closing, event_type)
         elif event_type is EventType.TOOL_RESULT:
             link = opened.get(span.id)
         team.stated(
@@ -257,7 +257,7 @@ class _Calls:
         self.latest[agent] = position
         self.asked |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
 
-    def of(self, tree: Tree, span: Span, agent: str, closing: bool, event_type: EventType) -> int | None:
+    def of(self, span: Span, agent: str, closing: bool, event_type: EventType) -> int | None:
         """The call that an effect came from."""
         call_id = span.call_id if event_type is EventType.TOOL_CALL and not closing else ""
         return self.asked.get((agent, call_id), self.latest.get(agent))
