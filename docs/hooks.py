@@ -235,6 +235,21 @@ def stopping_table(section: str) -> str:
     return markdown_table(["outcomes", "kinds of prefixes", "decisions", "critic", "coverage", "bias"], cells)
 
 
+def doctor_table() -> str:
+    """Planted faults that each check found, and its false alarms, on worlds of two seeds."""
+    rows = [[f"`{name}`", *(f"{found} of {planted}" for found, planted in row.values())]
+            for name, row in results("doctor")["checks"].items()]  # fmt: skip
+    return markdown_table(["check", "found, seed 1", "false alarms", "found, seed 2", "false alarms"], rows)
+
+
+def robustness_table() -> str:
+    """What each method pays for inserted events: at them, at all others, and in all."""
+    measured = results("doctor")["robustness"]
+    rows = [[f"`{name}`", *(" / ".join(f"{part:.2f}" for part in parts) for parts in row.values())]
+            for name, row in measured.items()]  # fmt: skip
+    return markdown_table(["method", *next(iter(measured.values()))], rows)
+
+
 def coverage_of_worlds_table() -> str:
     """Coverage of off-policy intervals in each world that was drawn by seed."""
     rows = []
@@ -521,6 +536,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),
     "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
     "<!-- table stopping training -->": lambda: stopping_table("training"),
+    "<!-- table doctor -->": doctor_table,
+    "<!-- table robustness -->": robustness_table,
     "<!-- table overlap -->": lambda: off_policy_table("overlap"),
     **{
         f"<!-- options {path} -->": functools.partial(options_table, path)
