@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -112,6 +113,31 @@ def draw_lengths(cells: list[dict[str, Any]]) -> Figure:
     return figure
 
 
+def report_picture(out: Path) -> None:
+    """The section of the report that says who earned the reward, as an installed Chromium shows it.
+
+    Raises:
+      RuntimeError: no Chromium is installed.
+    """
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise RuntimeError("no Chromium is installed; expected one for the picture of the report")
+    run("credit report demo/traces.jsonl --methods gae,dr_mas,rloo -o report.html")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        context = browser.new_context(viewport={"width": 1000, "height": 900}, reduced_motion="reduce")
+        page = context.new_page()
+        page.goto(Path("report.html").resolve().as_uri())
+        section = page.locator("section").filter(has=page.get_by_role("heading", name="Who earned the reward"))
+        section.locator("svg, canvas").first.wait_for()
+        section.screenshot(path="section.png")
+        browser.close()
+    Image.open("section.png").convert("RGB").quantize(64).save(out / "report.png", optimize=True)
+
+
 def training_pictures(out: Path) -> None:
     """The learning curves of docs/training.md and its map, from the stored results."""
     results = HERE.parent / "benchmarks" / "results"
@@ -136,6 +162,7 @@ def main(out: Path) -> None:
         (out / "terminal.svg").write_text(terminal(recording()))
         for command in PICTURES:
             run(command.format(out=out))
+        report_picture(out)
     training_pictures(out)
     for path in out.glob("*.svg"):
         if path.name in {
