@@ -11,13 +11,13 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import matplotlib
-import numpy as np
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 from matplotlib.figure import Figure
@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.text import Text
 
 from credit.cli import cli
+from credit.plot import draw_training
 from credit.plot.canvas import CYCLE, new_figure, plain_axes
 
 HERE = Path(__file__).resolve().parent
@@ -84,27 +85,6 @@ def terminal(shown: list[tuple[str, str]]) -> str:
     return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
 
 
-def draw_curves(rows: list[dict[str, Any]], signals: tuple[str, ...], tasks: list[str], columns: int) -> Figure:
-    """Mean learning curves along the budget, a panel for each task, with bands of one standard error over seeds."""
-    figure = new_figure(10, 2.6 * -(-len(tasks) // columns))
-    panels = figure.subplots(-(-len(tasks) // columns), columns, squeeze=False, sharex=True).ravel()
-    for panel, task in zip(panels, tasks, strict=True):
-        plain_axes(panel)
-        panel.set_title(task, fontsize=9)
-        for number, signal in enumerate(signals):
-            own = [r for r in rows if (r["task"], r["signal"]) == (task, signal)]
-            share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in own])
-            mean, error = share.mean(axis=0), share.std(axis=0, ddof=1) / len(own) ** 0.5
-            along = np.linspace(0, 1, share.shape[1])
-            colour, _ = CYCLE[number]
-            panel.fill_between(along, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-            panel.plot(along, mean, color=colour, linewidth=1.2, label=signal)
-    panels[0].set_ylabel("share of the way", fontsize=9)
-    figure.supxlabel("budget spent", fontsize=9)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(signals), fontsize=9)
-    return figure
-
-
 def draw_lengths(cells: list[dict[str, Any]]) -> Figure:
     """Median events to 90 % over those of `rloo`, by luck: a panel for each outcome and optimizer, a line a length."""
     found = {(c["outcome"], c["optimizer"], c["decisions"], c["luck"], c["signal"]): c["median"] for c in cells}
@@ -133,11 +113,35 @@ def draw_lengths(cells: list[dict[str, Any]]) -> Figure:
     return figure
 
 
+def report_picture(out: Path) -> None:
+    """The section of the report that says who earned the reward, as an installed Chromium shows it.
+
+    Raises:
+      RuntimeError: no Chromium is installed.
+    """
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise RuntimeError("no Chromium is installed; expected one for the picture of the report")
+    run("credit report demo/traces.jsonl --methods gae,dr_mas,rloo -o report.html")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        context = browser.new_context(viewport={"width": 1000, "height": 900}, reduced_motion="reduce")
+        page = context.new_page()
+        page.goto(Path("report.html").resolve().as_uri())
+        section = page.locator("section").filter(has=page.get_by_role("heading", name="Who earned the reward"))
+        section.locator("svg, canvas").first.wait_for()
+        section.screenshot(path="section.png")
+        browser.close()
+    Image.open("section.png").convert("RGB").quantize(64).save(out / "report.png", optimize=True)
+
+
 def training_pictures(out: Path) -> None:
     """The learning curves of docs/training.md and its map, from the stored results."""
     results = HERE.parent / "benchmarks" / "results"
     rows = [row for row in pq.read_table(results / "training.parquet").to_pylist() if not row["sweep"]]
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
     team = json.loads((results / "language_team.json").read_text())
     rate = {cell["signal"]: cell["learning_rate"] for cell in team["cells"]}
     kept = [
@@ -146,8 +150,8 @@ def training_pictures(out: Path) -> None:
     lengths = json.loads((results / "training_lengths.json").read_text())
     with matplotlib.rc_context({"svg.hashsalt": "training"}):
         draw_lengths(lengths).savefig(out / "training-lengths.svg", metadata={"Date": None})
-        draw_curves(rows, CURVES, tasks, 4).savefig(out / "training-curves.svg", metadata={"Date": None})
-        figure = draw_curves(kept, tuple(rate), ["questions"], 1)
+        draw_training(rows, signals=CURVES).savefig(out / "training-curves.svg", metadata={"Date": None})
+        figure = draw_training(kept, signals=tuple(rate))
         figure.savefig(out / "training-language.svg", metadata={"Date": None})
 
 
@@ -158,6 +162,7 @@ def main(out: Path) -> None:
         (out / "terminal.svg").write_text(terminal(recording()))
         for command in PICTURES:
             run(command.format(out=out))
+        report_picture(out)
     training_pictures(out)
     for path in out.glob("*.svg"):
         if path.name in {

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import math
 import re
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -234,6 +235,21 @@ def stopping_table(section: str) -> str:
     return markdown_table(["outcomes", "kinds of prefixes", "decisions", "critic", "coverage", "bias"], cells)
 
 
+def doctor_table() -> str:
+    """Planted faults that each check found, and its false alarms, on worlds of two seeds."""
+    rows = [[f"`{name}`", *(f"{found} of {planted}" for found, planted in row.values())]
+            for name, row in results("doctor")["checks"].items()]  # fmt: skip
+    return markdown_table(["check", "found, seed 1", "false alarms", "found, seed 2", "false alarms"], rows)
+
+
+def robustness_table() -> str:
+    """What each method pays for inserted events: at them, at all others, and in all."""
+    measured = results("doctor")["robustness"]
+    rows = [[f"`{name}`", *(" / ".join(f"{part:.2f}" for part in parts) for parts in row.values())]
+            for name, row in measured.items()]  # fmt: skip
+    return markdown_table(["method", *next(iter(measured.values()))], rows)
+
+
 def coverage_of_worlds_table() -> str:
     """Coverage of off-policy intervals in each world that was drawn by seed."""
     rows = []
@@ -280,6 +296,43 @@ def _spread(values: list[float | None], field: str) -> str:
         f"{(100 if share else 1) * x:.{digits}f}" for x in (sum(known) / len(known), min(known), max(known))
     )
     return mean + " %" * share + (f" ({least} to {most})" if least != most else "")
+
+
+def critic_runs_table() -> str:
+    """Errors of increments of a critic of 100 traces, with runs from prefixes and with further traces instead."""
+    ways, rows = ("traces", "traces_and_runs", "more_traces"), []
+    for kind, mine in results("critic_runs")["rows"].items():
+        cells = [f"{_mean(mine, 'rms')[0]:.3f}", *("{:.3f} ± {:.3f}".format(*_mean(mine, way)) for way in ways)]
+        rows.append([kind, *cells])
+    return markdown_table(["outcome", "rms of the truth", "100 traces", "with runs", "further traces instead"], rows)
+
+
+def _mean(rows: list[dict[str, Any]], field: str) -> tuple[float, float]:
+    """The mean of a field over seeds, and its standard error."""
+    values = [row[field] for row in rows]
+    return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
+
+
+def named_critics_table() -> str:
+    """Networks of 2,000 traces, a row a seed."""
+    fields = {
+        "R² of V̂": ("r_squared", 3),
+        "rank correlation of increments": ("rank_increments", 3),
+        "the broadcast reward's": ("rank_broadcast", 3),
+        "calibration error": ("calibration_error_outcome", 3),
+        "truth within 2 deviations": ("within_two_stderr", 2),
+        "sign right": ("sign_right_where_told", 3),
+    }
+    rows = [[str(row["seed"]), *(f"{row[field]:.{digits}f}" for field, digits in fields.values())]
+            for row in results("critic")["named"]["rows"]]  # fmt: skip
+    return markdown_table(["seed", *fields], rows)
+
+
+def ledger_mixture_table() -> str:
+    """The second moment of gradient terms over RLOO's where the claims of 8 of 80 tasks are noise."""
+    rows = [[name.removeprefix("size "), *(f"{row[part]:.2f}" for part in ("exact", "noise", "all"))]
+            for name, row in results("ledger")["heterogeneous"]["results"].items()]  # fmt: skip
+    return markdown_table(["size of the 8 tasks", "exact tasks", "noise tasks", "all"], rows)
 
 
 COMPOSED = {"adam": "Adam", "sgd": "Steps along the gradient"}
@@ -473,6 +526,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table coefficients -->": ledger_coefficients_table,
     "<!-- table ledger speed -->": ledger_speed_table,
     "<!-- table few traces -->": few_traces_table,
+    "<!-- table critic runs -->": critic_runs_table,
+    "<!-- table named critics -->": named_critics_table,
+    "<!-- table mixture -->": ledger_mixture_table,
     "<!-- table coverage of worlds -->": coverage_of_worlds_table,
     "<!-- table critic signs -->": critic_signs_table,
     "<!-- table shifts -->": lambda: off_policy_table("shifts"),
@@ -480,6 +536,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),
     "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
     "<!-- table stopping training -->": lambda: stopping_table("training"),
+    "<!-- table doctor -->": doctor_table,
+    "<!-- table robustness -->": robustness_table,
     "<!-- table overlap -->": lambda: off_policy_table("overlap"),
     **{
         f"<!-- options {path} -->": functools.partial(options_table, path)

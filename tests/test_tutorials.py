@@ -80,16 +80,15 @@ def test_every_block_runs_and_prints_what_it_says(page: Path, tmp_path: Path, mo
 
 
 EXAMPLES = sorted((FOLDER.parents[1] / "examples").glob("*.py"))
-EXTRA_OF = {"optax": "critic", "torch": "torch"}
-"""Libraries that the README's install leaves out, and the extras that have them."""
+EXTRA_OF = {"optax": "critic", "torch": "torch", "trl": "trl", "verl": "verl"}
+"""Libraries that the README's install leaves out, and the extras that have them; a trainer's extra has PyTorch, too."""
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_whatever_names_an_example_names_the_extra_that_it_needs(example: Path) -> None:
     """After the README's install both ended in a ModuleNotFoundError."""
-    (extra,) = {
-        EXTRA_OF[name] for name in re.findall(r"^import (\w+)", example.read_text(), re.MULTILINE) if name in EXTRA_OF
-    }
+    imported = re.findall(r"^(?:import|from) (\w+)", example.read_text(), re.MULTILINE)
+    extra = [extra for name, extra in EXTRA_OF.items() if name in imported][-1]
     wanted = f'pip install ".[{extra}]"'
     assert wanted in example.read_text()
     pages = [page for page in FOLDER.parent.rglob("*.md") if f"examples/{example.name}" in page.read_text()]

@@ -7,6 +7,7 @@
     draw_comparison     methods on the same logs: their agreement, and the part of each role
     draw_methods        methods side by side: their exact bias, variance and order
     draw_truth          methods beside true increments: slope and correlation with their intervals
+    draw_training       learning curves of signals, a panel for each task
     draw_calibration    whether predictions come true as often as they state
     refine              the size, title and type of any of them
 
@@ -22,6 +23,7 @@ from credit.plot.reliability_diagram import draw_calibration
 from credit.plot.side_by_side import draw_comparison
 from credit.plot.snr_curves import Curve, draw_snr, draw_snr_report
 from credit.plot.swim_lanes import draw_trace
+from credit.plot.training_curves import draw_training
 from credit.plot.truth_dots import draw_truth
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "draw_snr",
     "draw_snr_report",
     "draw_trace",
+    "draw_training",
     "draw_truth",
     "refine",
 ]

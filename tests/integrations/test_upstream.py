@@ -1,10 +1,9 @@
-"""The patches of docs/upstream.md on the installed sources of TRL and verl: what a subclass or an estimator gets."""
+"""The patches of docs/upstream on the installed sources of TRL and verl: what a subclass or an estimator gets."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,8 +34,8 @@ def patched(module: ModuleType, folder: Path) -> ModuleType:
     copy = folder / name
     copy.parent.mkdir(parents=True)
     copy.write_text(inspect.getsource(module))
-    blocks = re.findall(r"```diff\n(.*?)```", (DOCS / "upstream.md").read_text(), re.DOTALL)
-    (patch,) = [text for text in blocks if f"+++ b/{name}" in text]
+    patches = [path.read_text() for path in (DOCS / "upstream").glob("*.diff")]
+    (patch,) = [text for text in patches if f"+++ b/{name}" in text]
     subprocess.run(["git", "apply", "-"], input=patch, text=True, cwd=folder, check=True)
     spec = importlib.util.spec_from_file_location(module.__name__ + "_patched", copy)
     assert spec is not None and spec.loader is not None

@@ -239,10 +239,12 @@ def test_events_are_compared_by_ranks_and_a_seed_that_does_not_arrive_is_last() 
 def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     call = ["bench", "train", "-m", "zero", "--tasks", "pivotal", "--seeds", "2", "--steps", "2",
-            "--learning-rates", "0.1", "-o", str(path)]  # fmt: skip
+            "--learning-rates", "0.1", "-o", str(path), "--plot", str(tmp_path / "curves.svg")]  # fmt: skip
     found = CliRunner().invoke(cli, call)
     assert found.exit_code == 0, found.output
     assert "pivotal" in found.output and "events to 90" in found.output
+    drawn = (tmp_path / "curves.svg").read_text()
+    assert all(text in drawn for text in ("<!-- pivotal -->", "<!-- zero -->", "<!-- budget spent -->"))
     assert [row["seed"] for row in json.loads(path.read_text())["rows"]] == [0, 1]
     wrong = CliRunner().invoke(cli, ["bench", "train", "-m", "magic", "--tasks", "pivotal"])
     assert wrong.exit_code != 0 and "no signal 'magic'" in str(wrong.output) + str(wrong.exception)

@@ -13,7 +13,7 @@ import click
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import Command
-from credit.cli.shared.outputs import check_folder
+from credit.cli.shared.outputs import check_folder, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
 __all__ = ["train"]
@@ -44,7 +44,10 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.command(
     cls=Command,
     short_help="Train teams, and compare what they learn.",
-    examples="credit bench train --methods rloo,grpo --seeds 2",
+    examples="""
+    credit bench train --methods rloo,grpo --seeds 2
+    credit bench train --methods rloo,mine:estimator --tasks bottleneck --plot curves.svg
+    """,
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
               help="Methods, by commas; your own as module:function; also compositions and oracles.")  # fmt: skip
@@ -70,6 +73,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Keep every row in a .json or .parquet file; a run that was cut off resumes.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
+@picture_option
 @json_option
 def train(
     methods: tuple[str, ...] | None,
@@ -86,6 +90,7 @@ def train(
     outcome: Any,
     output: Path | None,
     quick: bool,
+    plot: Path | None,
     as_json: bool,
 ) -> None:
     """Train the same team on the same tasks with the advantages of each method.
@@ -94,7 +99,7 @@ def train(
     that a method needs as evidence are paid from its budget of events.
     """
     if lengths is not None:
-        fixed = {"--tasks": tasks, "--output": output, "--quick": quick or None}
+        fixed = {"--tasks": tasks, "--output": output, "--quick": quick or None, "--plot": plot}
         for option in (name for name, value in fixed.items() if value is not None):
             raise click.UsageError(f"{option} does not go with --lengths")
         _by_length(methods, lengths, luck, outcome, seeds or 5, steps or 400, optimizer, learning_rates, as_json)
@@ -120,6 +125,10 @@ def train(
 
         rows = run_training(signals, names, seeds, settings, learning_rates=rates, output=output, after_row=after_row)
     compared = cells(rows)
+    if plot is not None:
+        from credit.plot import draw_training
+
+        save_picture(draw_training(rows), plot)
     if as_json:
         print_json({"rows": [{k: _finite(v) for k, v in cell._asdict().items()} for cell in compared]})
         return

@@ -33,6 +33,7 @@ from credit.integrations.rows.row_metrics import (
     absent_columns,
     batch_metrics,
     no_metrics,
+    silent_groups,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
 from graphs.errors import CreditError
@@ -96,6 +97,8 @@ class RowAdvantages:
       [0.75, -0.75, 0.0]
       >>> result.metrics["credit/groups_that_teach"]
       1.0
+      >>> advantages.silent_groups
+      []
     """
 
     def __init__(
@@ -155,6 +158,14 @@ class RowAdvantages:
     def compilations(self) -> int:
         """How often the method was compiled so far: once for each size and set of columns."""
         return self._compilations
+
+    @property
+    def silent_groups(self) -> list[Any]:
+        """The groups of the last batch, of several traces each, whose traces all earned the same, by their ids.
+
+        They are the groups that `credit/groups_that_teach` leaves out, but for groups of one trace.
+        """
+        return [] if self.last is None else silent_groups(self.last)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -7,12 +7,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
     from graphs.event_graph import EventGraph
 
-__all__ = ["Batch", "Facts", "MissingColumnWarning", "absent_columns", "batch_metrics", "group_spread", "no_metrics"]
+__all__ = [
+    "Batch",
+    "Facts",
+    "MissingColumnWarning",
+    "absent_columns",
+    "batch_metrics",
+    "group_spread",
+    "no_metrics",
+    "silent_groups",
+]
 
 
 class MissingColumnWarning(UserWarning):
@@ -183,3 +193,11 @@ def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     pairs = np.stack([group, np.asarray(graph.agent_name_ids)[agents]])
     distinct, key = np.unique(pairs, axis=1, return_inverse=True)
     return key, (own + batch.columns["reward"])[stated][first], distinct[0]
+
+
+def silent_groups(batch: Batch) -> list[Any]:
+    """Ids of the groups of several traces that all earned the same: methods that compare outcomes give them 0."""
+    count, differ, _ = group_spread(batch)
+    ids = np.unique(np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_mask)])
+    names: list[Any] = batch.rows.names.groups.take(pa.array(ids[~differ & (count > 1)])).to_pylist()
+    return names

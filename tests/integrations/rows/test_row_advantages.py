@@ -218,6 +218,18 @@ def test_a_batch_without_any_reward_gives_zeros() -> None:
     assert got.advantages.tolist() == [0, 0] and not got.valid.any()
 
 
+def test_silent_groups_are_named() -> None:
+    """Groups of equal outcomes, by the caller's ids: not one that differs, one of one trace, or one without rewards."""
+    advantages = RowAdvantages("rloo")
+    group = ["won", "mixed", "won", "alone", "mixed", "unscored", "unscored", "lost", "lost"]
+    advantages(group=group, reward=np.array([1.0, 0.0, 1.0, 1.0, 1.0, np.nan, np.nan, 0.0, 0.0]))
+    assert advantages.silent_groups == ["won", "lost"]
+    advantages(group=[7, 7], reward=np.full(2, np.nan))
+    assert advantages.silent_groups == []
+    advantages(group=[7, 7, 8, 8], reward=np.array([2.0, 2.0, 1.0, 0.0]))
+    assert advantages.silent_groups == [7]
+
+
 @pytest.mark.parametrize("name", ["rloo", "dr_mas"])
 def test_every_batch_has_the_same_metrics(name: str) -> None:
     """A page of a trainer that reads "groups_that_teach" ended in a KeyError on a step whose rewards all failed."""

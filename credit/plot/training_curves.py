@@ -1,0 +1,67 @@
+"""Learning curves: how far each signal has led a team, along its budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from credit.plot.canvas import CYCLE, new_figure, plain_axes
+from credit.plot.finishing import short_names
+from graphs.errors import CreditError
+from graphs.text import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_training"]
+
+DASHES = ("-", (0, (4, 2)), (0, (1, 1)))  # lines of equal colours, once the colours are used up
+
+
+def draw_training(rows: Sequence[dict[str, Any]], *, signals: Sequence[str] | None = None, columns: int = 4) -> Figure:
+    """Draw the mean learning curve of each signal, a panel for each task.
+
+    A curve is (J − J₀) / (J* − J₀) at even places along the budget, from 0, the first policy, to 1, the best one. A
+    band is one standard error over seeds; there is none with one seed.
+
+    Args:
+      rows: of `credit.bench.training.training_runs.run_training`.
+      signals: which of them, in this order; default all.
+      columns: the most panels beside each other.
+
+    Raises:
+      MissingExtraError: matplotlib is not installed.
+      CreditError: there are no rows.
+    """
+    if not rows:
+        raise CreditError("rows is empty; expected results of run_training")
+    signals = signals or list(dict.fromkeys(row["signal"] for row in rows))
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    columns = min(columns, len(tasks))
+    lines = -(-len(tasks) // columns)
+    figure = new_figure(max(5.0, 2.5 * columns), 2.6 * lines)
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
+    for panel in panels[len(tasks) :]:
+        panel.set_visible(False)
+    names = [printable(name, 32) for name in short_names(list(signals))]
+    for panel, task in zip(panels, tasks, strict=False):
+        plain_axes(panel)
+        panel.set_title(printable(task, 40), fontsize=9, parse_math=False)
+        for number, signal in enumerate(signals):
+            own = [row for row in rows if (row["task"], row["signal"]) == (task, signal)]
+            share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in own])
+            mean, along = share.mean(axis=0), np.linspace(0, 1, share.shape[1])
+            colour, _ = CYCLE[number % len(CYCLE)]
+            if len(own) > 1:
+                error = share.std(axis=0, ddof=1) / len(own) ** 0.5
+                panel.fill_between(along, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
+            dashes = DASHES[number // len(CYCLE) % len(DASHES)]
+            panel.plot(along, mean, color=colour, linewidth=1.2, linestyle=dashes, label=names[number])
+    panels[0].set_ylabel("share of the way", fontsize=9)
+    figure.supxlabel("budget spent", fontsize=9)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 2 * columns), fontsize=9)
+    return figure
