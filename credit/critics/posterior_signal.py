@@ -60,11 +60,6 @@ class PosteriorSignal:
         Raises:
           CreditError: a column is no feature, or the shapes differ.
         """
-        found = np.asarray(columns)
-        if found.size and not 0 <= found.min() <= found.max() < len(self.state.moment):
-            raise CreditError(
-                f"columns has numbers from {found.min()} to {found.max()}; expected 0 to {len(self.state.moment) - 1}"
-            )
         credit, self.state = posterior_advantage(graph, reward, self.state, columns, values)
         return credit
 

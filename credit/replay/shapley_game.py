@@ -29,6 +29,7 @@ from graphs.text import excerpt
 
 __all__ = ["Game", "game_header", "game_of_header", "read_evaluations", "read_game", "shapley_plan", "write_game"]
 
+SINGLE = np.finfo(np.float32)  # in which shares are solved
 VERSION = 1  # of the file of a plan; other versions are refused
 
 
@@ -105,7 +106,11 @@ class Game:
             row = int(np.flatnonzero(~np.isfinite(v))[0])
             raise CreditError(f"{int((~np.isfinite(v)).sum())} of {len(v)} rows have no value, first row {row}")
         # A constant moves no share; taken away in double precision, it hides no difference in single precision.
-        v = (v - v.mean()).astype(np.float32)
+        v = v - v.mean()
+        spread, least, most = float(np.ptp(v)), *(float(end) for end in (SINGLE.tiny, SINGLE.max))
+        if not (spread == 0 or least <= spread <= most):
+            raise CreditError(f"values differ by {spread:.3g}; expected {least:.1g} to {most:.1g}, or no difference")
+        v = v.astype(np.float32)
         error = np.asarray(noise, np.float32)
         shares: Shares = solve(
             self.plan,

@@ -123,7 +123,8 @@ def unitymas_o(
       stage: int [E], the turn of each event; -1 where the log has none, and the action is invalid. Turns stand in the
         log in their order.
       event_reward: float [E] or None. s_i is the outcome plus all rewards at events of turn i: verdicts are event
-        rewards, each stated once, with outcome 0. NaN counts as 0.
+        rewards, each stated once, with outcome 0. NaN counts as 0. A trace that has an outcome, and no reward at an
+        event other than 0, states no verdict of a turn and is invalid: its first turn would be paid the outcome.
       ahead, absolute: agents that are paid so; names, or bool [A].
 
     Returns:
@@ -150,9 +151,11 @@ def unitymas_o(
     known = jnp.asarray(graph.event_mask) & scored[trace] & (number >= 0)
     of_turn = pair_ids(trace, number, known, graph.num_traces)
     verdict = outcome[trace]
+    judged = jnp.abs(outcome) <= 0
     if event_reward is not None:
         step = check_event_array(graph, "event_reward", event_reward)[0].astype(verdict.dtype)
         verdict = verdict + segment_sum(step, of_turn, n, known)[of_turn]
+        judged = judged | (segment_count(trace, graph.num_traces, known & (jnp.abs(step) > 0)) > 0)
     lead_of = segment_first(of_turn, n, known)[of_turn]
     turns = chains(graph, known & (lead_of == jnp.arange(n, dtype=jnp.int32)))
     here = turns.take(verdict)
@@ -164,7 +167,7 @@ def unitymas_o(
     amount = jnp.where(instances(graph, "ahead", ahead)[agent], coming, change)
     amount = jnp.where(instances(graph, "absolute", absolute)[agent], verdict, amount)
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
-    reason = jnp.where(row, jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD)
+    reason = jnp.where(row, jnp.where(known & judged[trace], Reason.VALID, Reason.NO_EVIDENCE), Reason.NO_REWARD)
     zero, one = jnp.zeros_like(amount), jnp.ones_like(amount)
     return _finish(graph, amount, zero, one, reason, "event", "score", "unitymas_o")
 

@@ -156,11 +156,15 @@ def choice_features(place: Array, chosen: Array, policy: Array) -> tuple[jax.Arr
     Args:
       place: int [E], what tells decisions apart whose choices are worth different things, such as the role and the
         number of the action, from 0.
-      chosen: int [E].
+      chosen: int [E], 0 to C − 1.
       policy: float [E, C], probabilities of the policy that acted.
 
     Returns:
-      `columns` int32 [E, J] and `values` float [E, J], as `posterior_advantage` takes them; J is C, or 1.
+      `columns` int32 [E, J] and `values` float [E, J], as `posterior_advantage` takes them; J is C, or 1. Inside a
+      compiled function, `values` are NaN where `chosen` is no alternative.
+
+    Raises:
+      CreditError: the shapes differ, or `chosen` is no alternative.
 
     Examples:
       >>> import numpy as np
@@ -174,11 +178,27 @@ def choice_features(place: Array, chosen: Array, policy: Array) -> tuple[jax.Arr
             f"place has shape {jnp.shape(place)}, chosen {jnp.shape(chosen)}, policy {policy.shape}; expected [E], [E] "
             "and [E, C]"
         )
+    chosen, values = _of_range("chosen", jnp.asarray(chosen)[:, None], policy, policy.shape[1])
     alternatives = jnp.arange(policy.shape[1])
-    values = (jnp.asarray(chosen)[:, None] == alternatives[None]).astype(policy.dtype) - policy
+    values = (chosen == alternatives[None]).astype(policy.dtype) - values
     if policy.shape[1] == 2:
         return jnp.asarray(place, jnp.int32)[:, None], values[:, 1:]
     return jnp.asarray(place, jnp.int32)[:, None] * policy.shape[1] + alternatives.astype(jnp.int32)[None], values
+
+
+def _of_range(name: str, ids: jax.Array, values: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+    """Ids from 0 to count − 1 and their numbers; traced, others become 0 with the number NaN, which is no claim.
+
+    JAX would take the nearest id instead, or leave it out of some sums.
+
+    Raises:
+      CreditError: an id that is not traced lies outside.
+    """
+    wrong = (ids < 0) | (ids >= count)
+    if not isinstance(wrong, jax.core.Tracer) and wrong.any():
+        found = np.asarray(ids)
+        raise CreditError(f"{name} has numbers from {found.min()} to {found.max()}; expected 0 to {count - 1}")
+    return jnp.where(wrong, 0, ids), jnp.where(wrong, jnp.nan, values)
 
 
 def residual_weights(state: PosteriorState) -> jax.Array:
@@ -197,7 +217,6 @@ def residual_weights(state: PosteriorState) -> jax.Array:
     return jnp.maximum(wrong, FLOOR * jnp.minimum(unexplained, 1))
 
 
-@jax.jit
 def posterior_claims(state: PosteriorState, columns: Array, values: Array) -> PosteriorClaims:
     """Increments of events by what all earlier traces showed, with their posterior standard deviations.
 
@@ -205,12 +224,22 @@ def posterior_claims(state: PosteriorState, columns: Array, values: Array) -> Po
       state: after earlier steps.
       columns, values: int and float [E, J], as `posterior_advantage` takes them.
 
+    Raises:
+      CreditError: a column is no feature.
+
     Examples:
       >>> import numpy as np
       >>> posterior_claims(fresh_posterior(1), np.zeros((1, 1), int), np.ones((1, 1))).stderr.tolist()
       [inf]
     """
-    columns, values = jnp.asarray(columns), jnp.asarray(values)
+    claims: PosteriorClaims = _claims(
+        state, *_of_range("columns", jnp.asarray(columns), jnp.asarray(values), len(state.moment))
+    )
+    return claims
+
+
+@jax.jit
+def _claims(state: PosteriorState, columns: jax.Array, values: jax.Array) -> PosteriorClaims:
     ridge = _ridge(state, state.width)
     factor = _factor(state.gram, ridge)
     weights = _solved(factor, state.moment)
@@ -243,7 +272,8 @@ def posterior_advantage(
       the error of the first part, which ω estimates from what claims miss again and again. Frozen agents get no claims.
 
     Raises:
-      CreditError: `columns` and `values` are not [E, J] both, or `columns` are no integers.
+      CreditError: `columns` and `values` are not [E, J] both, or `columns` are no integers, or no features. Inside a
+        compiled function, an event with a column that is no feature has no claim.
 
     Source: own; the sums are those of conjugate Bayesian regression (Bishop 2006, section 3.3), the second part is
     `control_advantage`.
@@ -265,6 +295,7 @@ def posterior_advantage(
         )
     if not jnp.issubdtype(columns.dtype, jnp.integer):
         raise CreditError(f"columns have dtype {columns.dtype}; expected integers")
+    columns, values = _of_range("columns", columns, values, len(state.moment))
     check_reward(graph, reward)
     result: tuple[Credit, PosteriorState] = _step(graph, jnp.asarray(reward), state, columns, values)
     return result

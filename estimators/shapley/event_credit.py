@@ -72,7 +72,7 @@ def shapley(
     n, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
     where = has_share & jnp.asarray(graph.action_mask)
     mean = mean_from_first(amount, agent, n, where)[agent]
-    differs = segment_count(agent, n, where & (jnp.abs(amount - mean) > 1e-5 + 1e-4 * jnp.abs(mean)))[agent] > 0
+    differs = segment_count(agent, n, where & (jnp.abs(amount - mean) > 1e-4 * jnp.abs(mean)))[agent] > 0
     error = jnp.full_like(mean, jnp.inf)
     if share_stderr is not None:
         spread_of, has_error = check_event_array(graph, "share_stderr", share_stderr)

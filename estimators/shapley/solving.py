@@ -74,15 +74,18 @@ def solve(
     v = jnp.where(plan.row_mask & jnp.isfinite(values), values, 0)
     unit = jnp.asarray(plan.unit_mask)
     units = unit.sum(dtype=jnp.int32)
+    ends = tuple(None if known is None else jnp.asarray(known, v.dtype) for known in (empty, full))
+    down, up = _powers_of_two(plan, v, ends)
+    v, (empty, full) = v * down, (None if known is None else known * down for known in ends)
     low, low_var = _endpoint(plan, v, empty, at=0)
     high, high_var = _endpoint(plan, v, full, at=units)
     missing |= ~jnp.isfinite(low) | ~jnp.isfinite(high)  # an endpoint neither given nor evaluated
     total_variance = jnp.zeros_like(low)
     if plan.method == "exact":
-        of_row = _noise_of_rows(plan, units, empty is not None, full is not None, jnp.asarray(noise, v.dtype))
+        of_row = _noise_of_rows(plan, units, empty is not None, full is not None, jnp.asarray(noise, v.dtype) * down)
         share, variance = _enumeration(plan, v, low, high, of_row)
-        ends = (_size(plan) == 0) | (_size(plan) == units)
-        total_variance = jnp.where(ends, of_row**2, 0).sum()
+        outer = (_size(plan) == 0) | (_size(plan) == units)
+        total_variance = jnp.where(outer, of_row**2, 0).sum()
     elif plan.method == "walks":
         v = jnp.where(_size(plan) == 0, low, jnp.where(_size(plan) == units, high, v))
         share, variance = _walks(plan, v)
@@ -99,11 +102,11 @@ def solve(
         total_variance = low_var + high_var
     nan = jnp.asarray(jnp.nan, v.dtype)
     return Shares(
-        share=jnp.where(unit, jnp.where(missing, nan, share), 0),
-        stderr=jnp.where(unit, jnp.where(missing, jnp.inf, safe_sqrt(variance)), 0),
+        share=jnp.where(unit, jnp.where(missing, nan, share * up), 0),
+        stderr=jnp.where(unit, jnp.where(missing, jnp.inf, safe_sqrt(variance) * up), 0),
         unit_mask=unit,
-        total=jnp.where(missing, nan, high - low),
-        total_stderr=jnp.where(missing, jnp.inf, safe_sqrt(total_variance)),
+        total=jnp.where(missing, nan, (high - low) * up),
+        total_stderr=jnp.where(missing, jnp.inf, safe_sqrt(total_variance) * up),
         evaluations=jnp.asarray(plan.row_mask).sum(dtype=jnp.int32),
     )
 
@@ -123,6 +126,24 @@ def mean_of_marginals(marginals: Array, *, antithetic: bool) -> tuple[jax.Array,
     if antithetic:
         marginals = marginals.reshape(-1, 2, marginals.shape[-1]).mean(1)
     return _mean_and_variance(marginals, jnp.ones(marginals.shape[0], bool), jnp.ones(marginals.shape[1], bool))
+
+
+def _powers_of_two(plan: Plan, v: jax.Array, ends: tuple[jax.Array | None, ...]) -> tuple[jax.Array, jax.Array]:
+    """2⁻ᵏ and 2ᵏ, with which the spread of the values is between 1/2 and 1, and 1 where there is none.
+
+    The kernels square variances, and single precision holds no fourth power of 1e12 or of 1e-12. A power of two changes
+    no digit. It is bounded by the exponents of normal floats, which processors do not flush to 0.
+    """
+    used = jnp.asarray(plan.row_mask)
+    known = [end for end in ends if end is not None]
+    most = jnp.stack([jnp.where(used, v, -jnp.inf).max(), *known]).max() / 2
+    least = jnp.stack([jnp.where(used, v, jnp.inf).min(), *known]).min() / 2
+    spread = jax.lax.stop_gradient(most - least)
+    info = np.finfo(v.dtype)
+    exponent = jnp.where(jnp.isfinite(spread) & (spread > 0), jnp.frexp(spread)[1] + 1, 0)
+    exponent = jnp.clip(exponent, 8 - info.maxexp, info.maxexp - 8)
+    one = jnp.ones((), v.dtype)
+    return jnp.ldexp(one, -exponent), jnp.ldexp(one, exponent)
 
 
 def _size(plan: Plan) -> jax.Array:

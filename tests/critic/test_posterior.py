@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -201,8 +202,19 @@ def test_a_damaged_state_is_refused(tmp_path: Path, name: str, change: Any, mess
 
 def test_columns_beyond_the_features_are_refused() -> None:
     x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
+    columns, values = arrays(x)
     with pytest.raises(CreditError, match="columns has numbers from 0 to 2; expected 0 to 1"):
-        credit.PosteriorSignal(2)(GRAPH, padded(reward), *arrays(x))
+        credit.PosteriorSignal(2)(GRAPH, padded(reward), columns, values)
+    for wrong in (columns + 1, columns - 1):
+        for call in (lambda c: posterior_claims(fresh_posterior(3), c, values),
+                     lambda c: posterior_advantage(GRAPH, padded(reward), fresh_posterior(3), c, values)):  # fmt: skip
+            with pytest.raises(CreditError, match=r"columns has numbers from .*; expected 0 to 2"):
+                call(wrong)
+    with pytest.raises(CreditError, match="chosen has numbers from 2 to 2; expected 0 to 1"):
+        choice_features(np.array([0]), np.array([2]), np.full((1, 2), 0.5))
+    # Of a compiled function the numbers are not known when it is called: the event has no claim.
+    traced = jax.jit(posterior_claims)(fresh_posterior(3), columns + 1, values)
+    np.testing.assert_array_equal(np.isnan(traced.mean), columns[:, 0] == 2)
     with pytest.raises(CreditError, match=r"columns has shape \(128, 1\) and values \(127, 1\); expected \(128, J\)"):
         posterior_advantage(GRAPH, padded(reward), fresh_posterior(3), arrays(x)[0], arrays(x)[1][1:])
 

@@ -253,6 +253,8 @@ def unitymas_o(traces: list[Trace]) -> dict[int, float]:
     out = {}
     for t in traces:
         stated = [e for e in t.events if e.given["stage"] is not None]
+        if t.outcome and not any(e.reward for e in stated):
+            continue  # no verdict of a turn
         turns = sorted({e.given["stage"] for e in stated})
         for e in t.rows:
             if e in stated:

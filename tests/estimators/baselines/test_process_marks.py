@@ -54,3 +54,18 @@ def test_outcomes_of_failure_and_success_refuse_no_mark() -> None:
     )
     result = credit.foldgrpo(graph, reward, event_reward=rows.event_reward)
     assert rows.gather(result.valid).all()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "marks", "valid"), [(1, [0, 0], False), (1, None, False), (0, None, True), (1, [0, 1], True)]
+)
+def test_an_outcome_is_no_verdict_of_the_first_turn(outcome: float, marks: list[float] | None, valid: bool) -> None:
+    """Without verdicts the first turn of each trace was paid the whole outcome."""
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 2, trace=[0] * 2, turn=[0, 1], reward=[outcome] * 2, evidence={"stage": [0, 1]}
+    )
+    given = (
+        None if marks is None else np.where(np.arange(graph.num_events) < 2, np.resize(marks, graph.num_events), 0.0)
+    )
+    result = credit.unitymas_o(graph, reward, stage=rows.evidence["stage"], event_reward=given)
+    assert rows.gather(result.valid).tolist() == [valid] * 2
