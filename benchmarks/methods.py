@@ -40,7 +40,7 @@ REPEATS = 5
 BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
 SIZES = {1024: (16, 64, 8), 102_400: (128, 800, 40), 1_024_000: (512, 2000, 300)}
 """Traces, their length and their agents by numbers of events, for keys."""
-ROUNDS = 2
+ROUNDS = 11
 KNOWN_KEYS = (None, "agent_name", "role_name")
 KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
 SLOW = 60  # segment sums; no method takes longer
@@ -170,8 +170,8 @@ def speed(only: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"traces": TRACES, "events": graph.num_events, "agents": AGENTS, "repeats": REPEATS, **found}
 
 
-def by_keys(events: int, named: tuple[str | None, ...]) -> dict[str, Any]:
-    """A leave-one-out mean by keys over traces and rows of so many events, in multiples of a segment sum."""
+def by_keys(events: int, named: tuple[str | None, ...]) -> tuple[dict[str, Callable[[], Any]], Callable[[], Any]]:
+    """A leave-one-out mean by each key over traces and rows of so many events, and a segment sum over them."""
     traces, length, agents = SIZES[events]
     graph = jax.tree.map(jnp.asarray, graph_of(traces, length, agents))
     reward = jnp.asarray(np.random.default_rng(0).uniform(size=traces).astype(np.float32))
@@ -183,29 +183,67 @@ def by_keys(events: int, named: tuple[str | None, ...]) -> dict[str, Any]:
         return lambda: compared(graph, reward).advantage
 
     calls = {f"{by or 'task'}, {population}": bind(by, population) for by in named for population in ("trace", "row")}
-    part = interleaved(calls, functools.partial(total, step, graph.trace_ids), REPEATS)
-    return {name: row["multiple"] for name, row in part["methods"].items()}
+    return calls, functools.partial(total, step, graph.trace_ids)
+
+
+def measure_on_demand(events: int) -> None:
+    """Processor seconds of a call by each known key, as a line of JSON for each line of the input."""
+    calls, _ = by_keys(events, KNOWN_KEYS)
+    repeats = max(1, 200_000 // events)  # a call of 1,024 events takes less than the clock and the dispatch vary
+    for call in calls.values():
+        jax.block_until_ready(call())  # compiles
+    for _ in sys.stdin:
+        spent = {}
+        for name, call in calls.items():
+            start = time.process_time()
+            for _ in range(repeats):
+                jax.block_until_ready(call())
+            spent[name] = (time.process_time() - start) / repeats
+        print(json.dumps(spent), flush=True)
+
+
+def beside_earlier(events: int, before: str) -> dict[str, Any]:
+    """Processor time of the known keys as multiples of an earlier checkout's, the two processes in turns."""
+    workers = {
+        folder: subprocess.Popen(
+            [sys.executable, __file__, f"known-keys={events}"],
+            env=os.environ | {"PYTHONPATH": folder},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for folder in (before, str(Path(__file__).parents[1]))
+    }
+    rounds: list[list[dict[str, float]]] = []
+    for _ in range(ROUNDS + 1):
+        rounds.append([])
+        for worker in workers.values():
+            assert worker.stdin is not None and worker.stdout is not None
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+            rounds[-1].append(json.loads(worker.stdout.readline()))
+    for worker in workers.values():
+        worker.communicate()
+    del rounds[0]  # caches are cold in the first round
+
+    def ratio(name: str, of: Callable[[list[float]], float]) -> float:
+        first, now = (of([pair[side][name] for pair in rounds]) for side in (0, 1))
+        return round(now / first, 2)
+
+    return {name: {"medians": ratio(name, statistics.median), "least": ratio(name, min)} for name in rounds[0][0]}
 
 
 def keys(before: str = "") -> Iterator[dict[str, Any]]:
     """Keys of one part to four; those that an earlier commit has, in processes of each in turns. After each size."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"rounds": ROUNDS} if before else {}
     for events in SIZES:
         if before:
-            rounds: dict[str, list[Any]] = {before: [], str(Path(__file__).parents[1]): []}
-            for folder, measured in list(rounds.items()) * ROUNDS:
-                command, paths = [sys.executable, __file__, f"known-keys={events}"], {"PYTHONPATH": folder}
-                said = subprocess.run(command, env=os.environ | paths, check=True, capture_output=True, text=True)
-                measured.append(json.loads(said.stdout))
-            first, now = (
-                {name: statistics.median(part[name] for part in parts) for name in parts[0]}
-                for parts in rounds.values()
-            )
-            found.setdefault("multiples of an earlier commit's time", {})[str(events)] = {
-                name: round(now[name] / first[name], 2) for name in now
-            }
+            found.setdefault("multiples of an earlier commit's time", {})[str(events)] = beside_earlier(events, before)
             yield found
-        found.setdefault("multiples of a segment sum", {})[str(events)] = by_keys(events, KEYS)
+        calls, total = by_keys(events, KEYS)
+        part = interleaved(calls, total, REPEATS)["methods"]
+        multiples = {name: row["multiple"] for name, row in part.items()}
+        found.setdefault("multiples of a segment sum", {})[str(events)] = multiples
         yield found
 
 
@@ -271,7 +309,7 @@ def main(sections: list[str]) -> None:
     for section in sections or [*known, "keys"]:
         name, _, rows = section.partition("=")
         if name == "known-keys":
-            print(json.dumps(by_keys(int(rows), KNOWN_KEYS)))
+            measure_on_demand(int(rows))
         elif name == "keys":
             for found in keys(rows):
                 keep(name, found)

@@ -5,7 +5,7 @@ imports JAX and NumPy and nothing that reads files, draws or parses a command li
 """
 
 from estimators.base import REASONS, Credit, Reason, Recursion
-from estimators.baselines.agentwise import dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
+from estimators.baselines.agentwise import at_grpo, dr_mas, dr_mas_rloo, reinforce_pp, reinforce_pp_baseline
 from estimators.baselines.anchors import gigpo
 from estimators.baselines.influence import maporl
 from estimators.baselines.information_gain import igpo, igrpo
@@ -18,7 +18,7 @@ from estimators.baselines.rescaled import gpg, max_rl, opo, prime_rl_grpo, rllm_
 from estimators.baselines.roles import matpo, mgrpo, wideseek_r1
 from estimators.baselines.shared import dr_grpo, grpo, pass_at_k, reinforce_batch, remax, rloo
 from estimators.baselines.state_graphs import g2po, graph_gpo, hgpo
-from estimators.baselines.team_rewards import adca_grpo, ccpo, marti, unitymas_o
+from estimators.baselines.team_rewards import adca_grpo, ccpo, marti, sepo, unitymas_o
 from estimators.baselines.trainers import (
     agent_lightning,
     agent_lightning_rows,
@@ -63,6 +63,7 @@ __all__ = [
     "agent_lightning",
     "agent_lightning_rows",
     "as_increment",
+    "at_grpo",
     "c3",
     "c3_magrpo",
     "ccpo",
@@ -122,6 +123,7 @@ __all__ = [
     "remax",
     "rllm_reinforce_pp",
     "rloo",
+    "sepo",
     "slime_grpo",
     "spawn_credit",
     "spiral_rae",

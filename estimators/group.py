@@ -34,15 +34,16 @@ from estimators.spread_of_others import held, squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, Key, key_of
-from graphs.segment import safe_divide, safe_sqrt, segment_mean, segment_sum, segment_sum_squares
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum, segment_sum_squares
 
-__all__ = ["Filters", "Singleton", "beyond_members", "group_relative", "settle_alone"]
+__all__ = ["AllFilters", "Filters", "Singleton", "beyond_members", "group_relative", "settle_alone"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 Singleton = Literal["refuse", "raw", "zero"]
 Filters = Literal["none", "equal"]
+AllFilters = Literal["none", "equal", "spread"]
 
 
 def _mean_of_independent(m: Members, shared: Clusters, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -111,7 +112,8 @@ def group_relative(
     eps: float | Array = 0.0,
     ddof: int | Array = 1,
     singleton: Singleton = "refuse",
-    filters: Filters = "none",
+    filters: AllFilters = "none",
+    filter_ratio: float | Array = 0.5,
     source: str = "group_relative",
 ) -> Credit:
     """Compare each sample with the samples that share its key.
@@ -148,7 +150,9 @@ def group_relative(
       singleton: a key with one member: "refuse" marks its events invalid; "zero" gives 0; "raw" subtracts nothing and
         divides by 1 + eps where there is a scale (verl).
       filters: "equal" leaves out the samples of a key whose members all have one score, as DAPO does: their number is
-        0, but a mean over the batch's actions has them in its divisor. "none" keeps them.
+        0, but a mean over the batch's actions has them in its divisor. "spread" leaves out the keys of the batch whose
+        variance (ddof 0) over the square of their range is least. "none" keeps all.
+      filter_ratio: the share of keys that "spread" leaves out, rounded down; of keys that are equal there, all.
       source: name of the method, for `Credit.source`.
 
     Returns:
@@ -183,6 +187,7 @@ def group_relative(
         ddof=ddof,
         singleton=singleton,
         filters=filters,
+        filter_ratio=filter_ratio,
         source=source,
     )
 
@@ -205,7 +210,8 @@ def _compared(
     eps: float | Array,
     ddof: int | Array,
     singleton: Singleton,
-    filters: Filters,
+    filters: AllFilters,
+    filter_ratio: float | Array,
     source: str,
 ) -> Credit:
     """The kernel: see `group_relative`."""
@@ -254,8 +260,11 @@ def _compared(
         divisor = jnp.where(alone, jnp.ones_like(x) + eps, divisor)
     if filters == "equal":
         reason = jnp.where((reason == Reason.VALID) & ~alone & ~_differ(m), Reason.NO_SPREAD, reason)
+    elif filters == "spread":
+        least = _of_least_spread(m, safe_divide(squares, n), filter_ratio)[m.of_event]
+        reason = jnp.where((reason == Reason.VALID) & least, Reason.NO_SPREAD, reason)
     elif filters != "none":
-        raise CreditError(f"filters is {filters!r}; expected 'none' or 'equal'")
+        raise CreditError(f"filters is {filters!r}; expected 'none', 'equal' or 'spread'")
     return finish(
         graph,
         credit=x,
@@ -269,6 +278,26 @@ def _compared(
         centred=False,
         own_outcome=True,
     )
+
+
+def _of_least_spread(m: Members, variance: jax.Array, ratio: float | Array) -> jax.Array:
+    """Whether each member's key is in the share of keys with the least variance over the square of the range: bool [M].
+
+    A key of equal scores has 0 there. Nothing has more than 1/4.
+    """
+    num = m.score.shape[0]
+    present = segment_count(m.key, num, m.member_mask) > 0
+    high = jax.ops.segment_max(jnp.where(m.member_mask, m.score, -jnp.inf), m.key, num)
+    low = jax.ops.segment_min(jnp.where(m.member_mask, m.score, jnp.inf), m.key, num)
+    span = jnp.where(present, high - low, 0)
+    # Twice a quotient: the square of a small range is 0 in single precision, that of a large one infinite. In whole
+    # numbers, keys whose scores differ by a shift or a factor are equal, and stay or go together.
+    steps = jnp.round(safe_divide(safe_divide(variance, span), span) * 2**20).astype(jnp.int32)
+    rank = jnp.where(present, steps, jnp.iinfo(jnp.int32).max)
+    fewer = jnp.searchsorted(jnp.sort(rank), rank)
+    # A product such as 0.29 · 100 is just below 29 in floats.
+    left_out = jnp.floor(jnp.sum(present) * jnp.asarray(ratio, m.score.dtype) * (1 + 1e-6))
+    return (fewer < left_out)[m.key]
 
 
 def _by_agent(by: Key, population: Population) -> bool:

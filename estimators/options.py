@@ -81,6 +81,7 @@ BOUNDS: Mapping[str, Bound] = {
     "discount": _FRACTION,
     "divisor": Bound(1e-30, float(np.finfo(np.float32).max), "a finite positive number"),
     "eps": _NOT_NEGATIVE,
+    "filter_ratio": _FRACTION,
     "input_weight": _NOT_NEGATIVE,
     "lambda_": _FRACTION,
     "lambda_high": _FRACTION,
@@ -89,6 +90,7 @@ BOUNDS: Mapping[str, Bound] = {
     "min_ess_fraction": _FRACTION,
     "mix": _FRACTION,
     "output_weight": _NOT_NEGATIVE,
+    "trust": _FRACTION,
     "turn_weight": _NOT_NEGATIVE,
     "unseen": _FRACTION,
 }

@@ -43,6 +43,7 @@ __all__ = [
     "names_of_key",
     "number_before",
     "scope_of_key",
+    "turn_numbers",
 ]
 
 Level = Literal["trace", "agent", "event"]
@@ -480,7 +481,7 @@ def _values(graph: EventGraph, name: str) -> jax.Array:
         return _depths(graph)
     if name == "step":
         return number_before(acts, trace, graph.num_traces)
-    return _turn_numbers(graph, acts)
+    return turn_numbers(graph, acts)
 
 
 def number_before(marked: jax.Array, ids: jax.Array, num: int) -> jax.Array:
@@ -499,8 +500,20 @@ def number_before(marked: jax.Array, ids: jax.Array, num: int) -> jax.Array:
     return before - jax.ops.segment_min(before, ids, num_segments=num)[ids]
 
 
-def _turn_numbers(graph: EventGraph, acts: jax.Array) -> jax.Array:
-    """How many earlier turns of its agent instance with an action each event has: int32 [E]."""
+def turn_numbers(graph: EventGraph, acts: jax.Array) -> jax.Array:
+    """How many earlier turns of its agent instance with an action each event has: int32 [E].
+
+    Args:
+      graph: the batch.
+      acts: bool [E], the actions.
+
+    Examples:
+      >>> import credit
+      >>> graph, _, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a"] * 3, agent=list("xyx"), turn=[0, 0, 1], reward=[1.0] * 3)
+      >>> rows.gather(turn_numbers(graph, jnp.asarray(graph.action_mask))).tolist()
+      [0, 0, 1]
+    """
     turn, num = jnp.asarray(graph.turn_ids), graph.num_events
     lead_of = segment_first(turn, num, acts)[turn]
     leads = acts & (lead_of == jnp.arange(num, dtype=jnp.int32))

@@ -151,6 +151,7 @@ SETTLED = {
     "foldgrpo", "foldgrpo_fork", "marshal", "maporl", "shapley", "spiral_rae", "gigpo", "reinforce_pp", "gae", "c3",
     "max_rl", "opo", "gpg", "prime_rl_grpo", "rllm_reinforce_pp", "igpo", "igrpo", "hgpo", "g2po", "graph_gpo",
     "adca_grpo", "ccpo", "marti", "tree_grpo", "hcapo", "hae", "hierarchical_grpo", "unitymas_o",
+    "at_grpo", "sepo",
     "stop_credit", "spawn_credit",
 }  # fmt: skip
 """Methods whose tests marked `every_method` run with the slow tests only; a new method is not listed, so runs them."""

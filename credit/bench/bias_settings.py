@@ -150,6 +150,7 @@ _VARIANTS: dict[str, Setting] = {
 UNSCORED: dict[str, str] = {
     "shapley": "a share of the worth of the team, the same whatever the agent chose: no advantage of its actions",
     "ccpo": "the worlds have no outcome of a team without one of its agents",
+    "sepo": "the worlds have no agents that rate each other",
     "tree_grpo": "the worlds sample no trees; within a tree it is c3 with the mean of all siblings, over their spread",
     "hcapo": "the worlds have no model that could be shown how the trace ended",
     "stop_credit": "its mean over the prefixes of a step has no bias (docs/stopping.md); that of one prefix may have",

@@ -306,10 +306,9 @@ PUBLISHED: dict[str, Published] = {
     ),
     "at_grpo": Published(
         "AT-GRPO",
-        "grpo",
+        "at_grpo",
         "golden `at_grpo`: rows of one agent at one turn of a task. Where the best of several was copied on, "
         "later rows share a prefix that reward selected: their mean is that of the best, not of the policy",
-        options={"by": ("task", "turn", "agent"), "population": "row", "singleton": "raw"},
     ),
     "turn_loo": Published(
         "Turn-LOO (AgentCreditBench)",
@@ -361,10 +360,9 @@ PUBLISHED: dict[str, Published] = {
     ),
     "sepo": Published(
         "SEPO (with CCPO)",
-        None,
-        "two agents rate how credit or blame is split; the ratings are in the trainer's prompts, not in logs "
-        "(Apache-2.0, SEPO/ at ea50d3a)",
-        "the ratings as two raters of a judgement file (docs/judgements.md)",
+        "sepo",
+        "two agents rate how credit or blame is split (Apache-2.0, SEPO/ at ea50d3a, read); the ratings are in the "
+        "trainer's prompts, so a log must state them (`self_rating`)",
     ),
     "unitymas_o": Published(
         "UnityMAS-O",

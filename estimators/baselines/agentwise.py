@@ -14,14 +14,103 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Estimand, Reason, finish
 from estimators.clusters import clusters_of
-from estimators.group import Singleton, group_relative
+from estimators.group import AllFilters, Singleton, group_relative
 from estimators.members import Population, members, row_scores, statistics
 from estimators.options import checked_options
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.keys import By, key_of
+from graphs.keys import By, key_of, turn_numbers
 from graphs.segment import safe_sqrt
 
-__all__ = ["dr_mas", "dr_mas_rloo", "reinforce_pp", "reinforce_pp_baseline"]
+__all__ = ["at_grpo", "dr_mas", "dr_mas_rloo", "reinforce_pp", "reinforce_pp_baseline"]
+
+
+@checked_options
+def at_grpo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    event_reward: Array | None = None,
+    proposal: Array | None = None,
+    mode: Literal["turn", "design", "question", "last"] = "turn",
+    filters: AllFilters = "none",
+    filter_ratio: float | Array = 0.5,
+) -> Credit:
+    """AT-GRPO: each row against the rows of the same agent at the same turn of the same task.
+
+        A_i = (R_i − μ_k) / (sd_k + 1e-6)        ddof 1
+
+        mode "turn"        k = (task, turn, agent)
+             "design"      k = (task, agent, proposal) of rows that state `proposal`, (task, agent) of the others
+             "question"    k = (task, agent)
+             "last"        k = (trace), of the rows of its last turn only
+
+    R_i = reward + event_reward of row i. "design" is for trees: a designer's rows are compared on the task, those that
+    execute a design with the others that execute it; the code takes "question" where a design has at most two
+    executions. "last" is the code's setting without a tree. A key of one row keeps its reward. Biased for the policy
+    gradient: the row is in its own mean, actions decide which turn is the last, and the division weighs keys by their
+    spread. Where the best of several candidates was copied on, rows of later turns share a prefix that reward selected:
+    their mean is that of the best, not of the policy. Replays of one trace count as one sample, and traces without an
+    independent one are refused (`estimators.clusters`).
+
+    With n rows of the key, no |A| exceeds (n − 1)/√n, however little the rewards differ; a key of one has no bound but
+    its reward.
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none.
+      event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
+      proposal: int [E], the design that a row executes; -1 where there is none, as at the row that makes it. For mode
+        "design".
+      mode: as above.
+      filters: "equal" leaves out keys whose rows all have one score (the code's "dapo"); "spread" leaves out a share of
+        the keys of the batch, those with the least variance (ddof 0) over the square of their range (the code's "std").
+        Under both a key of one row is left out. "none" keeps all.
+      filter_ratio: the share that "spread" leaves out, rounded down; of keys that are equal there, all.
+
+    Returns:
+      `Credit` at level "event", estimand "scale".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, an option outside its choices or bounds, or mode "design" without `proposal`.
+
+    Reference: PettingLLMs `multi_agents_ppo_trainer.py` `_assign_consistent_uids` at a054fb1 (MIT), executed in mode
+    "turn", golden `at_grpo`; the other modes and the filters were read. How the code rounds the share is not known.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=list("aabb"), agent=list("xyxy"), row_reward=[1.0, 0.5, 0.0, 0.5])
+      >>> rows.gather(credit.at_grpo(graph, reward, event_reward=rows.event_reward).advantage).tolist()
+      [0.7071, 0.0, -0.7071, 0.0]
+    """
+    by: By = ("task", "agent")
+    if mode == "turn":
+        by = ("task", "turn", "agent")
+    elif mode == "design":
+        if proposal is None:
+            raise CreditError("at_grpo: mode is 'design', and proposal is missing; expected it at executing rows")
+        # Rows without a proposal are a class of their own, not without a key.
+        by = ("task", "agent", jnp.maximum(jnp.asarray(proposal), -1) + 1)
+    elif mode == "last":
+        trace = jnp.asarray(graph.trace_ids)
+        acts = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)
+        turn = jnp.where(acts, turn_numbers(graph, acts), -1)
+        last = jax.ops.segment_max(turn, trace, num_segments=graph.num_traces)[trace]
+        by = ("episode", jnp.where(acts & (turn == last), 0, -1))
+    return group_relative(
+        graph,
+        reward,
+        event_reward=event_reward,
+        scale="std",
+        by=by,
+        population="row",
+        eps=1e-6,
+        singleton="raw" if filters == "none" else "refuse",
+        filters=filters,
+        filter_ratio=filter_ratio,
+        source="at_grpo",
+    )
 
 
 @checked_options

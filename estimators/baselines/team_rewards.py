@@ -1,10 +1,10 @@
 """Rewards of a team's agents made of verdicts and solo runs: MARTI's shaping, UnityMAS-O's differences, CCPO's bonus,
-ADCA's marks of steps."""
+SEPO's ratings, ADCA's marks of steps."""
 
 from __future__ import annotations
 
 import functools
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from estimators.base import Credit, Estimand, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
 from estimators.counterfactual.replays import event_ids
+from estimators.group import group_relative
 from estimators.members import AgentNames, Members, instances, row_scores, statistics
 from estimators.options import checked_options
 from estimators.relative_mean import mean_from_first
@@ -20,7 +21,7 @@ from graphs.event_graph import Array, EventGraph
 from graphs.levels import key_ids, pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
-__all__ = ["adca_grpo", "ccpo", "marti", "unitymas_o"]
+__all__ = ["adca_grpo", "ccpo", "marti", "sepo", "unitymas_o"]
 
 
 @checked_options
@@ -276,6 +277,98 @@ def ccpo(
     untold = thinker & (segment_count(agent, graph.num_agents, stated) < 1)[agent]
     reason = jnp.where(untold, Reason.NO_EVIDENCE, reason)
     return _finish(graph, x, mean, spread, jnp.where(row, reason, Reason.NO_REWARD), "agent", "score", "ccpo")
+
+
+@checked_options
+@functools.partial(jax.jit, static_argnames=("scale",))
+def sepo(
+    graph: EventGraph,
+    reward: Array,
+    *,
+    self_rating: Array,
+    event_reward: Array | None = None,
+    weight: float | Array = 0.2,
+    blame_weight: float | Array | None = None,
+    trust: float | Array = 0.3,
+    scale: Literal["none", "std"] = "none",
+) -> Credit:
+    """SEPO: the agents rate how credit or blame is split between them; who gets more than usual gets a bonus.
+
+        s_a = η p_a + (1 − η) mean of (1 − p_b)/(N − 1) over the others b        w_a = s_a / Σ_b s_b
+        u_a = w_a − mean of w_a over the task        x_a = R + λ u_a where R > 0, R − λ' u_a else
+        A_a = x_a − mean of x_a over the task
+
+    p_a is the share that agent a of N claims for itself; what it leaves belongs to the others in equal parts. η
+    (`trust`) is how much an agent's word on itself counts. The code has two agents. Means are over the traces of the
+    task, for each name of an agent. A group of one keeps its x, which then is R. Ratings are the agents' own words:
+    they may learn to claim more. The trace itself is in both means: biased for the policy gradient. Replays of one
+    trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+
+    With scale "std" and n traces, no |A| exceeds (n − 1)/√n, however little the rewards differ; a group of one has no
+    bound but its reward.
+
+    Args:
+      graph: the batch.
+      reward: float [T], outcome of each trace; NaN where a trace has none. The code's are −1 and 1.
+      self_rating: float [E], p of the agent in [0, 1] at one of its actions (the first one counts); NaN where missing.
+        An agent that states none takes no part. A trace with one outside [0, 1] is invalid.
+      event_reward: not used.
+      weight: λ, of credit.
+      blame_weight: λ', of blame; None takes λ.
+      trust: η.
+      scale: "std" divides by the standard deviation (ddof 1) + 1e-6; off in the code.
+
+    Returns:
+      `Credit` at level "agent", estimand "score".
+
+    Raises:
+      CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
+
+    Reference: CCPO's repository, SEPO/, at ea50d3a (Apache-2.0), read, not executed; numbers of a transliteration in
+    the tests.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 4, trace=list("aabb"), agent=["think", "solve"] * 2, reward=[1, 1, -1, -1],
+      ...     evidence={"self_rating": [0.75, 0.5, 0.5, 0.5]})
+      >>> rating = rows.evidence["self_rating"]
+      >>> rows.gather(credit.sepo(graph, reward, self_rating=rating).advantage).tolist()
+      [1.0, 1.0, -1.0, -1.0]
+    """
+    del event_reward
+    outcome, scored = check_reward(graph, reward)
+    agent, of_trace, num = jnp.asarray(graph.agent_ids), jnp.asarray(graph.agent_trace), graph.num_agents
+    rating, stated = check_event_array(graph, "self_rating", self_rating)
+    stated = stated & jnp.asarray(graph.action_mask) & scored[jnp.asarray(graph.trace_ids)]
+    claims = segment_count(agent, num, stated) > 0
+    claimed = jnp.where(claims, rating[segment_first(agent, num, stated)], 0).astype(outcome.dtype)
+
+    def in_trace(amount: jax.Array, where: jax.Array) -> jax.Array:
+        return segment_sum(amount, of_trace, graph.num_traces, where)[of_trace]
+
+    ones = jnp.ones_like(claimed)
+    rated = claims & (in_trace(ones, claims & ((claimed < 0) | (claimed > 1))) < 0.5)
+    others = in_trace(ones, rated) - 1
+    left = safe_divide(in_trace(1 - claimed, rated) - (1 - claimed), others * others)
+    share = trust * claimed + (1 - trust) * left
+    w = share / jnp.maximum(in_trace(share, rated), 1e-6)
+
+    def compared(amount: jax.Array, outcomes: jax.Array, **options: Any) -> Credit:
+        """Of an amount [A] of each agent beside the outcomes, against its name on the task."""
+        at_events = jnp.where(rated[agent], amount[agent], jnp.nan)
+        return group_relative(
+            graph, outcomes, agent_reward=at_events, by=("task", "agent"), population="agent", **options
+        )
+
+    usual = compared(w, jnp.where(jnp.isnan(reward), jnp.nan, 0), singleton="zero")
+    there = segment_count(agent, num, usual.valid) > 0
+    u = jnp.where(there, usual.advantage[segment_first(agent, num, usual.valid)], 0)
+    blame = weight if blame_weight is None else blame_weight
+    bonus = jnp.where(outcome[of_trace] > 0, weight * u, -blame * u)
+    result = compared(bonus, jnp.asarray(reward), scale=scale, eps=1e-6, singleton="raw")
+    reason = jnp.where((result.reason == Reason.VALID) & ~rated[agent], Reason.NO_EVIDENCE, result.reason)
+    return _finish(graph, result.credit, result.baseline, result.scale, reason, "agent", "score", "sepo")
 
 
 @checked_options

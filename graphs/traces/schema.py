@@ -159,6 +159,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "mean log-probability of the action's tokens under the policy that is shown how the trace ended",
         'add "hindsight_log_prob": NUMBER: score the sampled tokens again with the final state in the prompt',
     ),
+    "self_rating": EvidenceKey(
+        "float",
+        "share of the team's credit or blame that the agent claims for itself, in [0, 1]",
+        'add "self_rating": NUMBER in [0, 1] to an action of each agent: ask each how the outcome is to be split',
+    ),
     "is_valid": EvidenceKey(
         "float",
         "1 where the environment could carry out the action, 0 where it was malformed or not allowed",

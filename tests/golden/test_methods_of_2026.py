@@ -49,6 +49,7 @@ SOURCES = {
     "adca_grpo": Source("modelscope/AgentEvolver", "a5a8db8", "Apache-2.0", "adv_processor/adca_grpo.py", True),
     "marti": Source("TsinghuaC3I/MARTI", "a2fe2c7", "MIT", "verifiers/auto_reward_alloc.py", True),
     "unitymas_o": Source("chenyiqun/UnityMAS-O", "7f1616a", "Apache-2.0", "reward_allocators/code_turn_level.py", True),
+    "sepo": Source("bhai114/ccpo", "ea50d3a", "Apache-2.0", "SEPO/", False),
     "ccpo": Source("bhai114/ccpo", "ea50d3a", "Apache-2.0", "_compute_counterfactual_role_rewards", True),
     "graph_gpo": Source("a copy of verl-agent", "", "Apache-2.0", "recipe/GraphGPO/core_graph.py", True),
 }
@@ -81,6 +82,13 @@ SOLO: dict[str, Any] = {
     "agent": ["thinker", "solver"] * 3,
     "reward": [1.0, 1, -1, -1, 1, 1],
     "evidence": {"counterfactual_reward": [-1.0, None, -1.0, None, 1.0, None]},
+}
+RATED: dict[str, Any] = {
+    "group": ["q"] * 6,
+    "trace": list("aabbcc"),
+    "agent": ["thinker", "solver"] * 3,
+    "reward": [1.0, 1, -1, -1, 1, 1],
+    "evidence": {"self_rating": [0.7, 0.5, 0.5, 0.3, 0.3, 0.5]},
 }
 CODE: dict[str, Any] = {  # pass rates of 0.5, 0, 1 and 0.25
     "group": ["q"] * 12,
@@ -206,6 +214,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
     ("marti", ROUNDS, {"mode": "margin", "history": "own", "outcome_weight": 0.5}, [0.5, 1, 2, 1, 1.75, -0.5]),
     ("unitymas_o", CODE, {"ahead": "reflection"}, [0.5, 0.5, -0.5, -0.5, -0.5, 1, 1, 1, -0.75, -0.75, -0.75, 0]),
     ("unitymas_o", SEARCH, {"absolute": "answer"}, [0.25, 0.5, 0.5, 0.5, 0.75, -0.25, -0.25, -0.25, 0.5]),
+    ("sepo", RATED, {}, [0.688674, 0.644659, -1.337091, -1.329576, 0.648416, 0.684917]),
     (
         "ccpo",
         SOLO,

@@ -53,6 +53,7 @@ SUBJECTS = {**credit.METHODS, **SETTINGS}
 NEWER = {
     "max_rl", "opo", "gpg", "prime_rl_grpo", "rllm_reinforce_pp", "igpo", "igrpo", "hgpo", "g2po", "graph_gpo",
     "adca_grpo", "ccpo", "marti", "tree_grpo", "hcapo", "hae", "hierarchical_grpo", "unitymas_o",
+    "at_grpo", "sepo",
 }  # fmt: skip
 """Methods of 2025 and 2026. The default run tries them on worked numbers (tests/golden/test_methods_of_2026.py)."""
 

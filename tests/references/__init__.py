@@ -82,6 +82,8 @@ REFERENCES: dict[str, Reference] = {
     "ccpo": newer.ccpo,
     "marti": newer.marti,
     "unitymas_o": newer.unitymas_o,
+    "at_grpo": newer.at_grpo,
+    "sepo": newer.sepo,
 }
 
 VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
@@ -153,6 +155,15 @@ VARIANTS: tuple[tuple[str, dict[str, Any], Reference], ...] = (
         {"mode": "margin", "history": "own", "outcome_weight": 0.5},
         functools.partial(newer.marti, own=True, margin=True, beta=0.5),
     ),
+    ("at_grpo", {"mode": "question"}, functools.partial(newer.at_grpo, mode="question")),
+    ("at_grpo", {"mode": "last"}, functools.partial(newer.at_grpo, mode="last")),
+    ("at_grpo", {"filters": "equal"}, functools.partial(newer.at_grpo, filters="equal")),
+    (
+        "at_grpo",
+        {"filters": "spread", "filter_ratio": 0.4},
+        functools.partial(newer.at_grpo, filters="spread", ratio=0.4),
+    ),
+    ("sepo", {"trust": 0.6, "blame_weight": 0.5}, functools.partial(newer.sepo, trust=0.6, blame=0.5)),
     ("igpo", {"discount": 0.5}, functools.partial(newer.igpo, gamma=0.5)),
     ("max_rl", {"eps": 1e-6, "singleton": "raw"}, functools.partial(newer.max_rl, eps=1e-6, alone="raw")),
     ("prime_rl_grpo", {"turn_weight": 0.5}, functools.partial(newer.prime_rl_grpo, turns=0.5)),

@@ -7,8 +7,8 @@ import math
 from .plain import Event, Trace, grouped, mean_sd
 
 __all__ = [
-    "adca_grpo", "ccpo", "g2po", "gpg", "graph_gpo", "hae", "hcapo", "hgpo", "igpo",
-    "igrpo", "marti", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp", "tree_grpo",
+    "adca_grpo", "at_grpo", "ccpo", "g2po", "gpg", "graph_gpo", "hae", "hcapo", "hgpo", "igpo",
+    "igrpo", "marti", "max_rl", "opo", "prime_rl_grpo", "rllm_reinforce_pp", "sepo", "tree_grpo",
     "unitymas_o",
 ]  # fmt: skip
 
@@ -292,6 +292,67 @@ def ccpo(traces: list[Trace], difference: bool = False) -> dict[int, float]:
                 told = any(r.given["counterfactual_reward"] is not None for r in t.rows if r.agent == e.agent)
                 if t.number in pool and (told or e.name not in thinkers):
                     out[e.place] = pool[t.number] - (sum(pool.values()) / len(pool) if len(pool) > 1 else 0.0)
+    return out
+
+
+def sepo(traces: list[Trace], trust: float = 0.3, credit: float = 0.2, blame: float = 0.2) -> dict[int, float]:
+    out = {}
+    for task in _tasks(traces):
+        shares: dict[tuple[int, int], float] = {}  # by trace and agent
+        names: dict[int, int] = {}
+        for t in task:
+            claims: dict[int, float] = {}
+            for e in t.events:
+                if e.action and e.given["self_rating"] is not None:
+                    claims.setdefault(e.agent, e.given["self_rating"])
+                names[e.agent] = e.name
+            if all(0 <= p <= 1 for p in claims.values()):
+                s = {}
+                for agent, p in claims.items():
+                    left = [(1 - q) / (len(claims) - 1) for other, q in claims.items() if other != agent]
+                    s[agent] = trust * p + (1 - trust) * (sum(left) / len(left) if left else 0.0)
+                shares |= {(t.number, agent): x / max(sum(s.values()), 1e-6) for agent, x in s.items()}
+        x = {}
+        outcome = {t.number: t.outcome for t in task}
+        for (number, agent), share in shares.items():
+            usual = [y for (_, other), y in shares.items() if names[other] == names[agent]]
+            moved = share - sum(usual) / len(usual)
+            y = outcome[number]
+            x[number, agent] = y + credit * moved if y > 0 else y - blame * moved
+        for t in task:
+            for e in t.rows:
+                if (t.number, e.agent) in x:
+                    same = [y for (_, other), y in x.items() if names[other] == e.name]
+                    out[e.place] = x[t.number, e.agent] - (sum(same) / len(same) if len(same) > 1 else 0.0)
+    return out
+
+
+def at_grpo(traces: list[Trace], mode: str = "turn", filters: str = "none", ratio: float = 0.5) -> dict[int, float]:
+    number: dict[int, int] = {}  # of the turn of each action
+    for t in traces:
+        for agent in {e.agent for e in t.events}:
+            turns = list(dict.fromkeys(e.turn for e in t.events if e.agent == agent and e.action))
+            number |= {e.place: turns.index(e.turn) for e in t.events if e.agent == agent and e.action}
+    keys: dict[tuple[int, ...], list[tuple[int, float]]] = {}
+    for t in traces:
+        for e in t.rows:
+            key = {"turn": (t.group, number[e.place], e.name), "question": (t.group, e.name), "last": (t.number,)}[mode]
+            if mode != "last" or number[e.place] == max(number[r.place] for r in t.events if r.action):
+                keys.setdefault(key, []).append((e.place, t.outcome + e.reward))
+    kept = dict(keys)
+    if filters == "spread":
+        size = {}
+        for key, rows in keys.items():
+            scores = [x for _, x in rows]
+            span = max(scores) - min(scores)
+            size[key] = round((mean_sd(scores, 0)[1] / span) ** 2, 5) if span > 1e-6 else 0.0
+        kept = {k: v for k, v in keys.items() if sum(s < size[k] for s in size.values()) >= int(ratio * len(keys))}
+    if filters != "none":
+        kept = {k: v for k, v in kept.items() if len(v) > 1 and max(v, key=lambda r: r[1])[1] != min(x for _, x in v)}
+    out = {}
+    for rows in kept.values():
+        mean, sd = mean_sd([x for _, x in rows]) if len(rows) > 1 else (0.0, 1.0)
+        out |= {place: (x - mean) / (sd + 1e-6) for place, x in rows}
     return out
 
 
