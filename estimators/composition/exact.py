@@ -10,8 +10,8 @@ rounds. The residual entry is K − Σ k_i with K the nearest integer to R/q; th
 and adding it last gives R bit for bit. ρ is 0 whenever R lies on the grid; so the finest grid with Σ|k_i| <= 2^p is
 taken.
 
-Cells are rounded up or down by a sequence of low discrepancy over positions, so that many equal cells do not all round
-the same way and leave their sum to the residual.
+Cells are rounded up or down by a sequence of low discrepancy over the places of a trace, so that many equal cells do
+not all round the same way and leave their sum to the residual. What else the batch holds changes no cell.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def exact_partition(
 
     scaled = _scale(safe, -coarse)
     whole = jnp.rint(scaled)
-    units = _rounded(_on_grid(cells, coarse, finite, trace_ids), bits).astype(integer)
+    units = _rounded(_on_grid(cells, coarse, finite, trace_ids), jnp.asarray(trace_ids), bits).astype(integer)
     rows = jnp.rint(_scale(wide, -coarse[:, None])).astype(integer)
     usual = _grid(units, rows, whole.astype(integer), coarse, finite, trace_ids, bits)
 
@@ -255,10 +255,12 @@ def _on_grid(cells: jax.Array, exponent: jax.Array, finite: jax.Array, trace_ids
     return cells * jnp.where(finite, _power_of_two(-exponent, cells.dtype), 0)[trace_ids]
 
 
-def _rounded(scaled: jax.Array, bits: int) -> jax.Array:
-    """Up or down by position, and to nearest where floats have no room for halves."""
-    place = jnp.arange(scaled.shape[0], dtype=jnp.uint32) * jnp.uint32(GOLDEN)
-    offset = (place >> 9).astype(scaled.dtype) * 2.0**-23
+def _rounded(scaled: jax.Array, trace_ids: jax.Array, bits: int) -> jax.Array:
+    """Up or down by place in the trace, the first cell and those where floats have no room for halves to nearest."""
+    index = jnp.arange(scaled.shape[0], dtype=jnp.int32)
+    begins = jnp.concatenate([jnp.ones(1, bool), trace_ids[1:] != trace_ids[:-1]])[: scaled.shape[0]]
+    place = (index - jax.lax.cummax(jnp.where(begins, index, 0))).astype(jnp.uint32) * jnp.uint32(GOLDEN)
+    offset = ((place + jnp.uint32(1 << 31)) >> 9).astype(scaled.dtype) * 2.0**-23
     return jnp.where(jnp.abs(scaled) < 2.0 ** (bits - 6), jnp.floor(scaled + offset), jnp.rint(scaled))
 
 

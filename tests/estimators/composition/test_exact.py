@@ -137,6 +137,14 @@ def test_ten_thousand_more_cases(dtype: type) -> None:
         assert check(dtype, large, 65536, seed=11) == 48
 
 
+def test_a_trace_has_the_entries_that_it_has_alone() -> None:
+    """Cells were rounded by place in the batch, so that a ledger in parts was another one in its last digit."""
+    cells, total = np.float32([0.003, -0.007, 0.011]), np.float32([1.0])
+    alone = exact_partition(cells, np.zeros(3, np.int32), np.ones(3, bool), total)
+    batch = exact_partition(np.tile(cells, 9), np.repeat(np.arange(9), 3), np.ones(27, bool), np.tile(total, 9))
+    assert batch.units.reshape(9, 3).tolist() == [alone.units.tolist()] * 9
+
+
 def test_non_finite_totals_and_cells_are_flagged() -> None:
     part = exact_partition(
         jnp.array([1.0, 2.0, jnp.nan, 1.0]), jnp.array([0, 0, 1, 2]), jnp.ones(4, bool), jnp.array([jnp.inf, 1.0, 1.0])
