@@ -102,25 +102,30 @@ def _views(
 ) -> tuple[list[str], int]:
     """Packed traces that fit into a number of bytes, the first ones, with the longest excerpts that let all fit."""
     maker = TraceViews(findings)
-    total = findings.traces.sizes.traces
     kept: list[dict[str, Any]] = []
+    bare: list[str] = []  # packed without text, so that texts are looked for only where they may fit
     spent = 0
-    for row in watch(range(total)):
-        kept.append(maker.of(row, excerpt=excerpts[0]))
-        spent += len(packed(kept[-1] | {"text": None})) + 3
-        if spent > room:  # even without text
-            kept.pop()
+    for row in watch(range(findings.traces.sizes.traces)):
+        view = maker.of(row, excerpt=0)
+        kept.append(view)
+        bare.append(packed(view))
+        spent += len(bare[-1]) + 3
+        if spent > room:
+            kept.pop(), bare.pop()
             break
+    texts: dict[int, list[str]] = {}
     for limit in excerpts:
-        views = [packed(_shortened(view, limit)) for view in kept]
-        if sum(map(len, views)) + 3 * len(views) + 100 <= room:
+        views, size = list(bare), sum(map(len, bare)) + 3 * len(bare) + 100
+        for row, view in enumerate(kept if limit else ()):
+            if size > room:
+                break
+            if row not in texts:
+                texts[row] = maker.texts(row, excerpts[0])
+            views[row] = packed(view | {"text": [printable(text, limit) for text in texts[row]] or None})
+            size += len(views[row]) - len(bare[row])
+        if size <= room:
             return views, len(views)
     return views[: max(len(views) - 1, 0)], max(len(views) - 1, 0)
-
-
-def _shortened(view: dict[str, Any], limit: int) -> dict[str, Any]:
-    texts = view["text"]
-    return view | {"text": [printable(text, limit) for text in texts] if texts and limit else None}
 
 
 def _asset(name: str) -> str:

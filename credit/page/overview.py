@@ -19,10 +19,11 @@ from credit.page.findings import Findings
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.outcome_differences import outcome_differences
+from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
-from credit.reports.who_matters import KINDS_OF_UNIT, Kind, Unit, alike_note, who_matters
+from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
 from estimators.base import Credit
 from estimators.task_means import LEAST_TASKS
 from graphs.levels import Level
@@ -57,7 +58,8 @@ def overview(findings: Findings) -> dict[str, Any]:
     corpus = survey(traces)
     problems = sum(problem.count for problem in traces.problems)
     few = dataclasses.replace(corpus, problems=traces.problems[:SHOWN], unscored=corpus.unscored[:SHOWN])
-    matters = {name: {by: who_matters(traces, claim, by) for by in KINDS_OF_UNIT} for name, claim in claims.items()}
+    matters = units_of_each(traces, claims)
+    calls = ToolCalls(traces)
     result: dict[str, Any] = {
         "corpus": few.as_json()
         | {
@@ -82,8 +84,8 @@ def overview(findings: Findings) -> dict[str, Any]:
             "doubt": NOTHING_DISTINGUISHES if claims and not _distinguishes(findings) else None,
         },
         "legend": LEGEND,
-        "differences": outcome_differences(traces).as_json(),
-        "triage": dataclasses.asdict(triage(traces)),
+        "differences": outcome_differences(traces, calls=calls).as_json(),
+        "triage": dataclasses.asdict(triage(traces, calls=calls)),
         "ledger": None,
         "comparison": None,
     }

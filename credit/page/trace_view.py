@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.ledger.receipts.explaining import AMOUNTS
 from credit.page.encoding import harmless, numbers
 from credit.page.findings import Findings, doubts
 from credit.plot.lane_order import lanes
@@ -17,6 +18,8 @@ from graphs.event_graph import EdgeType
 from graphs.structure.forest import spawn_forest
 
 __all__ = ["TraceViews"]
+
+EDGE_NAMES = [member.name.lower() for member in sorted(EdgeType)]
 
 
 class TraceViews:
@@ -38,8 +41,9 @@ class TraceViews:
         self._findings = findings
         self._forest = spawn_forest(graph)
         self._errors = error_mask(findings.traces)
+        self._trace = np.asarray(graph.trace_ids)
         self._edges = np.flatnonzero(np.asarray(graph.edge_mask))
-        self._edge_trace = np.asarray(graph.trace_ids)[np.asarray(graph.receivers)[self._edges]]
+        self._edge_trace = self._trace[np.asarray(graph.receivers)[self._edges]]
         self._turns = turn_in_trace(np.asarray(graph.turn_ids)[: n.events], np.asarray(graph.trace_ids)[: n.events])
         self._doubts = {name: doubts(claim, findings.errors) for name, claim in findings.claims.items()}
 
@@ -76,7 +80,7 @@ class TraceViews:
                 for agent, label, p in zip(order, labels, parents, strict=True)
             ],
             "event": harmless(events["event"].to_pylist(), 80),
-            "type": _coded([TYPE_NAMES[int(kind)] for kind in np.asarray(graph.event_type)[rows]]),
+            "type": _coded([TYPE_NAMES[kind] for kind in np.asarray(graph.event_type)[rows].tolist()]),
             "lane": [lane[int(agent)] for agent in np.asarray(graph.agent_ids)[rows]],
             "turn": self._turns[first:last].tolist(),
             "time": numbers(time),
@@ -86,10 +90,10 @@ class TraceViews:
             "tokens": [None] * len(rows) if tokens is None else numbers(tokens.array[rows], tokens.mask[rows]),
             "line": [line or 0 for line in events["line"].to_pylist()],
             "action": np.asarray(graph.action_mask)[rows].astype(int).tolist(),
-            "text": event_texts(traces, rows, excerpt) if excerpt else None,
+            "text": self.texts(row, excerpt) if excerpt else None,
             "senders": (np.asarray(graph.senders)[edges] - first).tolist(),
             "receivers": (np.asarray(graph.receivers)[edges] - first).tolist(),
-            "edge": _coded([EdgeType(int(kind)).name.lower() for kind in np.asarray(graph.edge_type)[edges]]),
+            "edge": _coded([EDGE_NAMES[kind] for kind in np.asarray(graph.edge_type)[edges].tolist()]),
             "methods": {
                 name: {
                     "advantage": numbers(np.asarray(claim.advantage)[rows], np.asarray(claim.valid)[rows]),
@@ -100,28 +104,35 @@ class TraceViews:
             "receipt": self._receipts(rows),
         }
 
+    def texts(self, row: int, excerpt: int) -> list[str]:
+        """Excerpts of what the events of a trace said."""
+        first, last = self._findings.first_events[row : row + 2].tolist()
+        return event_texts(self._findings.traces, np.arange(first, last), excerpt)
+
     def _receipts(self, rows: np.ndarray) -> dict[str, Any] | None:
         """The receipts of events as columns; None without claims."""
         receipts = self._findings.receipts
         if receipts is None or not len(rows):
             return None
-        every = [receipts.at(int(event)) for event in rows]
-        amounts = ("wanted", "stderr", "increment", "weight", "got")
-        lines = []
-        for i, name in enumerate(self._findings.claims):
-            of_claim = [receipt.lines[i] for receipt in every]
-            columns = {key: [getattr(line, key) for line in of_claim] for key in amounts}
-            about = {key: getattr(of_claim[0], key) for key in ("estimand", "source", "unit")}
-            lines.append({"claim": name, **about, **columns, "why": _coded([line.why for line in of_claim])})
-        of_event = ("entry", "stderr", "noise", "naive", "rest", "others")
-        of_trace = ("reward", "expected", "outcome", "unexplained", "remainder", "rule")
-        plain: dict[str, Any] = harmless(
+        columns, account = receipts.columns(rows), receipts.account(int(self._trace[rows[0]]))
+        lines = [
             {
-                **{key: [getattr(receipt, key) for receipt in every] for key in of_event},
-                **{key: getattr(every[0], key) for key in of_trace},
+                **{key: harmless(getattr(line, key)) for key in ("claim", "estimand", "source", "unit")},
+                **{key: numbers(getattr(line, key)) for key in AMOUNTS},
+                "why": _coded(line.why),
             }
-        )
-        return {"lines": harmless(lines), "call": _coded([receipt.call for receipt in every]), **plain}
+            for line in columns.lines
+        ]
+        stated = columns.stated.tolist()
+        return {
+            "lines": lines,
+            "call": _coded(columns.call),
+            **{key: numbers(getattr(columns, key)) for key in ("entry", "naive", "rest", "others")},
+            "stderr": numbers(columns.stderr, columns.stated),
+            "noise": [bool(noise) if known else None for noise, known in zip(columns.noise, stated, strict=True)],
+            **harmless(account),
+            "rule": receipts.rule,
+        }
 
 
 def _coded(values: Iterable[str | None]) -> dict[str, Any]:

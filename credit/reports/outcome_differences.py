@@ -117,7 +117,7 @@ class OutcomeDifferences:
         return [f"{kinds} {alike}", said]
 
 
-def outcome_differences(traces: Traces) -> OutcomeDifferences:
+def outcome_differences(traces: Traces, *, calls: ToolCalls | None = None) -> OutcomeDifferences:
     """Compare failed with succeeded traces in length, errors, retries, loops, tokens, times, agents, tools and order.
 
     A trace failed if its outcome is below the median of all, or equal to it where the median is the least outcome. With
@@ -128,6 +128,7 @@ def outcome_differences(traces: Traces) -> OutcomeDifferences:
 
     Args:
       traces: what was read.
+      calls: its tool calls, where they are known already.
 
     Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979.
 
@@ -152,7 +153,7 @@ def outcome_differences(traces: Traces) -> OutcomeDifferences:
     within = int(both.sum()) >= LEAST_TASKS
     kept = both[task] if within else ~both[task]
     found, p_values = [], []
-    for what, every in _numbers(traces):
+    for what, every in _numbers(traces, calls or ToolCalls(traces)):
         value = every[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
@@ -217,12 +218,11 @@ def _two_sided(z: float) -> float:
     return 2 * float(ndtr(-z))
 
 
-def _numbers(traces: Traces) -> Iterator[tuple[str, np.ndarray]]:
+def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:
     """What is compared, in words, with a number of each trace: float [traces], NaN where the log does not have it."""
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
-    calls = ToolCalls(traces)
 
     def count(rows: np.ndarray) -> np.ndarray:
         return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
@@ -233,7 +233,7 @@ def _numbers(traces: Traces) -> Iterator[tuple[str, np.ndarray]]:
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
         yield "retries", count(calls.rows[calls.retry])
-        yield "loops", count(np.array([loop.rows[0] for loop in calls.loops()], np.int64))
+        yield "loops", count(np.array([loop.rows[0] for loop in calls.loops], np.int64))
     counts = counted_tokens(traces) & action
     complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")

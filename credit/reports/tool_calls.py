@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable
 
@@ -125,6 +126,7 @@ class ToolCalls:
             for tool, rows, recovered in runs
         ]
 
+    @functools.cached_property
     def loops(self) -> list[Loop]:
         """Runs of at least `LOOP` calls, in order of the first of them."""
         runs: list[list[int]] = []

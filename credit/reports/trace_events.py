@@ -226,7 +226,8 @@ def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield value
         value = list(value.values())
     for item in value if isinstance(value, list) else ():
-        yield from _objects(item, depth + 1)
+        if isinstance(item, dict | list):
+            yield from _objects(item, depth + 1)
 
 
 def _strings(value: Any, depth: int) -> Iterator[str]:

@@ -100,13 +100,14 @@ class Triage:
     suspects: tuple[Suspect, ...]
 
 
-def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None) -> Triage:
+def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, calls: ToolCalls | None = None) -> Triage:
     """Count what went wrong, without any outcome.
 
     Args:
       traces: what was read.
       most: how many events to name.
       only: bool [traces], which traces to look at; None for all.
+      calls: its tool calls, where they are known already.
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
@@ -122,10 +123,10 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None) ->
       0
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    calls = ToolCalls(traces)
+    calls = calls or ToolCalls(traces)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     kept = np.ones(len(trace), bool) if only is None else np.asarray(only)[trace]
-    repeated = [loop for loop in calls.loops() if kept[loop.rows[0]]]
+    repeated = [loop for loop in calls.loops if kept[loop.rows[0]]]
     failures = [run for run in calls.failures() if kept[run.rows[0]]]
     loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in repeated]
     return Triage(

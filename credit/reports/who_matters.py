@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 
 from credit.reports.tasks import task_ids
-from credit.tables.advantages import turn_in_trace
+from credit.tables.advantages import TYPE_NAMES, turn_in_trace
 from estimators.base import Credit
 from estimators.task_means import ROUNDING, TaskMean, holm, task_mean
 from graphs.errors import CreditError, expect
@@ -17,7 +18,7 @@ from graphs.event_graph import EventType
 from graphs.structure.host_ids import rows_of_each
 from graphs.traces.batch import Traces
 
-__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "who_matters"]
+__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "units_of_each", "who_matters"]
 
 Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
@@ -93,10 +94,29 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
         raise CreditError(f"by is {by!r}; expected one of {', '.join(KINDS_OF_UNIT)}")
     if credit.credit.shape != (traces.graph.num_events,):
         raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
-    events, label, names = labels_of(traces, by)
+    return _units(labels_of(traces, by), credit, _Numbers.of(traces, credit), by)
+
+
+def units_of_each(traces: Traces, claims: Mapping[str, Credit]) -> dict[str, dict[Kind, list[Unit]]]:
+    """What `who_matters` finds, by method and by kind of unit; what several share is computed once.
+
+    Args:
+      traces: what was read.
+      claims: results of methods on `traces.graph`, by name.
+    """
+    labels = {by: labels_of(traces, by) for by in KINDS_OF_UNIT}
+    numbers = {name: _Numbers.of(traces, claim) for name, claim in claims.items()}
+    return {
+        name: {by: _units(labels[by], claim, numbers[name], by) for by in KINDS_OF_UNIT}
+        for name, claim in claims.items()
+    }
+
+
+def _units(labels: tuple[np.ndarray, np.ndarray, list[str]], credit: Credit, numbers: _Numbers, by: Kind) -> list[Unit]:
+    """Units of one kind, in the order of `who_matters`."""
+    events, label, names = labels
     valid = np.asarray(credit.valid)[events]
     events, label = events[valid], label[valid]
-    numbers = _Numbers.of(traces, credit)
     units = [_unit(names[i], events[rows], numbers) for i, rows in enumerate(rows_of_each(label)) if len(rows)]
     corrected = holm([unit.p for unit in units])
     units = [dataclasses.replace(unit, p=p) for unit, p in zip(units, corrected, strict=True)]
@@ -135,7 +155,7 @@ def labels_of(traces: Traces, by: Kind) -> tuple[np.ndarray, np.ndarray, list[st
     elif by == "role":
         texts = np.asarray(traces.agents["role"].to_pylist(), object)[agent]
     elif by == "type":
-        texts = np.asarray([EventType(int(t)).name.lower() for t in np.asarray(graph.event_type)[actions]], object)
+        texts = np.asarray(TYPE_NAMES, object)[np.asarray(graph.event_type)[actions]]
     elif by == "turn":
         number = turn_in_trace(np.asarray(graph.turn_ids)[:n], np.asarray(graph.trace_ids)[:n])[actions]
         names, label = np.unique(number, return_inverse=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +19,10 @@ from graphs.errors import CreditError, expect
 from graphs.event_graph import EventGraph
 from graphs.traces.batch import Traces
 
-__all__ = ["Receipts", "event_index", "explain"]
+__all__ = ["AMOUNTS", "LineColumns", "ReceiptColumns", "Receipts", "event_index", "explain"]
+
+AMOUNTS = ("wanted", "stderr", "increment", "weight", "got")
+"""Numbers of a line, which it may lack."""
 
 
 @checked_kinds()
@@ -68,6 +73,9 @@ class Receipts:
       claims: results of methods on `traces.graph`, by the names to show.
       ledger: of the same claims; by default `compose(graph, reward, claims)` by rule "increments".
 
+    Attributes:
+      rule: of the ledger.
+
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
@@ -81,23 +89,25 @@ class Receipts:
         expect("claims", claims, Mapping, "results of methods by name")
         if ledger is None:
             ledger = compose(traces.graph, traces.reward, list(claims.values()))
-        self._traces, self._ledger = traces, ledger
+        self._traces, self._ledger, self.rule = traces, ledger, ledger.rule
         self._claims = offered_claims(ledger, claims)
         self._weights: dict[str, np.ndarray] = {}
         if ledger.rule == "increments" and any(claim.form is not None for claim in self._claims):
             combined = combine(list(ledger.claims), ledger.errors)
-            self._weights = dict(zip(combined.sources, np.asarray(combined.weight), strict=True))
+            self._weights = dict(zip(combined.sources, np.asarray(combined.weight, np.float64), strict=True))
         self._increments = np.asarray(ledger.increments, np.float64)
-        self._stderr, self._noise = np.asarray(ledger.stderr), ledger.noise
+        self._stderr, self._noise = np.asarray(ledger.stderr, np.float64), ledger.noise
         self._claimed, self._cells = np.asarray(ledger.claimed), np.asarray(ledger.cells)
         self._of_trace = {
             name: np.asarray(getattr(ledger, name))
             for name in ("reward", "scored", "expected", "outcome", "unexplained", "remainder")
         }
         graph = traces.graph
-        self._first = np.searchsorted(np.asarray(graph.trace_ids)[: traces.sizes.events], np.arange(graph.num_traces))
+        self._trace = np.asarray(graph.trace_ids)
+        self._first = np.searchsorted(self._trace[: traces.sizes.events], np.arange(traces.sizes.traces + 1))
         self._calls = _calls(graph)
-        self._sums: dict[int, float] = {}
+        pairs = itertools.pairwise(self._first.tolist())
+        self._sums = np.array([float(self._increments[first:last].sum()) for first, last in pairs])
 
     def of(self, trace: int | str, event: int | str) -> Receipt:
         """The receipt of an event, by the ids or the places of the trace and of the event within it.
@@ -112,11 +122,18 @@ class Receipts:
         """The receipt of the event in a row of the batch."""
         traces, graph = self._traces, self._traces.graph
         row, agent = int(graph.trace_ids[at]), int(graph.agent_ids[at])
-        lines = self._lines(at)
-        entry, stderr = float(self._increments[at]), float(self._stderr[at])
-        stated = bool(np.isfinite(stderr)) and bool(self._claimed[at])
-        of_trace = {name: float(values[row]) for name, values in self._of_trace.items()}
-        call = self._calls.get(at)
+        columns = self.columns(np.array([at]))
+        lines = tuple(
+            Line(
+                claim=of_claim.claim,
+                estimand=of_claim.estimand,
+                source=of_claim.source,
+                unit=of_claim.unit,
+                **{name: _plain(getattr(of_claim, name)) for name in AMOUNTS},
+                why=of_claim.why[0],
+            )
+            for of_claim in columns.lines
+        )
         return Receipt(
             trace=traces.traces["trace"][row].as_py(),
             event=traces.events["event"][at].as_py(),
@@ -125,62 +142,130 @@ class Receipts:
             role=traces.agents["role"][agent].as_py(),
             type=TYPE_NAMES[int(graph.event_type[at])],
             action=bool(graph.action_mask[at]),
-            call="" if call is None else traces.events["event"][call].as_py(),
-            rule=self._ledger.rule,
+            call=columns.call[0],
+            rule=self.rule,
             lines=lines,
-            rest=entry - sum((line.got for line in lines if line.got is not None), 0.0),
-            naive=sum((line.wanted for line in lines if line.wanted is not None), 0.0),
-            entry=entry,
-            stderr=stderr if stated else None,
-            noise=bool(self._noise[at]) if stated else None,
-            others=self._sum(row) - entry,
-            reward=of_trace["reward"] if of_trace["scored"] else None,
-            **{name: of_trace[name] for name in ("expected", "outcome", "unexplained", "remainder")},
+            rest=float(columns.rest[0]),
+            naive=float(columns.naive[0]),
+            entry=float(columns.entry[0]),
+            stderr=float(columns.stderr[0]) if columns.stated[0] else None,
+            noise=bool(columns.noise[0]) if columns.stated[0] else None,
+            others=float(columns.others[0]),
+            **self.account(row),
         )
 
-    def _sum(self, row: int) -> float:
-        """Σ of the entries of a trace."""
-        if row not in self._sums:
-            first = int(self._first[row])
-            last = int(self._first[row + 1]) if row + 1 < self._traces.sizes.traces else self._traces.sizes.events
-            self._sums[row] = float(self._increments[first:last].sum())
-        return self._sums[row]
-
-    def _lines(self, event: int) -> tuple[Line, ...]:
-        here = [claim.form for claim in self._claims if claim.form is not None and claim.form.reason[event] == 0]
-        sources = [form.source for form in here]
-        claimed = bool(self._claimed[event])
-        rows = []
-        for claim in self._claims:
-            offered = claim.offered
-            wanted = offered.amount(event)
-            form = claim.form if claim.form is not None and claim.form.reason[event] == 0 else None
-            votes = sources.count(offered.source)
-            brought, weight = None, None
+    def columns(self, rows: np.ndarray) -> ReceiptColumns:
+        """The receipts of the events in these rows of the batch, as columns in their order."""
+        claimed = self._claimed[rows]
+        zero = np.zeros(len(rows))
+        forms = [claim.form for claim in self._claims]
+        present = [zero > 0 if form is None else form.reason[rows] == 0 for form in forms]
+        here = {form.source: zero for form in forms if form is not None}  # claims of a source on each event
+        for form, there in zip(forms, present, strict=True):
             if form is not None:
+                here[form.source] = here[form.source] + there
+        sources = sum((votes > 0 for votes in here.values()), zero.astype(np.int64))
+        entry, stderr = self._increments[rows], self._stderr[rows]
+        lines, naive, rest = [], zero, zero
+        for claim, there in zip(self._claims, present, strict=True):
+            offered, form = claim.offered, claim.form
+            votes = here.get(offered.source, zero)
+            wanted, asks, none = offered.amounts(rows), offered.reason[rows] == 0, np.full(len(rows), np.nan)
+            increment, weight, got = none, none, none
+            if form is not None:
+                amount = form.amounts(rows)
+                if form.estimand == "increment":
+                    increment = amount
+                paid = there & claimed
+                share = none
+                if paid.any():
+                    share = self._cells[rows, self._ledger.channels.index(form.source)] / np.maximum(votes, 1)
                 if form.source in self._weights:
-                    weight = float(self._weights[form.source][event])
-                if claimed:
-                    brought = float(self._cells[event, self._ledger.channels.index(form.source)]) / votes
-                    number = form.amount(event)
-                    if votes > 1 and weight is not None and number is not None:
-                        brought = weight * number / votes  # its own part of the vote, not an equal one
-            stderr = float(offered.stderr[event])
-            rows.append(
-                Line(
-                    claim=claim.name,
-                    estimand=offered.estimand,
-                    source=offered.source,
-                    unit=offered.unit,
-                    wanted=wanted,
-                    stderr=stderr if wanted is not None and np.isfinite(stderr) else None,
-                    increment=form.amount(event) if form is not None and form.estimand == "increment" else None,
-                    weight=weight,
-                    got=brought,
-                    why=why(self._ledger.rule, claimed, claim, votes, len(set(sources)), event),
+                    weight = np.where(there, self._weights[form.source][rows], np.nan)
+                    # Several claims of one source: each brings its own part of the vote, not an equal one.
+                    share = np.where(votes > 1, weight * amount / np.maximum(votes, 1), share)
+                got = np.where(paid, share, np.nan)
+            error = offered.stderr[rows].astype(np.float64)
+            # Events with the same reasons, votes and sources have the same words: they are made once.
+            reasons = offered.reason[rows], zero if form is None else form.reason[rows]
+            kinds = np.stack([*reasons, claimed, votes, sources])
+            _, first, kind = np.unique(kinds.astype(np.int64), axis=1, return_index=True, return_inverse=True)
+            words = [
+                why(self.rule, bool(claimed[i]), claim, int(votes[i]), int(sources[i]), int(rows[i]))
+                for i in first.tolist()
+            ]
+            lines.append(
+                LineColumns(
+                    claim.name,
+                    offered.estimand,
+                    offered.source,
+                    offered.unit,
+                    wanted,
+                    np.where(asks & np.isfinite(error), error, np.nan),
+                    increment,
+                    weight,
+                    got,
+                    [words[k] for k in kind.ravel().tolist()],
                 )
             )
-        return tuple(rows)
+            naive = naive + np.where(asks, wanted, 0.0)
+            rest = rest + np.where(there & claimed, got, 0.0)
+        calls = self._calls[rows]
+        ids = self._traces.events["event"].take(np.maximum(calls, 0)).to_pylist()
+        return ReceiptColumns(
+            lines=lines,
+            call=[name if call >= 0 else "" for name, call in zip(ids, calls.tolist(), strict=True)],
+            rest=entry - rest,
+            naive=naive,
+            entry=entry,
+            stated=np.isfinite(stderr) & claimed,
+            stderr=stderr,
+            noise=self._noise[rows],
+            others=self._sums[self._trace[rows]] - entry,
+        )
+
+    def account(self, row: int) -> dict[str, Any]:
+        """reward, expected, outcome, unexplained and remainder of a trace; the reward is None where it has none."""
+        found: dict[str, Any] = {name: float(values[row]) for name, values in self._of_trace.items()}
+        return found if found.pop("scored") else found | {"reward": None}
+
+
+class LineColumns(NamedTuple):
+    """The lines of one claim in the receipts of several events: arrays as the fields of `Line`, NaN for None."""
+
+    claim: str
+    estimand: str
+    source: str
+    unit: str
+    wanted: np.ndarray
+    stderr: np.ndarray
+    increment: np.ndarray
+    weight: np.ndarray
+    got: np.ndarray
+    why: list[str]
+
+
+class ReceiptColumns(NamedTuple):
+    """The receipts of several events: columns as the fields of `Receipt`.
+
+    Attributes:
+      stated: where `stderr` and `noise` say something.
+    """
+
+    lines: list[LineColumns]
+    call: list[str]
+    rest: np.ndarray
+    naive: np.ndarray
+    entry: np.ndarray
+    stated: np.ndarray
+    stderr: np.ndarray
+    noise: np.ndarray
+    others: np.ndarray
+
+
+def _plain(column: np.ndarray) -> float | None:
+    """The only number of a column; None for NaN."""
+    return None if np.isnan(column[0]) else float(column[0])
 
 
 def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int, int, int]:
@@ -204,12 +289,12 @@ def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int
     return row, int(members[event]), int(members[0])
 
 
-def _calls(graph: EventGraph) -> dict[int, int]:
-    """For effects of actions, the action that each came from: its sender by the same agent, the last one."""
+def _calls(graph: EventGraph) -> np.ndarray:
+    """For effects of actions, the action that each came from: its sender by the same agent, the last one; else -1."""
     edges = np.asarray(graph.edge_mask)
     senders, receivers = np.asarray(graph.senders)[edges], np.asarray(graph.receivers)[edges]
     action, agent = np.asarray(graph.action_mask), np.asarray(graph.agent_ids)
     consecutive = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
     calls = np.full(graph.num_events, -1)
     np.maximum.at(calls, receivers[consecutive], senders[consecutive])
-    return {int(event): int(calls[event]) for event in np.flatnonzero(calls >= 0)}
+    return calls

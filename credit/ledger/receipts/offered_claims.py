@@ -32,9 +32,11 @@ class _Amounts(NamedTuple):
         stderr = believed_errors(claim, errors)
         return cls(credit, baseline, stderr, reason, claim.estimand, claim.source, claim.unit)
 
-    def amount(self, event: int) -> float | None:
-        """credit − baseline of an event; None where it is invalid."""
-        return float(self.credit[event]) - float(self.baseline[event]) if self.reason[event] == 0 else None
+    def amounts(self, rows: np.ndarray) -> np.ndarray:
+        """credit − baseline of events: float64 [rows], NaN where it is invalid."""
+        amounts, valid = np.full(len(rows), np.nan), self.reason[rows] == 0
+        amounts[valid] = self.credit[rows[valid]].astype(np.float64) - self.baseline[rows[valid]].astype(np.float64)
+        return amounts
 
 
 class OfferedClaim(NamedTuple):

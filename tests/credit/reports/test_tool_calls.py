@@ -75,10 +75,10 @@ def test_calls_with_other_arguments_are_no_loop(tmp_path: Path) -> None:
     different: list[Step] = [("a", "read", f"file {i}", None) for i in range(6)]
     broken: list[Step] = [("a", tool, "x", None) for tool in ("read", "read", "edit", "read", "read")]
     same: list[Step] = [("a", "read", text, None) for text in ("y", "x", "x", "x", "x", "z")]
-    loops = ToolCalls(read(tmp_path, different, broken, same)).loops()
+    loops = ToolCalls(read(tmp_path, different, broken, same)).loops
     assert [(loop.tool, loop.rows, loop.compared) for loop in loops] == [("read", (24, 26, 28, 30), True)]
     unknown: list[Step] = [("a", "read", "", None)] * 3
-    assert [loop.compared for loop in ToolCalls(read(tmp_path, unknown)).loops()] == [False]
+    assert [loop.compared for loop in ToolCalls(read(tmp_path, unknown)).loops] == [False]
 
 
 def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None:
