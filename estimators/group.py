@@ -293,7 +293,7 @@ def _of_least_spread(m: Members, variance: jax.Array, ratio: float | Array) -> j
     # Twice a quotient: the square of a small range is 0 in single precision, that of a large one infinite. In whole
     # numbers, keys whose scores differ by a shift or a factor are equal, and stay or go together.
     steps = jnp.round(safe_divide(safe_divide(variance, span), span) * 2**20).astype(jnp.int32)
-    rank = jnp.where(present, steps, jnp.iinfo(jnp.int32).max)
+    rank = jnp.where(present, steps, np.iinfo(np.int32).max)
     fewer = jnp.searchsorted(jnp.sort(rank), rank)
     # A product such as 0.29 · 100 is just below 29 in floats.
     left_out = jnp.floor(jnp.sum(present) * jnp.asarray(ratio, m.score.dtype) * (1 + 1e-6))

@@ -162,12 +162,13 @@ def candidate_values(traces: Traces, *, over: Over = "batch") -> list[CandidateV
 def _earned_from(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """The outcome of each decision's trace and the event rewards from it on: float64 [decisions]."""
     trace, outcome = np.asarray(traces.graph.trace_ids), np.asarray(traces.reward, np.float64)
+    earned: np.ndarray = outcome[trace[rows]]
     if "event_reward" not in traces.evidence:
-        return outcome[trace[rows]]
+        return earned
     step = np.nan_to_num(np.asarray(traces.evidence["event_reward"].array, np.float64))
     before = np.concatenate([[0.0], np.cumsum(step)])
     ends = np.searchsorted(trace[: traces.sizes.events], trace[rows], side="right")
-    earned: np.ndarray = outcome[trace[rows]] + before[ends] - before[rows]
+    earned = earned + (before[ends] - before[rows])
     return earned
 
 

@@ -84,7 +84,7 @@ def decisions(
     options: dict[str, Any] = {"basis": basis, "over": over, "cost": cost}
     options["prices"] = None if price_table is None else read_prices(price_table)
     traces = read_traces(paths, **reading)
-    rows: list[Any]
+    rows: Any  # of the kind that was asked for
     with working(stderr(), "comparing decisions"):
         if kind == "whom":
             rows = candidate_values(traces, over=over)

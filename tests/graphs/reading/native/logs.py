@@ -163,7 +163,14 @@ def extended_trace(**top: Any) -> Document:
     m |= {"token_ids": [7, 8, 9], "token_mask": [False, True, True], "token_log_probs": [-0.25, -2.0]}
     r |= {"action": True}
     s1 |= {"node": "n1", "q_value": 0.25, "anchor": "o1", "block": "b1", "proposal": "p1"}
-    s1 |= {"next_anchor": "o2", "key": "k1", "value_high": 0.25, "hindsight_log_prob": -0.5, "is_valid": True, "self_rating": 0.5}
+    s1 |= {
+        "next_anchor": "o2",
+        "key": "k1",
+        "value_high": 0.25,
+        "hindsight_log_prob": -0.5,
+        "is_valid": True,
+        "self_rating": 0.5,
+    }
     s2 |= {"agent_reward": 0.5, "key": "k2", "segment": "g1", "is_valid": False}
     s2 |= {"alternative": "a", "stop_propensity": 0.25, "spawn_propensity": 0.5}
     s2 |= {"trainable": 0.0, "node": "n2", "anchor": "o1", "env_step": 4, "env_reward": 0.125, "format_score": 0.5}
