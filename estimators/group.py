@@ -15,6 +15,7 @@ from typing import Literal, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from estimators.clusters import Clusters
