@@ -231,10 +231,10 @@ def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Sourc
 
 
 def _each_once(sources: list[Source]) -> tuple[list[Source], list[Problem]]:
-    """The sources without further names of one file, which would count its traces twice, and a note for each.
+    """Each file once, under one of its names, and a note for each further name; its traces would count twice.
 
-    The name that stands is no link if one is none, and one that a folder led to rather than one that was given, because
-    readers join files by the spelling of their folders; among equals it is the first.
+    A name that is no link is preferred to a link, and a name found in a folder to one that the user gave: readers join
+    files by the spelling of their folders. Among equal names the first is kept.
     """
     names: dict[Hashable, list[Source]] = {}
     for source in sources:

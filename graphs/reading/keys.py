@@ -36,7 +36,7 @@ class Opening(NamedTuple):
 
     Attributes:
       keys: top-level keys, in order.
-      first: for each top-level key whose value is a list that begins with an object, that object's keys.
+      first: by top-level key, the keys of the object with which its list begins; other keys have none.
       strings: top-level keys whose value is a string, number, true, false or null.
       complete: whether the object ended within the head.
     """

@@ -112,12 +112,12 @@ def resemblance(
 ) -> tuple[str, str] | None:
     """The format or product that the content after `head` resembles, and the expected input; None if unknown.
 
-    A key counts the more, the fewer formats have it: one that many have, such as `type`, tells nothing.
+    A key weighs 1 over the number of formats that have it: a key of many formats, such as `type`, tells little.
 
     Args:
       head: the first bytes of a file.
       records: the structs of each format's records.
-      least: the weight from which a format is named: 1 is that of one key that no other format has.
+      least: the weight from which a format is named. A key that no other format has weighs 1.
     """
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):

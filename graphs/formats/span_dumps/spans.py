@@ -246,7 +246,7 @@ def _of_mlflow(given: Attributes) -> Attributes:
 def assessments(info: Any) -> Attributes:
     """Numbers of an MLflow trace's assessments, as evaluations of the trace, and its state if that is an error.
 
-    Assessments of one span are left out, and those that another overrides, which MLflow keeps. A number that is
+    Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number that is
     written as a text is passed on as it is: who reads the evaluations refuses it by name.
     """
     listed = info.get("assessments") if isinstance(info, dict) else None

@@ -60,7 +60,7 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:
     """The traces of all tables, in order of their first rows.
 
-    A row that cannot be used refuses its trace, if the row tells which that is; a table that breaks off gives none.
+    A row that cannot be used refuses its trace, if the row names one. A table that breaks off gives no trace.
 
     Args:
       sources: tables; a trace lies in one of them.

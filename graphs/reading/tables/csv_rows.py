@@ -120,8 +120,8 @@ def _records(source: Source) -> Iterator[tuple[int, int, int]]:
     """(line where it begins, start, stop without the line break) of each row that is not blank.
 
     Raises:
-      TraceError: "bad-csv", also for rows of which some end in CR alone and some in LF: where the writer ended its rows
-        in LF, a CR is a character of a cell, and what stands behind it would become a row.
+      TraceError: "bad-csv", also if some rows end in a CR alone and others in LF. A writer that ends rows in LF means a
+        CR as a character of a cell, and the text behind it would become a row.
     """
     data, at, line = source.data, 0, 0
     of_cr, of_lf = 0, 0  # the first lines that end so
