@@ -140,10 +140,10 @@ def run(
     """Compute a method's credit as `credit.run` does, on several devices.
 
     A method of scope "trace" or "group" gives the numbers of one device bit for bit, since each group is summed in the
-    same order. Exceptions are methods whose additions depend on the place of a trace in the batch (`gae`, `puppeteer`,
-    `maporl`, `magrpo`), the errors of values that are pooled over the batch (`turn_baseline`), and methods of scope
-    "batch" or "sequence", also where an option makes them so: their last digits may differ, by a relative 1e-5 at most
-    in the tests. Your own function is taken to need the whole batch; pass a `credit.Method` to state another scope.
+    same order. Last digits may differ, by a relative 1e-5 at most in the tests, in three cases: methods whose additions
+    depend on the place of a trace in the batch (`gae`, `puppeteer`, `maporl`, `magrpo`); errors that are pooled over
+    the batch (`turn_baseline`); and methods whose scope, by an option or always, is "batch" or "sequence". Your own
+    function is taken to need the whole batch; pass a `credit.Method` to state another scope.
 
     Args:
       traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.

@@ -31,7 +31,7 @@ from estimators.members import (
     statistics,
 )
 from estimators.options import checked_options
-from estimators.spread_of_others import held, squares_of_others
+from estimators.spread_of_others import infinite_if_lost, squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, Key, key_of
@@ -365,7 +365,7 @@ def _compared_with(
         samples, spread = n, squares
         if m.clusters is not None:
             samples, spread, _ = _of_clusters(m, m.clusters)
-        error = safe_divide(held(spread, _differ(m)), samples * (samples - 1))
+        error = safe_divide(infinite_if_lost(spread, _differ(m)), samples * (samples - 1))
         return mean, jnp.where(samples >= 2, safe_sqrt(error), jnp.inf)
     if baseline != "leave_one_out":
         raise CreditError(f"baseline is {baseline!r}; expected 'mean' or 'leave_one_out'")

@@ -1,4 +1,4 @@
-"""What squared deviations leave for the others when one sample is taken out."""
+"""Squared deviations of the other samples, once one sample is taken out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["held", "squares_of_others"]
+__all__ = ["infinite_if_lost", "squares_of_others"]
 
 
 def squares_of_others(squares: jax.Array, apart: jax.Array, n: jax.Array, differ: jax.Array) -> jax.Array:
@@ -14,7 +14,7 @@ def squares_of_others(squares: jax.Array, apart: jax.Array, n: jax.Array, differ
 
         Σ_{j ≠ i} (x_j − m_{−i})² = Σ_j (x_j − m)² − (x_i − m)² n / (n − 1)
 
-    A difference below rounding is 0. Squares that single precision does not hold are infinite (`held`).
+    A difference below rounding is 0. Squares that single precision cannot hold are infinite (`infinite_if_lost`).
 
     Args:
       squares: float, Σ_j (x_j − m)² of the n samples.
@@ -30,20 +30,21 @@ def squares_of_others(squares: jax.Array, apart: jax.Array, n: jax.Array, differ
     own = jnp.where(several, apart * apart * n / jnp.where(several, n - 1, 1), 0)
     left = squares - own
     left = jnp.where(left > 8 * np.finfo(squares.dtype).eps * squares, left, 0)
-    return jnp.where(jnp.isfinite(held(squares, differ)), left, jnp.inf)
+    return jnp.where(jnp.isfinite(infinite_if_lost(squares, differ)), left, jnp.inf)
 
 
-def held(squares: jax.Array, differ: jax.Array) -> jax.Array:
-    """Sums of squared deviations, infinite where single precision holds none: of deviations beyond 1e19, below 1e-19.
+def infinite_if_lost(squares: jax.Array, differ: jax.Array) -> jax.Array:
+    """Sums of squared deviations; infinite where samples differ and single precision cannot hold their squares.
 
-    They would be 0, and a number of unknown error would be certain.
+    The square of a deviation below 1e-19 is 0 in single precision, which would state an error of 0. The square of one
+    beyond 1e19 is infinite already.
 
     Args:
       squares: float.
       differ: bool, whether one of the samples deviates from another.
 
     Examples:
-      >>> held(jnp.array([0.0, 0.0, 2.0]), jnp.array([True, False, True])).tolist()
+      >>> infinite_if_lost(jnp.array([0.0, 0.0, 2.0]), jnp.array([True, False, True])).tolist()
       [inf, 0.0, 2.0]
     """
     number = np.finfo(squares.dtype)

@@ -2,11 +2,11 @@
 
 `hints_of` reads the annotations of a function; a `Hint` says which values a parameter admits, in code and in words.
 Two decorators use it: `checked_kinds` here, for public functions, and `estimators.options.checked_options` for methods,
-which also checks bounds and makes arrays. Annotations are read as text, so that what only type checkers import need
-not be imported, and so that `Array`, an alias of `Any`, keeps its name.
+which also checks bounds and makes arrays. Annotations are read as text. So names that are imported for type checkers
+alone need not be imported, and `Array`, an alias of `Any`, keeps its name.
 
-No library does this: beartype admits a string where a sequence of strings is expected and True where a number is,
-refuses a list where an array is, fails on names that only type checkers import, and words its errors itself.
+No library does this. beartype takes a string for a sequence of strings, and True for a number. It refuses a list for an
+array, fails on names that are imported for type checkers alone, and words its errors itself.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Hint:
         return tuple(choice for choices in listed for choice in choices) if all(listed) else ()
 
     def refuse(self, name: str, value: Any, more: str = "") -> typing.NoReturn:
-        """Raise the error of an argument that is not admitted, with `more` behind what is expected.
+        """Raise the error of an argument that is not admitted; `more` follows the expected kinds.
 
         Raises:
           ArrayTypeError: an array is expected.

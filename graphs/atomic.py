@@ -62,9 +62,9 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 def atomic_folder(folder: str | Path) -> Iterator[Path]:
     """Fill a temporary folder, which becomes `folder` when all of it is written, and is removed on failure.
 
-    The folders above are made. Where `folder` is there already, the entries of the temporary one replace those of
-    the same names, in the order of their names; its others stay. The next write of the same folder removes what a
-    killed process left behind.
+    The folders above are made. If `folder` exists, each entry of the temporary folder replaces the entry of the same
+    name, in the order of their names, and other entries stay. The next write of the same folder removes what a killed
+    process left behind.
 
     Raises:
       OSError: the folder cannot be written to, or is a file. The error names the place in `folder`.
@@ -73,7 +73,7 @@ def atomic_folder(folder: str | Path) -> Iterator[Path]:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     is_new = not folder.exists()
-    home = folder.parent if is_new else folder  # what is above a folder may be another disk, or take no files
+    home = folder.parent if is_new else folder  # the parent of a folder that exists may be another disk, or read-only
     with made_folder(home):
         _remove_abandoned(home / folder.name)
         with _named(folder):

@@ -216,9 +216,9 @@ def key_of(by: By, evidence: Mapping[str, Array] | None = None) -> Key:
     """
     if isinstance(by, Key):
         return by
-    given = _parts(by)
+    parts = _parts(by)
     found: dict[str, tuple[Level, Array | None]] = {}
-    for place, part in enumerate(given):
+    for place, part in enumerate(parts):
         name = part if isinstance(part, str) else f"part {place + 1}"
         if name in found:
             raise CreditError(f"by names {name!r} twice")
@@ -328,8 +328,8 @@ def _of_name(name: str, evidence: Mapping[str, Array] | None) -> tuple[Level, Ar
         return part.level, None
     source = name if part is None else part.evidence
     if evidence is not None and source in evidence:
-        at: Level = part.level if part is not None else "trace" if source in TRACE_EVIDENCE else "event"
-        return at, _as_ids(evidence[source])
+        level: Level = part.level if part is not None else "trace" if source in TRACE_EVIDENCE else "event"
+        return level, _as_ids(evidence[source])
     stated = EVENT_EVIDENCE.get(source) or TRACE_EVIDENCE.get(source)
     if stated is not None and stated.kind != "float":
         how = _NO_LOG if evidence is None else f"the log lacks it: {stated.how_to_log}"
@@ -454,10 +454,10 @@ def event_keys(graph: EventGraph, by: By, evidence: Mapping[str, Array] | None =
     return jnp.where(dense.mask, ids, -1)
 
 
-def _checked(graph: EventGraph, name: str, at: Level, array: Array) -> jax.Array:
-    size = {"trace": graph.num_traces, "agent": graph.num_agents, "event": graph.num_events}[at]
+def _checked(graph: EventGraph, name: str, level: Level, array: Array) -> jax.Array:
+    size = {"trace": graph.num_traces, "agent": graph.num_agents, "event": graph.num_events}[level]
     if np.shape(array) != (size,):
-        raise CreditError(f"by has {name} of shape {np.shape(array)}; expected ({size},), one entry for each {at}")
+        raise CreditError(f"by has {name} of shape {np.shape(array)}; expected ({size},), one entry for each {level}")
     return jnp.asarray(array)
 
 
@@ -496,8 +496,8 @@ def number_before(marked: jax.Array, ids: jax.Array, num: int) -> jax.Array:
       >>> number_before(jnp.array([True, True, False, True]), jnp.array([0, 0, 0, 2]), 3).tolist()
       [0, 1, 2, 0]
     """
-    before = jnp.cumsum(marked, dtype=jnp.int32) - marked.astype(jnp.int32)
-    return before - jax.ops.segment_min(before, ids, num_segments=num)[ids]
+    count = jnp.cumsum(marked, dtype=jnp.int32) - marked.astype(jnp.int32)
+    return count - jax.ops.segment_min(count, ids, num_segments=num)[ids]
 
 
 def turn_numbers(graph: EventGraph, acts: jax.Array) -> jax.Array:

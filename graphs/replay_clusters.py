@@ -131,14 +131,14 @@ def _check_draws(graph: EventGraph, node: np.ndarray, facts: Mapping[str, Array]
     # Several actions may be one joint turn: the first of each trace stands for it.
     _, first = np.unique(np.stack([trace[rows], dense]), axis=1, return_index=True)
     rows, dense = rows[np.sort(first)], dense[np.sort(first)]
-    before = np.full(len(rows), -1)
-    before[1:] = np.where(np.diff(trace[rows]) == 0, dense[:-1], -1)
+    earlier = np.full(len(rows), -1)
+    earlier[1:] = np.where(np.diff(trace[rows]) == 0, dense[:-1], -1)
     _, lead = np.unique(dense, return_index=True)
     other = lead[dense]  # the first trace of the node
     agent = np.asarray(graph.agent_ids)
     kinds = {"type": np.asarray(graph.event_type), "agent": np.asarray(graph.agent_name_ids)[agent]}
     columns = {name: np.asarray(values)[rows] for name, values in (kinds | dict(facts)).items()}
-    columns["node before it"] = before
+    columns["node before it"] = earlier
     for name, values in columns.items():
         known = np.isfinite(values) & (values >= 0)
         apart = known & known[other] & ~np.isclose(values, values[other], rtol=0, atol=1e-3)
@@ -173,12 +173,12 @@ def _refuse_draw(
 def _before_in_trace(graph: EventGraph, mask: np.ndarray) -> np.ndarray:
     """How many events of the mask precede each event in its trace: int [E]."""
     trace = np.asarray(graph.trace_ids)
-    before = np.cumsum(mask) - mask
+    count = np.cumsum(mask) - mask
     first = np.flatnonzero(np.asarray(graph.event_mask))
     first = first[np.diff(trace[first], prepend=-1) != 0]
-    at_start = np.zeros(graph.num_traces, before.dtype)
-    at_start[trace[first]] = before[first]
-    counted: np.ndarray = before - at_start[trace]
+    at_start = np.zeros(graph.num_traces, count.dtype)
+    at_start[trace[first]] = count[first]
+    counted: np.ndarray = count - at_start[trace]
     return counted
 
 

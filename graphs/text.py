@@ -73,8 +73,8 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
     plain = {other: _without_zeros(other.lower()) for other in names}
     wanted = _without_zeros(name.lower())
     # A number at either end of the name must not go on in the other one.
-    before, behind = ("(?<![0-9])" if wanted[:1].isdigit() else "", "(?![0-9])" if wanted[-1:].isdigit() else "")
-    whole = re.compile(before + re.escape(wanted) + behind)
+    ahead, behind = ("(?<![0-9])" if wanted[:1].isdigit() else "", "(?![0-9])" if wanted[-1:].isdigit() else "")
+    whole = re.compile(ahead + re.escape(wanted) + behind)
     inside = [other for other in names if name and (name.lower() in other.lower() or wanted in plain[other])]
     inside.sort(key=lambda other: not whole.search(plain[other]))
     forms = (

@@ -104,7 +104,7 @@ def _compared(method: str, insertion: str, before: list[dict[str, float]], after
 
 
 def _columns(record: TraceRecord, after: int) -> dict[str, float | bool]:
-    """Evidence of an inserted action: what it changed is nothing, so the value is that of the next event."""
+    """Evidence of an inserted action. It changes nothing, so its value is the value of the next event."""
     values = record.columns["value"]
     following = values[after + 1] if after + 1 < len(values) else record.rewards["team"]
     return {"tokens": TOKENS, "value": following}

@@ -1,4 +1,4 @@
-"""Schemes whose signal to noise is measured: what each runs, on which logs, at which cost, and its closed form."""
+"""Schemes whose signal-to-noise ratio is measured: the method, logs, cost and closed form of each."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _first(ids: np.ndarray, where: np.ndarray) -> np.ndarray:
 
 
 def _padded(values: np.ndarray, fill: float = -1) -> np.ndarray:
-    """An array [N, decisions of the world] as [N + 1, M]; the last row stands for a trace that is not there."""
+    """An array [N, decisions of the world] as [N + 1, M]; the last row stands for an absent trace."""
     out = np.full((len(values) + 1, DECISIONS), fill, values.dtype)
     out[:-1, : values.shape[1]] = values
     return out
@@ -199,7 +199,7 @@ def _expected(lottery: tuple[tuple[float, float], ...]) -> float:
 
 @functools.cache
 def _templates(world: Micro) -> dict[str, np.ndarray]:
-    """The graph's fields of each possible trace, [N + 1, X], with ids that begin at 0; the last row is of no trace."""
+    """The graph's fields of each possible trace, [N + 1, X], with ids from 0; the last row stands for no trace."""
     graph = jax.tree.map(np.asarray, world.batch().graph)
     owner = {
         **dict.fromkeys(EVENT_FIELDS, np.where(graph.event_mask, graph.trace_ids, -1)),
@@ -212,6 +212,7 @@ def _templates(world: Micro) -> dict[str, np.ndarray]:
     for name, of in owner.items():
         for trace in range(len(world.ends)):
             values = getattr(graph, name)[of == trace]
+            # The batch numbers events, agents and turns through all traces; a template begins at 0.
             first = {
                 "agent_ids": np.argmax(owner["agent_mask"] == trace),
                 "agent_parent": np.argmax(owner["agent_mask"] == trace),

@@ -1,10 +1,10 @@
 """The folder of a fitted critic: written whole, read with every number checked.
 
-    critic.json       what was fitted, on which tasks, and how good it is on others
+    critic.json       the settings of the fit, its tasks, and its losses on held-out tasks
     arrays.npz        the networks' parameters, or the weights of the additive model
-    checkpoint.npz    of the training of the networks, from which a killed fit resumes
+    checkpoint.npz    the state of the networks' training; a killed fit resumes from it
 
-`critic.json` holds a checksum of itself and `arrays.npz`: other numbers than were fitted are refused.
+`critic.json` holds a checksum of itself and of `arrays.npz`. A folder whose numbers were changed is refused.
 """
 
 from __future__ import annotations

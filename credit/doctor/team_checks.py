@@ -165,12 +165,11 @@ BEHAVIOUR: Mapping[str, Callable[[TeamWork], TraceMetric]] = {
 def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVEL) -> list[Finding]:
     """Every check of `CHECKS` on a batch, in that order.
 
-    A task shows a fault of behaviour if the mean over its traces exceeds the limit. The test is exact: with G tasks of
-    which k show the fault, p = P(Binomial(G, 0.05) ≥ k), the chance in a team whose tasks exceed the limit as often as
-    those of healthy worlds may at most. Verdicts are tested by Kendall's τ and by Mantel and Haenszel's test. P-values
-    are corrected together by Holm's method: with a chance of at most `level` the tests find something in a team without
-    faults. The last three checks are facts of the log without a test: more than half of the groups teach nothing; a
-    group is of several policies; an advantage is above its limit.
+    A task shows a fault of behaviour if the mean over its traces exceeds the limit. In healthy worlds at most 5 % of
+    the tasks do. If k of G tasks show the fault, the exact test is p = P(Binomial(G, 0.05) ≥ k). Verdicts are tested by
+    Kendall's τ and by Mantel and Haenszel's test. P-values are corrected together by Holm's method: with a chance of at
+    most `level` the tests find something in a team without faults. The last three checks are facts of the log without a
+    test: more than half of the groups teach nothing; a group is of several policies; an advantage is above its limit.
 
     Args:
       traces: what was read.

@@ -1,4 +1,4 @@
-"""Laws of meaning: what a method's numbers may depend on, in which unit they are, and which actions get one.
+"""Laws of meaning: on what a method's numbers may depend, their unit, and which actions get one.
 
 Each law takes a method under test and returns what breaks the law, in words; "" where the method keeps it.
 """

@@ -98,10 +98,10 @@ def draw_rewards(graph: EventGraph, rng: np.random.Generator) -> np.ndarray:
 
 
 def elsewhere(batch: Batch, needs: Needs, outside: np.ndarray, rng: np.random.Generator) -> Iterator[tuple[str, Batch]]:
-    """The batch after one change more each time to the traces `outside`, bool [T], and what was changed last.
+    """Batches with more and more changes in the traces `outside`, bool [T], each with the name of the last change.
 
-    Other numbers lie in wider intervals than those of a batch, so that the largest and the least change, too. Evidence
-    stays absent where it is, ids stay as they are, and so do probabilities, which would contradict each other.
+    New numbers lie in wider intervals than those of a batch, so that the largest and the least change, too. Absent
+    evidence stays absent. Ids stay, and so do probabilities, which would contradict each other.
     """
     events = outside[batch.graph.trace_ids]
     fresh = np.where(np.isnan(batch.reward), np.nan, draw_rewards(batch.graph, rng))

@@ -2,10 +2,13 @@
 
     R = expected + Σ increments of events + outcome + unexplained + remainder
 
-`expected` is what the trace was worth before anybody acted, each increment what one action changed, `outcome` the luck
-after the last action where a claim states it, `unexplained` what no claim accounts for, and `remainder` what the grid
-of exact arithmetic cannot hold (mostly 0). Entries add up to the reward bit for bit, in any order:
-`estimators.composition.exact`.
+    expected       the worth of the trace before anybody acted
+    increment      the change by one action
+    outcome        the luck after the last action, where a claim states it
+    unexplained    the rest, for which no claim accounts
+    remainder      the rounding that the grid of exact arithmetic leaves; mostly 0
+
+Entries add up to the reward bit for bit, in any order (`estimators.composition.exact`).
 
     compose        claims → ledger: the results of several methods as one exact partition of the reward
     weighted_sum   ledgers → ledger: those of several reward channels as one, with the same exactness

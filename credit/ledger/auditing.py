@@ -64,7 +64,7 @@ class Audit:
         return self.times > 1
 
     def table(self, traces: Traces) -> pa.Table:
-        """One row an event: where and what it is, each claim's payment, their sum, how many pay it, and its entry."""
+        """One row an event: its place and type, the payment by each claim, their sum and number, and its entry."""
         n = traces.sizes.events
         payments = {f"pays:{name}": row[:n] for name, row in zip(self.claims, self.payments, strict=True)}
         sums = {"naive": self.naive[:n], "times": self.times[:n]}

@@ -127,9 +127,10 @@ def annealed(
 
 
 def by_indicator(start: float, end: float, *, low: float, high: float) -> Callable[[float], float]:
-    """A weight that follows what was measured instead of the step: `start` up to `low`, `end` from `high` on.
+    """A weight by a measured number x, not by the step: `start` up to x = `low`, `end` from x = `high` on.
 
-    Between them start + (end − start) (x − low) / (high − low). A bonus for spawning may end once most traces spawn:
+    Between them it is start + (end − start) (x − low) / (high − low). A bonus for spawning may end once most traces
+    spawn:
 
         fade = by_indicator(0.3, 0.0, low=0.2, high=0.8)
         channel(traces, "spawn_rate", weight=fade(indicator(traces, "spawn_rate")))
@@ -241,9 +242,10 @@ def channel(traces: Traces, name: str, *, weight: Weight = 1.0, family: Family |
 
 
 def _of_agents(traces: Traces, name: str) -> np.ndarray:
-    """The outcomes of the agents of a name in each trace, added up: [T]; NaN where one that acts lacks it, or all do.
+    """The sum of the outcomes of the agents of a name in each trace: [T].
 
-    In a log where no trace has both, an outcome of a trace is that of each of its agents (`estimators.members`).
+    It is NaN where an acting agent lacks an outcome, or all lack one. If no trace has outcomes of both kinds, an
+    outcome of a trace counts as the outcome of each of its agents (`estimators.members`).
     """
     graph = traces.graph
     stated, agent = traces.evidence["agent_reward"], np.asarray(graph.agent_ids)
@@ -326,7 +328,7 @@ def _spawned(traces: Traces) -> np.ndarray:
 
 
 def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
-    """The outcome less that of a run in which the agent's output is masked, at the event that states the latter."""
+    """The outcome minus the outcome of a run with the agent's output masked, at the event that states the second."""
     masked = traces.evidence.get("counterfactual_reward")
     if masked is None:
         from graphs.traces.schema import EVENT_EVIDENCE

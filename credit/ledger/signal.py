@@ -1,4 +1,4 @@
-"""`Signal`: advantages to train on, with the conditions that their mean rests on."""
+"""`Signal`: advantages to train on, with the conditions under which they are unbiased."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ Kind = Literal["control", "entry", "even"]
 
 
 class Condition(NamedTuple):
-    """One thing that an advantage's mean rests on: whether it holds (None: nothing here can tell), and why.
+    """A condition under which the advantages are unbiased.
 
-    `stated` is True where it is None because the caller, a claim or the log declares it.
+    Attributes:
+      name: what it is about.
+      holds: whether it holds; None where the batch cannot tell.
+      why: the reason, in words.
+      stated: True where nothing was checked because the caller, a claim or the log declares it.
     """
 
     name: str
@@ -55,9 +59,9 @@ class Signal:
       graph: the batch.
       credit: the numbers; `credit.advantage` [E] multiplies the policy gradient, `valid` says where there is one.
       kind: "control", "entry" or "even".
-      conditions: what its mean rests on.
-      used: the sources that entered.
-      refused: the others, and the condition that each would have broken.
+      conditions: those under which the advantages are unbiased.
+      used: the sources whose claims entered.
+      refused: the other sources, each with the condition that it would have broken.
       beta: float [S, T], the coefficients of `used`; empty for other kinds.
       coverage: of the ledger: 1 − Var(unexplained) / Var(R − expected).
       claimed: the share of actions that carry a claim.

@@ -1,4 +1,4 @@
-"""What stands where outcomes are looked for, in logs of which no trace has one."""
+"""Logs in which no trace has an outcome: the refusal, and what was found instead of outcomes."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class ChunkedMethod:
         Args:
           met: what `present` returned for all batches together.
           any_outcome: whether any trace of any batch has an outcome.
-          found: what stands where outcomes are looked for (`credit.methods.absent_outcomes`).
+          found: what was found instead of outcomes, in words (`credit.methods.absent_outcomes`).
 
         Raises:
           CreditError: no outcome anywhere; evidence that no batch has.

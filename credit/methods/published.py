@@ -32,8 +32,8 @@ class Published:
       title: the name in the paper.
       method: the entry of `METHODS` that computes it; None where no log allows it.
       note: with a method, how sure it is and what differs; without one, why logs do not allow it.
-      portable: what of it can be used here, and where that is. Never empty without a method.
-      function: where its numbers are computed, for what is published as something else than advantages; "" else.
+      portable: the part of it that can be used here, and its place. Never empty without a method.
+      function: the function that computes it, if it was published as something else than advantages; "" otherwise.
       kind: what those numbers are.
       needs: evidence of the log that `function` needs.
       fitted: False for a method that needs a model which this library does not fit.

@@ -32,7 +32,7 @@ class Question:
       answer: whether the logs say yes; None where they cannot tell.
       stated: the counts that the answer rests on.
       advice: which methods follow from a yes.
-      evidence: whether measurements of this project support that advice, over which worlds, and where they are.
+      evidence: what this project measured about the advice, in which worlds, and where the numbers are.
     """
 
     name: str
@@ -143,7 +143,7 @@ def _roles(logs: _Logs) -> tuple[bool, str]:
 
 
 def _pipeline(logs: _Logs) -> tuple[bool, str]:
-    """Traces in which every agent acts in one block, and whose order of names is that of the others."""
+    """Traces in which every agent acts in one block, in the order of names that most of these traces have."""
     graph, actions = logs.traces.graph, _actions(logs.traces)
     trace = np.asarray(graph.trace_ids)[actions]
     agent = np.asarray(graph.agent_ids)[actions]

@@ -46,8 +46,8 @@ def durations(traces: Traces) -> Durations:
     previous event of the same agent instance, and without that d(e) = 0. Waiting counts for nobody: it lies before the
     latest cause. Clocks that run backwards give 0.
 
-    A trace has no durations where an event lacks a time, where all times are equal, where the log says that its times
-    are positions (`metrics.wall_clock_s_unstated`, in the survey's form), and where `costs.wall_clock_s` shows that the
+    A trace has no durations if an event lacks a time, if all times are equal, if the log says that its times are
+    positions (`metrics.wall_clock_s_unstated`, in the survey's form), or if `costs.wall_clock_s` shows that the
     times are in another unit: they span more than it, or less than half of it.
 
     Examples:

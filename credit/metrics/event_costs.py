@@ -116,8 +116,8 @@ def read_prices(path: str | Path) -> Prices:
     A row has `model`, `input` and `output`, money for a million tokens, or `tool` and `call`, money for a call.
 
     Raises:
-      CreditError: a column that is none of these, a name that is missing or stands twice, a price that is missing, no
-        number, negative or not finite.
+      CreditError: an unknown column; a name that is missing or stands twice; a price that is missing, negative, not
+        finite or no number.
     """
     from graphs.reading.source import Lost
     from graphs.reading.tables.rows import number, read_rows

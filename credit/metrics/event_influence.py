@@ -135,8 +135,8 @@ def why(traces: Traces, row: int, credit: Credit, *, most: int = 10) -> list[Res
 def if_edited(traces: Traces, row: int) -> EditEffect:
     """What an edit of an event undoes, what making it again costs, and the change of the return to expect.
 
-    The change is `counterfactual_reward` − return where re-runs of this decision are logged, else `value` − (outcome
-    and rewards from this event on): what is expected if it and all that followed were drawn again.
+    The change is `counterfactual_reward` − return if re-runs of this decision are logged. Otherwise it is `value` −
+    (outcome and rewards from this event on): the expected change if this event and all later ones were drawn again.
 
     Args:
       traces: what was read.

@@ -42,7 +42,7 @@ def content_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """Ids of contents of events, equal where two say the same; −1 in traces whose contents the log lacks: int [N].
 
     A trace's contents come from one source, the first that all its rows have: `content_ref`; the token ids; the text of
-    the log's record, where no two rows share a record, since the text could then be that of either.
+    the log's record. The text counts only if no two rows share a record: it could belong to either row.
 
     Args:
       traces: what was read; texts are read again from its files.
@@ -87,7 +87,7 @@ def _token_ids(traces: Traces, rows: np.ndarray) -> list[str | None]:
 
 
 def embedded_ids(embeddings: np.ndarray, trace: np.ndarray, alike: float = ALIKE) -> np.ndarray:
-    """Ids of contents from embeddings: a message says what the first earlier one of its trace says that is alike.
+    """Ids of contents from embeddings: a message gets the id of the first earlier message of its trace that is alike.
 
     Args:
       embeddings: float [N, D], a row for each message; NaN where a message has none, whose trace then gets −1.

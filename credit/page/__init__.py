@@ -1,13 +1,12 @@
-"""A page about logs: what was read, which groups carry a signal, who earned the reward, and a view of each trace.
+"""A page about logs: their contents, the groups with a signal, the credit of agents, and a view of each trace.
 
-    Findings       traces with the results of methods and their ledger: what a page shows
+    Findings       the content of a page: traces, results of methods, and their ledger
     write_page     findings → one HTML file that needs no network
-    PageServer     findings → the same page on the loopback address, which asks for one trace at a time
+    PageServer     findings → the same page on the loopback address; it loads one trace at a time
     Labels         outcomes that a person gives to traces on a served page
 
-`credit report`, `credit view` and `credit label` call them. Every number on a page is that of the function that
-computes it elsewhere: `credit.table`, `credit.compose`, `credit.explain`, `credit.compare`, and those of
-`credit.reports`. The page only arranges them.
+`credit report`, `credit view` and `credit label` call them. The page computes no number. It arranges the
+results of `credit.table`, `credit.compose`, `credit.explain`, `credit.compare` and `credit.reports`.
 """
 
 from credit.page.findings import Findings

@@ -34,8 +34,8 @@ def write_page(
 ) -> list[str]:
     """Write a page that needs no network.
 
-    The file has at most `LARGEST` bytes as long as its overview alone does. Excerpts of text are shortened first. Then
-    the last traces are left out of the explorer; they remain in every table.
+    The file has at most `LARGEST` bytes, unless the overview alone has more. To fit, excerpts of text are shortened
+    first. Then the last traces are left out of the explorer; they remain in every table.
 
     Args:
       findings: what the page shows.
@@ -60,10 +60,10 @@ def write_page(
       ['a', 'b']
     """
     expect("findings", findings, Findings, "what Findings.of returns")
-    html, held = page(findings, title=title, text=text, watch=watch)
+    html, packed_traces = page(findings, title=title, text=text, watch=watch)
     with atomic_write(path) as file:
         file.write(html.encode())
-    return held
+    return packed_traces
 
 
 def page(
@@ -77,9 +77,9 @@ def page(
     head = {"title": printable(title, 200), "overview": overview(findings), "explorer": None}
     frame = _filled(head, [])
     room = LARGEST - len(frame.encode())
-    views, held = _views(findings, room, EXCERPTS if text else (0,), watch)
-    ids = findings.traces.traces["trace"].to_pylist()[:held]
-    head["explorer"] = {"held": held, "traces": findings.traces.sizes.traces}
+    views, count = _views(findings, room, EXCERPTS if text else (0,), watch)
+    ids = findings.traces.traces["trace"].to_pylist()[:count]
+    head["explorer"] = {"held": count, "traces": findings.traces.sizes.traces}
     return _filled(head, views), ids
 
 
@@ -100,7 +100,7 @@ def served_page(findings: Findings, *, title: str = "Credit report", labelled: b
 def _views(
     findings: Findings, room: int, excerpts: tuple[int, ...], watch: Callable[[Sequence[int]], Iterable[int]]
 ) -> tuple[list[str], int]:
-    """Packed traces that fit into a number of bytes, the first ones, with the longest excerpts that let all fit."""
+    """The first traces, as many as fit into `room` bytes, packed with the longest excerpts that let all of them fit."""
     maker = TraceViews(findings)
     kept: list[dict[str, Any]] = []
     bare: list[str] = []  # packed without text, so that texts are looked for only where they may fit

@@ -156,7 +156,7 @@ def _read(path: Path) -> dict[str, Label]:
 def _decoded(path: Path, content: bytes) -> dict[str, Label]:
     labels: dict[str, Label] = {}
     source = Source(str(path), path)
-    source.__dict__["data"] = content  # what was read, whatever the file is by now
+    source.__dict__["data"] = content  # the bytes that were read; the file may have changed since
     try:
         for line, row in read_rows(source):
             if isinstance(row, Lost):

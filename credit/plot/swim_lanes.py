@@ -1,4 +1,4 @@
-"""The picture of one trace: who did what in which order, what led to what, what each action earned, and how surely."""
+"""The picture of one trace: events in the lanes of their agents, their causes, and the credit of actions."""
 
 from __future__ import annotations
 

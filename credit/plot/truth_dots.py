@@ -26,7 +26,7 @@ PANELS = (("slope", "slope on true increments"), ("correlation", "correlation wi
 def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
     """Draw slope and correlation of each method with 95 % intervals, a marker for each world, methods in their order.
 
-    A line marks the slope 1, that of all the true credit, and the correlation 0, that of none.
+    Lines mark slope 1, where a method gives all of the true credit, and correlation 0, where it gives none of it.
 
     Args:
       rows: of `credit.bench.against_truth.score`.

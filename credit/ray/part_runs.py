@@ -1,4 +1,4 @@
-"""A job on all parts: those that are not there yet as tasks, and what all of them come to."""
+"""A job on all parts: the missing parts run as tasks, and the results of all parts are put together."""
 
 from __future__ import annotations
 

@@ -42,10 +42,10 @@ def read_mark(folder: Path) -> RunMark | None:
 
 
 def claim(folder: Path, mark: RunMark) -> bool:
-    """Write the mark where there is none, which one of several processes can do; whether this one did.
+    """Write the mark if there is none; returns whether this process wrote it. Of several processes one can.
 
-    The mark appears whole, by a hard link to a file that is complete. Where the file system has no hard links, a
-    process that is killed at this moment leaves an empty mark, which is of no run.
+    The mark appears whole, by a hard link to a complete file. On a file system without hard links, a process that is
+    killed at this moment leaves an empty mark, which belongs to no run.
     """
     place, content = mark_file(folder), msgspec.json.encode(mark)
     handle, complete = tempfile.mkstemp(suffix=".part", dir=place.parent)

@@ -86,10 +86,10 @@ def with_shares(traces: Traces, shares: Mapping[str, tuple[float, float]]) -> Tr
 def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     """The batch with the means of replays as evidence of the events that they started from.
 
-    "value" plans give `value`, the expected return from the event on: that of the runs, less what the log's trace had
-    earned at events before it; "difference", "spawn" and "stop" plans give
-    `counterfactual_reward`. `replay_stderr` is the standard error of that mean and `replays` the number of runs. Events
-    without runs have none; other evidence of the log is kept. `credit.replay.stated_errors` has the formula.
+    "value" plans give `value`, the expected return from the event on: the mean of the runs minus the rewards at earlier
+    events of the log's trace. "difference", "spawn" and "stop" plans give `counterfactual_reward`. `replay_stderr` is
+    the standard error of that mean and `replays` the number of runs. Events without runs have none; other evidence of
+    the log is kept. `credit.replay.stated_errors` has the formula.
 
     Args:
       traces: the log that the plan was made for.

@@ -17,8 +17,8 @@ def allocate(
     """How many further runs each mean gets, so that the sum of squared standard errors Σ σᵢ² / nᵢ is least: int64 [J].
 
     Every mean first gets `least` runs. Then each run goes to the mean whose variance it lowers most for its cost,
-    σ² / (n (n + 1) c). With equal costs that is optimal, since σ² / n is convex in n. With unequal costs the last runs
-    are those that the rest of the budget can still pay.
+    σ² / (n (n + 1) c). With equal costs that is optimal, since σ² / n is convex in n. With unequal costs the
+    rest of the budget buys the runs that it can still pay.
 
     Args:
       spread: float [J], standard deviation σ of the outcomes of each mean; 0 where they never differ.

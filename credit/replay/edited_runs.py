@@ -43,7 +43,7 @@ class EditedRuns:
 
 
 def edit_plan(traces: Traces, row: int, replace: str | None, runs: int, seed: int) -> ReplayPlan:
-    """A plan of runs that continue a trace from the events before one event, in place of which they have `replace`.
+    """A plan of runs that continue a trace from before one event, with `replace` in the place of that event.
 
     Args:
       traces: what was read.

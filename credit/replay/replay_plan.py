@@ -79,7 +79,7 @@ class ReplayPlan:
 
     @property
     def tokens(self) -> float | None:
-        """Predicted cost of all runs; None where nothing predicts that of one of them."""
+        """Predicted cost of all runs in tokens; None if one of the runs has no prediction."""
         costs = [job.tokens for job in self.jobs]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 

@@ -138,9 +138,9 @@ def plan_replays(
         stop         at each decision to stop or to go on, the other side: going on is replaced by `replace`, a stop by
                      `go_on`
 
-    Runs go by Neyman's rule (`credit.replay.allocation.allocate`): by the spread of outcomes in earlier runs where
-    there are any, else by that of the group's outcomes in the log, and evenly where the log has no two outcomes of a
-    task. Prefixes that two traces share by id are not joined: ids of events say nothing about content.
+    Runs follow Neyman's rule (`credit.replay.allocation.allocate`). The spread is that of earlier runs if there are
+    any, else of the group's outcomes in the log. If no task of the log has two outcomes, runs are spread evenly.
+    Prefixes that two traces share by id are not joined: ids of events say nothing about content.
 
     Args:
       traces: what was read.

@@ -73,14 +73,14 @@ class Results:
     def shrunk_spread(self, tasks: Sequence[str]) -> np.ndarray:
         """Standard deviation of the outcomes of each job, float64 [J], its variance averaged with that of its task.
 
-        The spread of few runs is uncertain, and 0 where outcomes happen to agree. With s² the variance of a job's n
-        outcomes and m the mean of these over the jobs of its task, itself averaged with that of all jobs with the
-        weight of two runs,
+        The spread of few runs is uncertain, and 0 where outcomes happen to agree.
 
-            σ² = ((n − 1) s² + k m) / (n − 1 + k),      k = 2 / τ², at least 2,
+            σ² = ((n − 1) s² + k m) / (n − 1 + k),      k = 2 / τ², at least 2
 
-        where τ² is what the s² / m of all jobs vary beyond the 2 / (n − 1) of normal outcomes. Jobs of a task that do
-        not differ, as far as the runs show, get one spread. It is 1 where no job has two runs.
+        s² is the variance of the job's n outcomes. m is the mean of s² over the jobs of its task, averaged with the
+        mean over all jobs, which has the weight of two runs. τ² is the variance of s² / m over all jobs, less
+        2 / (n − 1), the variance that normal outcomes give. Jobs of a task whose runs show no difference get one
+        spread. It is 1 if no job has two runs.
 
         Args:
           tasks: the task of each job; rewards of one task have one scale.

@@ -247,7 +247,7 @@ def read_evaluations(game: Game, path: Path) -> np.ndarray:
     """Values of the rows, float64 [C], NaN where a row has none yet.
 
     Raises:
-      CreditError: a row that the plan does not have, a row that occurs twice, or a value that is no number.
+      CreditError: a row is not in the plan or occurs twice, or a value is no number.
     """
     values = np.full(game.plan.evaluations, np.nan)
     seen: dict[int, int] = {}

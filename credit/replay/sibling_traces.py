@@ -101,7 +101,7 @@ def _sibling(
 
 
 def _present(agents: list[dict[str, str]], events: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Agents that act or are spawned in these events, and those that spawned them."""
+    """The agents that act or are spawned in these events, and their parents, up to the roots."""
     by_id = {agent["id"]: agent for agent in agents}
     present: set[str] = set()
     for name in [event["agent"] for event in events] + [event["to"] for event in events if "to" in event]:

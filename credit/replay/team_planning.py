@@ -1,4 +1,4 @@
-"""Shapley values by re-running: which coalitions of agents to run on which tasks, and what their outcomes give.
+"""Shapley values by re-running: the coalitions to run on each task, and the values from their outcomes.
 
 The game is v(S) = the mean over the tasks of the log of E[R | task, only the agents S act]. The driver states what an
 absent agent does (removed, muted, idle), since each is another game.

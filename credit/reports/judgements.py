@@ -1,8 +1,8 @@
 """Verdicts of judges as claims: numbers that a person or a model gave to agents or decisions, read from a table.
 
-Methods whose credit is text (LangMARL's critic, HERA's reflections, a model asked who is to blame) give no number that
-could be computed here. A judgement file holds such scores. They take part in comparisons and audits like any method's
-result, as a *score*: it has no unit of reward, so it claims no increment.
+Some methods give credit as text: LangMARL's critic, HERA's reflections, a model asked who is to blame. A judgement file
+states numbers for such texts. They take part in comparisons and audits like any method's result.
+They are *scores*: they have no unit of reward, so they claim no increment.
 `docs/judgements.md` has the format.
 """
 
@@ -167,7 +167,7 @@ class _Verdicts:
 
 
 def _number(value: Any) -> float | None:
-    """The finite number that a cell holds, else None; a bool is no number."""
+    """The finite number in a cell; None for anything else, true and false among it."""
     if isinstance(value, bool):
         return None
     try:

@@ -36,7 +36,8 @@ class Difference:
       what: the number, in words.
       failed, succeeded: mean over the tasks compared, of the means over their traces of each kind; over all tasks where
         none can be compared. NaN where no trace of a kind has it.
-      chance: that a failed trace has more than a succeeded one, ties half: 0.5 where they do not differ.
+      chance: the probability that a failed trace has more than a succeeded one, ties counted half; 0.5 if they are
+        alike.
       low, high: 95 % interval of `chance` by `estimators.task_means`; NaN where there is none.
       p: of the test that failed and succeeded traces are alike, by Holm's method for all that were looked at; NaN where
         too few tasks can be compared.

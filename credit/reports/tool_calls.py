@@ -1,4 +1,4 @@
-"""Tool calls in the order of a log: which are retries, which fail one after another, and which repeat themselves."""
+"""Tool calls in the order of a log: retries, series of failures, and repeated calls."""
 
 from __future__ import annotations
 

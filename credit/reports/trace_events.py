@@ -1,4 +1,4 @@
-"""The events of one trace as rows for people: who did what, with which tool, with what status, and what it said."""
+"""The events of one trace as rows for people: agent, type, tool, status, tokens, causes and text of each."""
 
 from __future__ import annotations
 

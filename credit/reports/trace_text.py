@@ -225,7 +225,7 @@ def _cut(table: Table, num: int, most: int) -> RenderableType:
 
 
 def _forest(view: _View, most: int) -> RenderableType:
-    """The spawn forest, drawn down to as many agents as fit; what is left out is counted where it belongs."""
+    """The spawn forest with at most `most` agents; a line in their place counts those left out."""
     forest = spawn_forest(view.graph)
     top = Tree(Text("spawn forest", style="bold"), guide_style="dim")
     waiting: list[tuple[Tree, list[int]]] = [(top, np.flatnonzero(forest.is_root).tolist())]

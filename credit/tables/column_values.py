@@ -175,7 +175,7 @@ def _is_id(kind: pa.DataType) -> bool:
 
 
 def begins(codes: np.ndarray) -> np.ndarray:
-    """The rows at which the value differs from that of the row before, the first among them."""
+    """The first row, and each row whose value differs from the value of the row before."""
     return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
 
 

@@ -213,7 +213,7 @@ def _turns(turn: Any, by_agent: Segments) -> np.ndarray:
 
 
 def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
-    """The outcome of each trace, NaN where it has none, 0 where rows have rewards of their own: [count]."""
+    """The outcome of each trace: [count]. NaN where a trace has none; 0 where rows have their own rewards."""
     if reward is None:
         return np.zeros(by_trace.count)
     outcome = numbers("reward", reward, len(by_trace.ids))

@@ -1,8 +1,9 @@
-"""One more step or stop, one more agent or not: the increment of a decision that has two sides, and the value of more.
+"""One more step or stop, one more agent or not: what the second side of such a decision is worth.
 
-A point is a decision at which the policy could have taken either side: an action whose log states the probability of
-the side that ends or spawns. What was taken is the type of the event. One trace shows one side only, so the value of
-more is a mean over the other traces of a key, from a critic, or from a re-run with the other side.
+A point is an action at which the policy could have taken either of two sides. "More" is to go on, or to spawn. The log
+states the probability of a stop, or of a spawn, and the type of the event says which side was taken. One trace shows
+one side only. So the value of more comes from the other traces of a key, from a critic, or from a re-run with the other
+side.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def points(
     typed = jnp.asarray(graph.event_type) == int(EventType.STOP if stops else EventType.SPAWN)
     acts = real & graph.trained_mask & scored[trace]
     where = acts & (stated | typed)
+    # The last point of a trace gets the outcome, and each point the rewards until the next; sums from behind follow.
     chain = chains(graph, where)
     ahead = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))
     if event_reward is not None:
@@ -99,6 +101,7 @@ def points(
         ahead = ahead + chain.gathered(step.astype(ahead.dtype), real)
     ahead = chain.back(chain.backward(jnp.ones_like(ahead), chain.take(ahead)))
     agent = jnp.asarray(graph.agent_ids)
+    # The number of a point among those of its agent instance: events of an instance are not contiguous in a trace.
     by_agent = jnp.argsort(agent, stable=True)
     number = number_before(where[by_agent], agent[by_agent], graph.num_agents)
     number = jnp.zeros_like(number).at[by_agent].set(number)

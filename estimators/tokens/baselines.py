@@ -84,6 +84,7 @@ def otb(
     weight = 1 - 2 * pi + squares
     if ratio is not None:
         weight = weight * at_least_float32(jnp.asarray(ratio)) ** 2
+    # `order` lists a row's positions. Packed, its generated tokens come first, in their order.
     order = (
         jnp.argsort(~mask, axis=1, stable=True) if packed else jnp.broadcast_to(jnp.arange(mask.shape[1]), mask.shape)
     )
@@ -98,8 +99,10 @@ def otb(
     ids = _group(group, rows)
     over = functools.partial(jax.ops.segment_sum, segment_ids=ids, num_segments=rows)
     mean = over(jnp.where(there, to_go * total, zero)) / (over(total) + 1e-8)
-    longer = jnp.flip(jax.lax.cummax(jnp.flip(there.astype(jnp.int32), 1), axis=1), 1)
-    enough = over(longer) >= 2
+    # A row reaches position t if it has a token there or behind. A position that one row alone reaches has no others
+    # to compare with, and neither has a task of one row.
+    reaches = jnp.flip(jax.lax.cummax(jnp.flip(there.astype(jnp.int32), 1), axis=1), 1)
+    enough = over(reaches) >= 2
     alone = over(jnp.ones(rows, jnp.int32)) < 2
     enough = (enough | lonely_tail) & ~alone[:, None]
     apart = jnp.where(there, to_go - jnp.where(enough, mean, 0)[ids], zero)
@@ -167,7 +170,10 @@ def gdpo(
 
 
 def _z(x: jax.Array, ids: jax.Array, where: jax.Array, eps: float, *, raw: bool) -> jax.Array:
-    """Each value against its segment, over the spread with ddof 1; one alone is itself if `raw`, else 0."""
+    """Each value minus the mean of its segment, over the spread with ddof 1.
+
+    The value of a segment of one stays as it is if `raw`, and becomes 0 otherwise.
+    """
     num = len(ids)
     first = x[jnp.argmax(where)]
     x = x - first  # equal values deviate by exactly 0

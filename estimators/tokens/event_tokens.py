@@ -143,14 +143,15 @@ def token_advantages(
         raise CreditError(f"advantage has shape {amounts.shape}; expected one axis, events")
     mask = mask & (events >= 0)
     place = events if events.dtype.itemsize > 4 else events.astype(jnp.int32)  # an unsigned number may turn negative
-    nowhere = amounts.shape[0]  # behind the last event
-    at = jnp.where(place < 0, nowhere, jnp.minimum(place, nowhere))
+    # Padding, and events that the batch does not have, read the extra entry behind the last event.
+    extra = amounts.shape[0]
+    row = jnp.where(place < 0, extra, jnp.minimum(place, extra))
     if valid is not None:
         usable = jnp.asarray(valid)
         if usable.dtype != jnp.bool_:
             raise ArrayTypeError(f"valid has dtype {usable.dtype}; expected bool")
         if usable.shape != amounts.shape:
             raise CreditError(f"valid has shape {usable.shape}; expected {amounts.shape}, that of advantage")
-        mask = mask & jnp.concatenate([usable, jnp.ones(1, bool)])[at]
-    known = jnp.concatenate([amounts, jnp.full(1, jnp.nan, amounts.dtype)])[at]
+        mask = mask & jnp.concatenate([usable, jnp.ones(1, bool)])[row]
+    known = jnp.concatenate([amounts, jnp.full(1, jnp.nan, amounts.dtype)])[row]
     return jnp.where(mask, known, jnp.zeros((), amounts.dtype)), mask

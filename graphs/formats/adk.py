@@ -190,7 +190,7 @@ def _camel(key: str) -> str:
 
 
 def _in_camel(value: Any) -> Any:
-    """A value with the keys of its objects in camel case, those that hold what models wrote among them."""
+    """A value with the keys of all its objects in camel case, also inside the content that models wrote."""
     if isinstance(value, dict):
         return {_camel(key): _in_camel(part) for key, part in value.items()}
     return [_in_camel(part) for part in value] if isinstance(value, list) else value

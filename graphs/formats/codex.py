@@ -11,8 +11,8 @@ Until September 2025 items had no envelope, and no times, usage and model:
     {record_type: "state"}
     {type: "message" | "reasoning" | "function_call" | …}
 
-A sub-agent, and a session that was forked, has a rollout of its own, which may begin with a copy of the history that it
-was forked from: what stands before its own first turn is not read.
+A sub-agent has its own rollout, and so has a forked session. It may begin with a copy of the history before the fork.
+Items before its own first turn are not read.
 
 A session is a trace and a group of its own, without an outcome. Items of the model that follow each other are one model
 call, and an action. `docs/formats/codex.md` has the whole mapping.

@@ -6,9 +6,9 @@
      toolCalls: [{id, name, status, result, timestamp, agentId}]}
     {$set: {…}}, {$rewindTo: ID}
 
-A message is written anew when its tokens or tool calls are known: those with one id are one. A message of the
-model is one call, and an action. A sub-agent has a file of its own, whose session id is the `agentId` of the tool call
-that started it. `docs/formats/gemini-cli.md` has the whole mapping.
+A message is written again when its tokens or tool calls are known. Lines with one id are one message. A message of the
+model is one call, and an action. A sub-agent has its own file. The session id of that file is the `agentId` of the tool
+call that started the sub-agent. `docs/formats/gemini-cli.md` has the whole mapping.
 """
 
 from __future__ import annotations

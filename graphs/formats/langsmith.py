@@ -5,11 +5,11 @@
     {key, score, run_id, trace_id}                                                                      (feedback)
 
 one a line, a list, or `{"runs": [...]}`. A trace id is a trace; its group is its `reference_example_id`, or itself.
-Siblings stand in the order of `dotted_order` where all runs of the trace have one, else in that of the log.
+Siblings are in the order of `dotted_order` if all runs of the trace have one, else in the order of the log.
 
-LangSmith has no agents. A chain run is one where LangGraph or LangChain says so in its metadata: it has the name of its
-own `langgraph_node` or `lc_agent_name` and calls a model; inside it another one is an agent of its own only below a
-tool. Visits to one node under one parent are one instance. A tool called `transfer_to_X` hands over to X.
+LangSmith has no agents. A chain run is an agent if its name is the `langgraph_node` or `lc_agent_name` of its metadata
+and it calls a model. Inside an agent, a further such run is an agent only below a tool. Visits to one node under one
+parent are one instance. A tool called `transfer_to_X` hands over to X.
 
 Usage rolls up into parents, so it is read from `llm` runs alone. `docs/formats/langsmith.md` has the whole mapping.
 """

@@ -231,7 +231,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
 
 def _run_folder(file: str) -> str:
-    """The folder of the run: that of the trajectory, or the one above where each instance has a folder."""
+    """The folder of the run: the folder of the trajectory, or its parent if each instance has a folder."""
     folder = real_folder(file)
     return os.path.dirname(folder) if os.path.basename(folder) == stem(file, ".traj") else folder
 

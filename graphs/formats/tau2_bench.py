@@ -119,7 +119,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     simulation "bad-value", "unknown-tool-call", "ambiguous-id"; "empty-trace", a run without simulations;
     "missing-result", a simulation's file without the results above it.
     """
-    own, results = dict[str, list[Source]](), list[Source]()  # the former by the folder of their results
+    files_of, results = dict[str, list[Source]](), list[Source]()  # the former by the folder of their results
     for source in sources:
         try:
             is_own = set(opening_of(source).keys) >= _OWN_FILE
@@ -129,30 +129,30 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         folder = real_folder(source.name)
         if is_own:
             above = os.path.dirname(folder) if os.path.basename(folder) == _FOLDER else folder
-            own.setdefault(above, []).append(source)
+            files_of.setdefault(above, []).append(source)
         else:
             results.append(source)
         source.release()
     names, ids = short_names(results), WrittenIds()
     for source in results:
         try:
-            yield from _records(source, own.pop(real_folder(source.name), []), names[source.name], ids)
+            yield from _records(source, files_of.pop(real_folder(source.name), []), names[source.name], ids)
         except TraceError as error:
             yield error.problem
         source.release()
-    for source in (source for folder in own.values() for source in folder):
+    for source in (source for folder in files_of.values() for source in folder):
         expected = "results.json above its folder, which states the domain and the agent"
         yield Problem("missing-result", source.name, 0, "results.json", "absent", expected)
 
 
-def _records(source: Source, own: list[Source], name: str, ids: WrittenIds) -> Iterator[TraceRecord | Problem]:
+def _records(source: Source, simulations: list[Source], name: str, ids: WrittenIds) -> Iterator[TraceRecord | Problem]:
     """The records of a run: of the simulations in its results, and of those in files of their own."""
     data = content(source)
     results = decode(_RESULTS, data, file=source.name, line=1)
     info, at, is_empty = results.info or _Info(), "simulations", True
     elements = placed_elements(data, results.simulations, Place(source.name, 1, 0), at=at, trace="")
     inside = ((bytes(raw), place, f"simulations[{index}]") for index, (raw, place) in enumerate(elements))
-    outside = ((content(each), Place(each.name, 1, 0), "") for each in own)
+    outside = ((content(each), Place(each.name, 1, 0), "") for each in simulations)
     for raw, place, field in itertools.chain(inside, outside):
         is_empty = False
         try:
@@ -161,7 +161,7 @@ def _records(source: Source, own: list[Source], name: str, ids: WrittenIds) -> I
             yield record
         except TraceError as error:
             yield error.problem
-    for each in own:
+    for each in simulations:
         each.release()
     if is_empty:
         yield Problem("empty-trace", source.name, 1, at, "[]", "at least one simulation")

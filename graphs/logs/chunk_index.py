@@ -187,9 +187,9 @@ def divide(index: ChunkIndex, events: int, names: Sequence[str] = ()) -> list[np
 
 
 def _name_clashes(names: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Pairs of groups of which one's name is that of the other with something in brackets behind it."""
-    begins: list[int] = []  # groups with whose names the one at hand begins, the shortest first
-    # Sorted names that begin with one stand together, right behind it.
+    """Pairs of groups: the name of the first is the name of the second, followed by something in brackets."""
+    begins: list[int] = []  # groups whose names are beginnings of the current name, the shortest first
+    # In sorted order, the names that begin with a name follow it directly.
     for group in sorted(range(len(names)), key=names.__getitem__):
         while begins and not names[group].startswith(names[begins[-1]]):
             begins.pop()

@@ -36,9 +36,10 @@ class UnreadableError(ChangedError):
 
 
 def chosen_pieces(source: Source, index: ChunkIndex, rows: np.ndarray) -> Iterator[Piece]:
-    """The records of some traces of a file, by their rows in the index: the bytes that the first pass met there.
+    """The records of some traces of a file, by their rows in the index, if they are still those of the first pass.
 
-    Sizes and times of a file say less: they stay where a program sets them back, and change where nobody wrote.
+    The bytes are compared, because sizes and times of a file say less: a program may set a time back after it wrote,
+    and a time may change although nobody wrote.
 
     Raises:
       ChangedError: other bytes are there, or none.

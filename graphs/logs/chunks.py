@@ -208,9 +208,9 @@ def read_chunks(
         where the log states model and system; ("task",) compares all traces of a task.
       limits: bounds on files, records and traces. Input beyond a bound is a problem and is not read.
       progress: wraps the iteration over files, as a progress bar does.
-      map_files: how the first pass goes over the files: `map_files(look, files)` calls `look` with lists of files that
-        make up `files` in their order, and gives what it returns. By default one call takes all; `credit.ray` spreads
-        them over a cluster.
+      map_files: how the first pass goes over the files. `map_files(look, files)` cuts `files` into lists, keeps their
+        order, and yields `look(list)` of each. By default one list has all files; `credit.ray` spreads lists over a
+        cluster.
 
     Returns:
       `Chunks`, an iterable of `Traces`.

@@ -1,7 +1,7 @@
 """Files that programs write beside their logs: settings, summaries and copies, which are no runs and are passed over.
 
-A companion is known by its name, and by its keys where other programs use the name, too. It is one only where logs of
-its program are read, and only in a folder: a file that is named outright is read, or refused, as what it is.
+A companion is known by its name, and by its keys if other programs use the name, too. It is passed over only in a
+folder in which logs of its program are read. A file that the user named is read or refused like any other.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ COMPANIONS = (
     _Companion("rllm", "meta.json", frozenset({"benchmark", "agent", "attempts"})),
 )
 
-# prime-rl writes each finished episode to rollouts/step_N/KIND/all/traces.jsonl, and what it trains on, which may lack
-# frozen agents of the episode, once more to the folder `effective` of the step that it is trained in.
+# prime-rl writes each finished episode to rollouts/step_N/KIND/all/traces.jsonl. The episodes that it trains on stand
+# once more in the folder `effective` of the step of training, perhaps without the frozen agents.
 _COPY = ("effective", "traces.jsonl")
 _WHOLE = ("all", "traces.jsonl")
 

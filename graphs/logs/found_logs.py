@@ -178,7 +178,7 @@ def sort_sources(
 ) -> tuple[dict[str, list[Source]], list[Problem], list[str]]:
     """Sources by format, the problems of other sources, and the names of those that are passed over.
 
-    A table that this library wrote is not a log, unless it was named, and neither are files that programs write beside
+    Passed over are tables that this library wrote, unless the user named them, and files that programs write beside
     their logs (`graphs.logs.companions`). A cache is read alone, by its name.
     """
     members: dict[str, list[Source]] = {name: [] for name in FORMATS}

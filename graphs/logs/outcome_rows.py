@@ -1,4 +1,4 @@
-"""Tables beside logs of other formats whose rows state outcomes of the traces of these logs: their ids tell it."""
+"""Tables beside logs of other formats: ids show that their rows state outcomes of the traces of these logs."""
 
 from __future__ import annotations
 

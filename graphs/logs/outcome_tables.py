@@ -88,9 +88,9 @@ def _problem(source: Source, names: Collection[str]) -> Problem | None:
 
 
 def _columns(source: Source) -> list[str]:
-    """The names of a table's columns; those of its first row, where these tell that it is no table of outcomes.
+    """The names of a table's columns. Those of the first row are enough if they show that it is no table of outcomes.
 
-    Empty where its reader refuses it, and says why.
+    Empty if the table cannot be read; its reader says why.
     """
     try:
         head = source.head(_HEAD).lstrip()

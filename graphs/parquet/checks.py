@@ -97,9 +97,9 @@ def _refuse_joined(file: pa.NativeFile, metadata: pq.FileMetaData) -> None:
     if gap < _MAGIC + _TAIL:  # less than any file has
         return
     previous = _MAGIC
-    for at in range(0, gap, _BLOCK):
-        for seam in _SEAM.finditer(file.read_at(min(_BLOCK, gap - at) + 2 * _MAGIC - 1, at)):
-            end = at + seam.end()
+    for start_of_block in range(0, gap, _BLOCK):
+        for seam in _SEAM.finditer(file.read_at(min(_BLOCK, gap - start_of_block) + 2 * _MAGIC - 1, start_of_block)):
+            end = start_of_block + seam.end()
             length = int.from_bytes(file.read_at(_MAGIC, end - _TAIL), "little")
             start = end - _TAIL - length
             if start < previous:  # metadata of several files do not overlap: no byte is decoded twice

@@ -178,12 +178,12 @@ def normal_address(address: str) -> str:
       >>> normal_address("simplecache::https://Logs.Example/A.jsonl")
       'https://logs.example/A.jsonl'
     """
-    *before, last = [link for link in links_of(address) if link.partition("://")[0] not in CACHES] or [address]
+    *links, last = [link for link in links_of(address) if link.partition("://")[0] not in CACHES] or [address]
     scheme, mark, rest = last.partition("://")
     if scheme in ("http", "https"):
         host, slash, path = rest.partition("/")
         last = f"{scheme}{mark}{host.lower()}{slash}{path}"
-    return "::".join([*before, last])
+    return "::".join([*links, last])
 
 
 def file_size(path: Path) -> int:

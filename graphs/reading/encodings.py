@@ -50,7 +50,7 @@ def wide_encoding(head: bytes) -> str | None:
             return name
     for name, width, place in _WITHOUT_MARK:
         start = head[: min(len(head) // width * width, _LOOKED_AT)]
-        zeros = [byte for at, byte in enumerate(start) if at % width != place]
+        zeros = [byte for position, byte in enumerate(start) if position % width != place]
         if start and not any(zeros) and all(byte < 128 and chr(byte) in printable for byte in start[place::width]):
             return name
     return None

@@ -115,20 +115,20 @@ class WrittenIds:
     def __init__(self) -> None:
         self._is_text: dict[str, bool] = {}
 
-    def differs(self, group: str, given: object) -> bool:
+    def differs(self, group: str, stated: object) -> bool:
         """Whether the id of a group is a text where an earlier one was a number, or the other way round."""
-        is_text = isinstance(given, str)
+        is_text = isinstance(stated, str)
         return self._is_text.setdefault(group, is_text) is not is_text
 
     def contradicts(self, group: str, is_text: bool | None) -> bool:
         """Whether an earlier id of a group was a text and this one is none, or the other way round; None is alike."""
         return is_text is not None and self._is_text.get(group, is_text) is not is_text
 
-    def check(self, record: TraceRecord, field: str, given: object) -> None:
+    def check(self, record: TraceRecord, field: str, stated: object) -> None:
         """Refuse a trace whose group has an id that is written otherwise.
 
         Raises:
           TraceError: "ambiguous-id".
         """
-        if self.differs(record.group_id, given):
-            record.refuse("ambiguous-id", field, given, WRITTEN_ALIKE)
+        if self.differs(record.group_id, stated):
+            record.refuse("ambiguous-id", field, stated, WRITTEN_ALIKE)

@@ -66,21 +66,21 @@ def find_sources(
     ignored: list[str] = []
     problems: list[Problem] = []
     paths = list(paths)
-    for given in paths:
-        if not str(given):
+    for path_or_address in paths:
+        if not str(path_or_address):
             problems.append(Problem("no-such-file", "", 0, "path", excerpt(""), "the name of a file or folder"))
             continue
-        if str(given) == "-":
+        if str(path_or_address) == "-":
             sources.append(Source("<stdin>", None, limits))
             continue
-        if is_remote(given):
-            _list(str(given), limits, sources, ignored, problems)
+        if is_remote(path_or_address):
+            _list(str(path_or_address), limits, sources, ignored, problems)
             continue
-        path = local_path(given)
+        path = local_path(path_or_address)
         if os.path.isdir(path):  # unlike pathlib's, never an error: a name may be too long
-            before = len(sources) + len(ignored) + len(problems)
+            found_before = len(sources) + len(ignored) + len(problems)
             _search(path, limits, sources, ignored, problems)
-            if len(sources) + len(ignored) + len(problems) == before:
+            if len(sources) + len(ignored) + len(problems) == found_before:
                 problems.append(Problem("empty-folder", printable(path), 0, "folder", "empty", "at least one log file"))
         else:
             problem = _why_not_a_file(path)
@@ -105,8 +105,8 @@ def without_tables(sources: list[Source], tables: Iterable[object]) -> tuple[lis
     files = [table for table in tables if isinstance(table, str | os.PathLike)]
     if not files:
         return sources, []
-    own = {identity(Path(file)) for file in files}
-    passed = [source for source in sources if not source.is_named and identity(source.path) in own]
+    tables_by_identity = {identity(Path(file)) for file in files}
+    passed = [source for source in sources if not source.is_named and identity(source.path) in tables_by_identity]
     names = {source.name for source in passed}
     return [source for source in sources if source.name not in names], sorted(names)
 
@@ -136,7 +136,7 @@ def without_foreign(
             folder_of[named] = folder
             places[index] = _Place(folder, _without_compression(source.name))
     above = _with_parents(folder_of.values())
-    marks = [
+    candidates = [
         (folder, index, name, row)
         for name, rows in owned.items()
         for row in rows
@@ -145,7 +145,7 @@ def without_foreign(
         if folder in above
     ]
     taken: dict[str, tuple[str, list[str]]] = {}  # an owned folder: its format, and what is read below
-    for folder, index, name, row in sorted(marks, key=lambda mark: (len(mark[0]), mark[1])):
+    for folder, index, name, row in sorted(candidates, key=lambda mark: (len(mark[0]), mark[1])):
         if _owner(places[index], taken, above) is None and shows(name, row, sources[index]):
             taken.setdefault(folder, (name, []))[1].extend(row.reads)
     if not taken:
@@ -231,10 +231,10 @@ def files_beside(source: Source, folder: Path, pattern: str) -> tuple[list[Sourc
 
 
 def _each_once(sources: list[Source]) -> tuple[list[Source], list[Problem]]:
-    """The sources without further names of one file, which would count its traces twice, and a note for each.
+    """Each file once, under one of its names, and a note for each further name; its traces would count twice.
 
-    The name that stands is no link if one is none, and one that a folder led to rather than one that was given, because
-    readers join files by the spelling of their folders; among equals it is the first.
+    A name that is no link is preferred to a link, and a name found in a folder to one that the user gave: readers join
+    files by the spelling of their folders. Among equal names the first is kept.
     """
     names: dict[Hashable, list[Source]] = {}
     for source in sources:
@@ -353,8 +353,8 @@ def _owner(place: _Place, taken: Mapping[str, tuple[str, list[str]]], above: Map
     while folder:
         if folder in taken:
             name, reads = taken[folder]
-            own = escape(os.path.basename(folder))
-            if not any(_matches(parts, pattern.replace("{folder}", own).split("/")) for pattern in reads):
+            folder_name = escape(os.path.basename(folder))
+            if not any(_matches(parts, pattern.replace("{folder}", folder_name).split("/")) for pattern in reads):
                 return name
         parts.insert(0, os.path.basename(folder))
         folder = above[folder]

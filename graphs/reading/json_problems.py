@@ -117,13 +117,13 @@ def _malformed(message: str, data: bytes, file: str, line: int) -> Problem:
     if byte_match is None:
         end = line + data.rstrip().count(b"\n")
         return Problem("bad-json", file, end, "content", excerpt(data[-40:]), "JSON that does not end in the middle")
-    at = int(byte_match.group(1))
-    line += data.count(b"\n", 0, at)
-    literal = _LITERAL.match(data, at) or _LITERAL.match(data, max(0, at - 1))
+    position = int(byte_match.group(1))
+    line += data.count(b"\n", 0, position)
+    literal = _LITERAL.match(data, position) or _LITERAL.match(data, max(0, position - 1))
     if literal:
         field = _field_of_non_finite(untyped(data), "") or "content"
         return Problem("non-finite", file, line, field, literal.group().decode(), "a finite number", _trace_id(data))
-    shown = excerpt(data[max(0, at - 20) : at + 20])
+    shown = excerpt(data[max(0, position - 20) : position + 20])
     return Problem("bad-json", file, line, "content", shown, expected_json(message))
 
 

@@ -36,7 +36,7 @@ class Opening(NamedTuple):
 
     Attributes:
       keys: top-level keys, in order.
-      first: for each top-level key whose value is a list that begins with an object, that object's keys.
+      first: by top-level key, the keys of the object with which its list begins; other keys have none.
       strings: top-level keys whose value is a string, number, true, false or null.
       complete: whether the object ended within the head.
     """
@@ -109,13 +109,13 @@ def _by_token(head: bytes) -> Opening:
     counted = 0  # objects met in the list that is the value of the last top-level key
     start = _OBJECT_BEGINS.match(head)
     if start is not None:
-        path, at = [b"{"], start.end()
+        path, position = [b"{"], start.end()
     for _ in range(_LIMIT if path else 0):
         in_first = len(path) == 3 and path[1] == b"[" and counted == 1
-        match = (_MEMBER if in_first or len(path) == 1 else _BRACKET).match(head, at)
+        match = (_MEMBER if in_first or len(path) == 1 else _BRACKET).match(head, position)
         if match is None:
             break
-        at, bracket = match.end(), match["bracket"]
+        position, bracket = match.end(), match["bracket"]
         if bracket is None:
             name = match["key"][1:-1].decode("utf-8", "replace")
             if in_first:
@@ -123,7 +123,7 @@ def _by_token(head: bytes) -> Opening:
                 continue
             keys.append(name)
             counted = 0
-            if head[at : at + 1] not in b"{[]}":
+            if head[position : position + 1] not in b"{[]}":
                 scalars.add(name)
         elif bracket in b"{[":
             path.append(bracket)

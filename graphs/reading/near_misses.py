@@ -112,12 +112,12 @@ def resemblance(
 ) -> tuple[str, str] | None:
     """The format or product that the content after `head` resembles, and the expected input; None if unknown.
 
-    A key counts the more, the fewer formats have it: one that many have, such as `type`, tells nothing.
+    A key weighs 1 over the number of formats that have it: a key of many formats, such as `type`, tells little.
 
     Args:
       head: the first bytes of a file.
       records: the structs of each format's records.
-      least: the weight from which a format is named: 1 is that of one key that no other format has.
+      least: the weight from which a format is named. A key that no other format has weighs 1.
     """
     for magic, name, advice in _MAGIC:
         if head.startswith(magic):
@@ -137,8 +137,8 @@ def resemblance(
     }
     best = max(weight, key=lambda name: weight[name])
     likely = max(structs[best], key=lambda one: (len(one.all & keys), -len(one.needed - keys)))
-    own = {key for key in telling & frozenset().union(*(one.all for one in structs[best])) if holders[key] == 1}
-    resembles = weight[best] >= least and bool(own) and len(likely.all & keys) >= 2
+    unique_keys = {key for key in telling & frozenset().union(*(one.all for one in structs[best])) if holders[key] == 1}
+    resembles = weight[best] >= least and bool(unique_keys) and len(likely.all & keys) >= 2
     if products:
         product = max(products, key=lambda product: len(product.keys))
         if len(product.keys) > 1 or not resembles:
@@ -151,7 +151,7 @@ def resemblance(
     missing = sorted(likely.needed - keys)
     if missing:
         return f"like {best}", f"in the format {best} the keys {', '.join(missing)}"
-    advice = f"; --format {best} reads it as such" if own & likely.needed else f"; or {_ACTIONS}"
+    advice = f"; --format {best} reads it as such" if unique_keys & likely.needed else f"; or {_ACTIONS}"
     return f"like {best}", f"in the format {best} its records at the top of the file, or one a line{advice}"
 
 

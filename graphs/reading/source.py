@@ -57,14 +57,16 @@ class Lost(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """One input: `name` is what errors print, `path` is None for standard input.
+    """One input: its decompressed bytes, and its lines. Offsets count from behind a byte order mark of UTF-8.
 
-    A byte order mark of UTF-8 is dropped, and offsets count from behind it.
-
-    `is_named` says that the user gave the name of the file, and not that of a folder. `lost` holds, by offset, the
-    records that cannot be read or pass the limits. Whatever iterates over records fills it; `graphs.reading.damage`
-    reports them and refuses the traces that they may belong to. `beside` has further files, which were found by the
-    place of this one.
+    Attributes:
+      name: what errors print.
+      path: the file; None for standard input.
+      limits: bounds on its content.
+      is_named: whether the user named the file itself, and not a folder.
+      lost: by offset, the records that cannot be read or that pass the limits. Iteration over records fills it.
+        `graphs.reading.damage` reports them and refuses the traces that they may belong to.
+      beside: further files, which were found by the place of this one.
     """
 
     name: str

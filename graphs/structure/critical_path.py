@@ -94,10 +94,10 @@ def critical_path(graph: EventGraph, weight: Array | None = None) -> CriticalPat
         raise CreditError(f"weight of event {bad[0]} is {weight[bad[0]]}; expected a finite number, 0 or more")
 
     senders, receivers = real_edges(graph)
-    total, before = longest_paths(senders, receivers, weight)
+    total, previous = longest_paths(senders, receivers, weight)
     num = len(real)
     best_cause = np.full(num, num)
-    attains = total[senders] >= before[receivers]  # a maximum is one of its inputs, so this picks exactly those
+    attains = total[senders] >= previous[receivers]  # a maximum is one of its inputs, so this picks exactly those
     np.minimum.at(best_cause, receivers[attains], senders[attains])
 
     trace_ids, events = np.asarray(graph.trace_ids), np.flatnonzero(real)
@@ -163,10 +163,12 @@ def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
     sync = np.zeros(len(real), np.int64)
     sync[receivers[by_main[receivers] & (agent_ids[senders] != agent_ids[receivers])]] = 1
     sync[~np.asarray(graph.action_mask)] = 0
-    own = np.flatnonzero(by_main)
-    consecutive = agent_ids[own[1:]] == agent_ids[own[:-1]]
+    main_events = np.flatnonzero(by_main)
+    consecutive = agent_ids[main_events[1:]] == agent_ids[main_events[:-1]]
     stage, _ = longest_paths(
-        np.concatenate([senders, own[:-1][consecutive]]), np.concatenate([receivers, own[1:][consecutive]]), sync
+        np.concatenate([senders, main_events[:-1][consecutive]]),
+        np.concatenate([receivers, main_events[1:][consecutive]]),
+        sync,
     )
     return np.where(real, stage, 0).astype(np.int32)
 

@@ -143,22 +143,22 @@ def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> 
     num = len(weight)
     waiting = np.bincount(receivers, minlength=num)
     starts, effects = _by_sender(senders, receivers, num)
-    before, total = np.zeros_like(weight), weight.copy()
+    previous, total = np.zeros_like(weight), weight.copy()
     ready, done = np.flatnonzero(waiting == 0), 0
     while len(ready) >= _FEW:
         done += len(ready)
-        total[ready] = before[ready] + weight[ready]
+        total[ready] = previous[ready] + weight[ready]
         count = starts[ready + 1] - starts[ready]
         skipped = np.cumsum(count) - count
         to = effects[np.repeat(starts[ready] - skipped, count) + np.arange(count.sum())]
-        np.maximum.at(before, to, np.repeat(total[ready], count))
+        np.maximum.at(previous, to, np.repeat(total[ready], count))
         np.subtract.at(waiting, to, 1)
         ready = np.unique(to[waiting[to] == 0])
     if len(ready):
         first, to_list, left = starts.tolist(), effects.tolist(), waiting.tolist()
         # Python's numbers of the same precision are several times as fast; others round as NumPy's scalars do.
         exact = weight.dtype in (np.int64, np.float64)
-        reached, added = (numbers.tolist() if exact else list(numbers) for numbers in (before, weight))
+        reached, added = (numbers.tolist() if exact else list(numbers) for numbers in (previous, weight))
         stack, order = ready.tolist(), list[int]()
         while stack:
             event = stack.pop()
@@ -171,12 +171,12 @@ def longest_paths(senders: np.ndarray, receivers: np.ndarray, weight: Array) -> 
                 if not left[effect]:
                     stack.append(effect)
         done += len(order)
-        before[:], waiting[:] = reached, left
-        total[order] = before[order] + weight[order]
+        previous[:], waiting[:] = reached, left
+        total[order] = previous[order] + weight[order]
     if done < num:
         stuck = int(np.flatnonzero(waiting > 0)[0])
         raise CreditError(f"edges form a cycle on the way to event {stuck}; expected every edge to run forward")
-    return total, before
+    return total, previous
 
 
 def _reach(graph: EventGraph, event: int, *, forward: bool) -> np.ndarray:

@@ -199,11 +199,11 @@ def _edges(graph: nx.DiGraph) -> list[tuple[Any, Any, EdgeType]]:
     return [(s, r, _member(f"edge {s!r} -> {r!r}", EdgeType, data.get("type", "causal"))) for s, r, _, data in edges]
 
 
-def _agents(given: object) -> dict[str, Agent]:
-    if not isinstance(given, Mapping):
-        _refuse("the graph", "agents", given, "a mapping of instance to {name, role, parent}")
+def _agents(stated: object) -> dict[str, Agent]:
+    if not isinstance(stated, Mapping):
+        _refuse("the graph", "agents", stated, "a mapping of instance to {name, role, parent}")
     agents: dict[str, Agent] = {}
-    for name, known in given.items():
+    for name, known in stated.items():
         where = f"agent {name!r}"
         if not isinstance(known, Mapping):
             _refuse(where, "description", known, "a mapping with name, role and parent")
@@ -233,10 +233,10 @@ def _evidence(where: str, node: Mapping[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _numbers(family: str, given: object) -> dict[str, float]:
-    if not isinstance(given, Mapping):
-        _refuse("the graph", family, given, "a mapping of names to numbers")
-    return {_text("the graph", family, name): _number("the graph", f"{family}.{name}", v) for name, v in given.items()}
+def _numbers(family: str, stated: object) -> dict[str, float]:
+    if not isinstance(stated, Mapping):
+        _refuse("the graph", family, stated, "a mapping of names to numbers")
+    return {_text("the graph", family, name): _number("the graph", f"{family}.{name}", v) for name, v in stated.items()}
 
 
 def _member(where: str, kinds: type[EventType] | type[EdgeType], value: object) -> Any:

@@ -125,9 +125,11 @@ def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
     main = main_agents(graph)
     hub = np.where(main >= 0, main, hub)
     speaker, hearer = _links(graph, talk=False)
-    at = trace[speaker]
-    edges = np.bincount(at, minlength=graph.num_traces)
-    touching = np.bincount(at[(speaker == hub[at]) | (hearer == hub[at])], minlength=graph.num_traces)
+    speaker_trace = trace[speaker]
+    edges = np.bincount(speaker_trace, minlength=graph.num_traces)
+    touching = np.bincount(
+        speaker_trace[(speaker == hub[speaker_trace]) | (hearer == hub[speaker_trace])], minlength=graph.num_traces
+    )
     return hub, (main >= 0) | ((edges == touching) & (edges > 0))
 
 

@@ -120,13 +120,13 @@ class _Columns:
         """An array of all parts, padded with 0; `starts` of each part is added to its positions or ids."""
         columns = self.pop(name)
         out = np.zeros(length, columns[0].dtype)
-        at = 0
+        start = 0
         for i, column in enumerate(columns):
-            block = out[at : at + len(column)]
+            block = out[start : start + len(column)]
             block[:] = column
             if starts is not None:
                 block += block.dtype.type(starts[i])
-            at += len(column)
+            start += len(column)
         return out
 
     def strings(self, name: str) -> pa.Array:
@@ -302,12 +302,12 @@ def _places(columns: _Columns, counts: np.ndarray, lengths: list[int]) -> tuple[
     """File, line and offset of each event, by default those of its trace."""
     headings, places = columns.pop("headings"), columns.pop("places")
     parts = []
-    at = 0
-    for own, group, n in zip(places, headings, lengths, strict=True):
-        here = counts[at : at + len(group)]
-        at += len(group)
+    first_trace = 0
+    for place, group, n in zip(places, headings, lengths, strict=True):
+        here = counts[first_trace : first_trace + len(group)]
+        first_trace += len(group)
         parts.append(
-            own
+            place
             or (
                 pa.repeat(group[0].file, n),  # a part without places is of a single file
                 pa.array(np.repeat(np.array([heading.line for heading in group], np.int32), here)),

@@ -398,9 +398,11 @@ def _check_finite(columns: dict[str, pa.Array]) -> None:
     """Check that no number is infinite; NaN and null mean that the log has no value."""
     for name, values in columns.items():
         if isinstance(values, pa.Array) and pa.types.is_floating(values.type):
-            at = np.flatnonzero(np.isinf(values.to_numpy(zero_copy_only=False)))
-            if len(at):
-                raise _DamagedError(f"column {name!r} has {values[int(at[0])].as_py()} at position {int(at[0])}")
+            infinite = np.flatnonzero(np.isinf(values.to_numpy(zero_copy_only=False)))
+            if len(infinite):
+                raise _DamagedError(
+                    f"column {name!r} has {values[int(infinite[0])].as_py()} at position {int(infinite[0])}"
+                )
 
 
 def _evidence(columns: dict[str, pa.Array], to: Sizes) -> dict[str, Evidence]:

@@ -32,19 +32,21 @@ def without_copies(parts: Sequence[Part]) -> tuple[list[Part], list[Problem]]:
     disputed: set[tuple[int, int]] = set()
     for number, part in enumerate(parts):
         for row, heading in enumerate(part.headings):
-            before = next((first[key] for key in _keys(heading) if key in first), None)
-            if before is None:
+            original_place = next((first[key] for key in _keys(heading) if key in first), None)
+            if original_place is None:
                 first |= dict.fromkeys(_keys(heading), (number, row))
                 continue
             dropped.setdefault(number, set()).add(row)
-            original = parts[before[0]].headings[before[1]]
-            if before not in disputed and digest(part, row) == digest(parts[before[0]], before[1]):
+            original = parts[original_place[0]].headings[original_place[1]]
+            if original_place not in disputed and digest(part, row) == digest(
+                parts[original_place[0]], original_place[1]
+            ):
                 problems.append(_copy(heading, original))
                 continue
             problems.append(_contradiction(heading, original))
-            if before not in disputed:
-                disputed.add(before)
-                dropped.setdefault(before[0], set()).add(before[1])
+            if original_place not in disputed:
+                disputed.add(original_place)
+                dropped.setdefault(original_place[0], set()).add(original_place[1])
                 problems.append(_contradiction(original, heading))
     kept = [piece for number, part in enumerate(parts) for piece in part.without(dropped.get(number, ()))]
     return kept, problems

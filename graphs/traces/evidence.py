@@ -99,8 +99,8 @@ class Evidence:
         if self._array is not None:
             number = float(self._array[row])
             return None if number != number or (self._array.dtype.kind != "f" and number < 0) else number
-        at = int(np.searchsorted(self._rows, row))
-        return float(self._amounts[at]) if at < len(self._rows) and self._rows[at] == row else None
+        place = int(np.searchsorted(self._rows, row))
+        return float(self._amounts[place]) if place < len(self._rows) and self._rows[place] == row else None
 
     @property
     def nbytes(self) -> int:
@@ -141,11 +141,11 @@ def evidence_of_events(
             evidence[name] = Evidence(pad_array(codes.fill_null(-1).to_numpy(), events, -1))
             continue
         values = np.full(events, np.nan, np.float32) if kind == "float" else np.full(events, -1, np.int32)
-        at = 0
+        start = 0
         for column, n in zip(columns, lengths, strict=True):
             if column is not None:
-                np.copyto(values[at : at + n], column, where=present(column))
-            at += n
+                np.copyto(values[start : start + n], column, where=present(column))
+            start += n
         evidence[name] = Evidence(values)
     return evidence
 
@@ -190,8 +190,8 @@ def numbers_of_traces(evidence: Mapping[str, Evidence], names: Iterable[str], tr
     """
     stated: list[dict[str, float]] = [{} for _ in range(traces)]
     for name in names:
-        one = evidence[name]
-        for row, amount in zip(one.rows.tolist(), one.amounts.tolist(), strict=True):
+        stated_numbers = evidence[name]
+        for row, amount in zip(stated_numbers.rows.tolist(), stated_numbers.amounts.tolist(), strict=True):
             if row < traces:
                 stated[row][name] = amount
     return stated
@@ -200,7 +200,7 @@ def numbers_of_traces(evidence: Mapping[str, Evidence], names: Iterable[str], tr
 def _by_names(amounts: list[dict[str, float]]) -> dict[tuple[str, ...], list[int]]:
     """Rows by the names that they state; most logs state the same in all."""
     rows = collections.defaultdict[tuple[str, ...], list[int]](list)
-    for row, own in enumerate(amounts):
-        if own:
-            rows[tuple(own)].append(row)
+    for row, names in enumerate(amounts):
+        if names:
+            rows[tuple(names)].append(row)
     return rows

@@ -84,7 +84,7 @@ class Limits:
                 raise CreditError(f"limit {field.name!r} is {value!r}; expected an integer from 1 to {LARGEST_LIMIT}")
 
     @classmethod
-    def parse(cls, given: Iterable[str]) -> Limits:
+    def parse(cls, texts: Iterable[str]) -> Limits:
         """Limits from texts `NAME=INTEGER`; dashes in a name stand for underscores.
 
         Raises:
@@ -92,7 +92,7 @@ class Limits:
         """
         known = [field.name for field in dataclasses.fields(cls)]
         numbers: dict[str, int] = {}
-        for text in given:
+        for text in texts:
             name, _, value = text.partition("=")
             name = name.replace("-", "_")
             if name not in known or name in numbers:
@@ -162,11 +162,11 @@ def _longest_run(record: bytes) -> int:
     """
     text = np.frombuffer(record, np.uint8)
     longest, end = 0, -1
-    for at in range(0, len(text), _BLOCK):
-        block = text[at : at + _BLOCK]
+    for start in range(0, len(text), _BLOCK):
+        block = text[start : start + _BLOCK]
         quotes = np.flatnonzero(block == _QUOTE)
-        quotes = quotes[(at + quotes == 0) | (text[at + quotes - 1] != _BACKSLASH)]
-        ends = np.concatenate([[end], at + quotes])
+        quotes = quotes[(start + quotes == 0) | (text[start + quotes - 1] != _BACKSLASH)]
+        ends = np.concatenate([[end], start + quotes])
         longest = max(longest, int(np.diff(ends).max(initial=0)) - 1)
         end = int(ends[-1])
     return max(longest, len(text) - end - 1)
@@ -199,10 +199,10 @@ def structure(text: bytes) -> tuple[np.ndarray, np.ndarray]:
     quotes = letters == _QUOTE
     quotes[escaped[escaped < len(letters)]] = False
     within = np.cumsum(quotes, dtype=np.uint8) & 1  # it wraps around at 256, which is even
-    marks = _MARK[letters]
-    places = np.flatnonzero(marks)
+    kinds = _MARK[letters]
+    places = np.flatnonzero(kinds)
     places = places[within[places] == 0]
-    return places, np.fmod(marks[places], _COMMA)
+    return places, np.fmod(kinds[places], _COMMA)
 
 
 DEFAULT = Limits()

@@ -34,14 +34,14 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
     parents: list[int] = []
     agent_ends: list[int] = []
     for record in records:
-        own = dict(record.instances)
+        agents_of_record = dict(record.instances)
         for agent_id in record.agents:
-            if agent_id not in own:
-                own[agent_id] = Agent()
-        index = dict(zip(own, range(len(instances), len(instances) + len(own)), strict=True))
+            if agent_id not in agents_of_record:
+                agents_of_record[agent_id] = Agent()
+        index = dict(zip(agents_of_record, range(len(instances), len(instances) + len(agents_of_record)), strict=True))
         agents += map(index.__getitem__, record.agents)
-        parents += [index[agent.parent or name] for name, agent in own.items()]
-        instances += own.items()
+        parents += [index[agent.parent or name] for name, agent in agents_of_record.items()]
+        instances += agents_of_record.items()
         agent_ends.append(len(instances))
     shifts = np.repeat(event_starts[:-1], [len(record.senders) for record in records]).astype(np.int32)
     senders = np.array(_joined(records, "senders"), np.int32) + shifts
@@ -93,9 +93,9 @@ def _column(records: Sequence[TraceRecord], name: str, counts: Sequence[int]) ->
     """A column of all records, None where absent."""
     out: list[Any] = []
     for record, count in zip(records, counts, strict=True):
-        own = record.columns.get(name, ())
-        out += own
-        out += [None] * (count - len(own))
+        values = record.columns.get(name, ())
+        out += values
+        out += [None] * (count - len(values))
     return out
 
 

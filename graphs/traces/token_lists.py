@@ -23,7 +23,7 @@ def gather_tokens(
 ) -> tuple[Tokens | None, np.ndarray]:
     """Tokens from lists by event, and which events have lists that fit each other.
 
-    The length of an event is that of the first list that it has, in the order of `TOKEN_TYPES`. A mask must have this
+    The first list that an event has, in the order of `TOKEN_TYPES`, gives its length. A mask must have this
     length. Without a mask, every token of an action is generated, and none of another event. Log-probabilities are of
     all tokens, or of the generated ones only; those of other tokens are dropped.
 

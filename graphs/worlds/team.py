@@ -1,6 +1,6 @@
-"""The team of a world: its outcome, the decisions it takes and what they weigh, its policy, and what was drawn.
+"""The team of a world: its outcome, its decisions and their weights, its policy, and draws from it.
 
-Everything that sampling, truth and logs share, and nothing else. Legend: n traces, K tasks, N workers at most, C calls
+Sampling, truth and logs share these definitions. Legend: n traces, K tasks, N workers at most, C calls
 a worker, S = N C + 3 decisions at most, V log entries at most.
 """
 

@@ -81,13 +81,13 @@ def lines(traces: Traces) -> Iterator[bytes]:
         listed = traces.agents.slice(first_agent, int(arrays.agents[last]) - first_agent).to_pylist()
         for trace, row in enumerate(traces.traces.slice(first, last - first).to_pylist(), first):
             here, behind = (int(i) - start for i in arrays.events[trace : trace + 2])
-            own = {name: column[here:behind] for name, column in columns.items()}
+            of_trace = {name: column[here:behind] for name, column in columns.items()}
             low, high = (int(i) for i in arrays.agents[trace : trace + 2])
             agents = _agents(listed[low - first_agent : high - first_agent], low)
             about = {key: numbers[key][trace] for key in numbers}
             if team is not None and not np.isnan(team[trace]):
                 about["rewards"]["team"] = float(team[trace])
-            yield _line(row, own, agents, about, arrays, trace)
+            yield _line(row, of_trace, agents, about, arrays, trace)
 
 
 def _line(

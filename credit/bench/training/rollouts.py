@@ -32,11 +32,11 @@ BERNOULLI = -1.0
 
 
 class Rollout(NamedTuple):
-    """Traces of one step, and what is true of them.
+    """Traces of one step, with the true values of their decisions.
 
     Attributes:
       task: the task that they belong to.
-      graph: the batch, E events of which those taken come first. Agent 0 decides, the others send messages.
+      graph: the batch: E events, the taken ones first. Agent 0 decides, the others send messages.
       reward: float32 [n].
       order: int32 [E], the (trace, decision) of each event, numbered trace D + decision; None where all are taken, so
         that events stand in that order.

@@ -51,9 +51,9 @@ def doctor(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Look for failure modes and reward hacking: what was found, with the traces that show it and what to do.
+    """Look for failure modes and reward hacking. Each finding has the traces that show it, and a remedy.
 
-    Each check has a statistic, a limit and a test over tasks. The method is the one whose advantages are looked at.
+    Each check has a statistic, a limit and a test over tasks. --method names the method whose advantages are checked.
     """
     from credit.doctor.team_checks import examine
     from credit.methods.option_texts import parse_options

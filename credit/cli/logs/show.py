@@ -138,7 +138,7 @@ def _position(ids: list[str], event: str) -> int:
 def _draw(
     traces: Traces, trace: int, path: Path, method: str, also: tuple[str, ...], options: Mapping[str, Any]
 ) -> None:
-    """Draw the trace, actions filled by their advantage, outlined by its error if the method states any."""
+    """Draw the trace. The colour of an action is its advantage, the outline its error if the method states any."""
     import numpy as np
 
     from credit.methods.running import has_outcomes, run

@@ -1,4 +1,4 @@
-"""`credit summary`: who matters, what failed traces have more of, and what to look at where there is no credit."""
+"""`credit summary`: credit by agent or role, differences of failed traces, and remedies where there is no credit."""
 
 from __future__ import annotations
 

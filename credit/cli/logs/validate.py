@@ -69,7 +69,7 @@ def validate(
 ) -> None:
     """Check logs: what was read, what was refused and why, and which groups carry a training signal.
 
-    A group carries a signal where its traces have different returns: outcomes, and rewards at events added to them.
+    A group carries a signal if its traces have different returns. A return is the outcome plus the rewards at events.
     """
     from credit.method_summary import ELSEWHERE, REMEDY
     from credit.methods.absent_outcomes import found_instead
@@ -119,12 +119,12 @@ def validate(
 
 
 def _compared(corpus: Survey) -> str:
-    """What tells the traces of a group apart: outcomes, or returns where the logs have rewards at events, too."""
+    """The word for what is compared within a group: "returns" if the logs have rewards at events, else "outcomes"."""
     return "returns" if "event_reward" in corpus.evidence else "outcomes"
 
 
 def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str, Any]) -> tuple[Survey, str]:
-    """Count parts of native logs side by side: the sums, and what may stand in for outcomes.
+    """Count parts of native logs side by side: their survey, and what was found in place of outcomes, in words.
 
     Raises:
       CreditError: as `credit.ray.validate`; or no trace has the reward that was asked for by name.

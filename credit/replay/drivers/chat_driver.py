@@ -1,4 +1,6 @@
-"""Teams of message lists on an OpenAI-compatible chat endpoint, by the standard library alone.
+"""`converse`: an agent whose state is a list of messages, on an OpenAI-compatible chat endpoint.
+
+It needs the standard library alone. A team plays by it, and `TapeReplayer` runs the team again:
 
 def play(session, task, seed):
     messages = [{"role": "system", "content": "coder"}, {"role": "user", "content": task}]
@@ -39,7 +41,7 @@ def converse(
     seconds: float = 120.0,
     headers: dict[str, str] | None = None,
 ) -> str:
-    """The final answer of an agent, after its tool calls.
+    """Ask the model, run the tools that it calls, and ask again until it answers without a tool call; that answer.
 
     Args:
       session: of the run. Each answer of the model is a call of it.
@@ -56,7 +58,7 @@ def converse(
 
     Raises:
       PrefixError: a request before the decision is not the recorded one.
-      CreditError: a tool that is unknown or not declared, too many turns, or an answer that is none.
+      CreditError: a tool that is unknown or not declared, too many turns, or an answer that is no chat completion.
       OSError: the endpoint does not answer.
     """
     by_name = {tool.__name__: tool for tool in tools}
@@ -64,6 +66,7 @@ def converse(
     talk = list(messages)
     for _ in range(turns):
         name, answer = session.ask(agent, talk)
+        # The session tells whether the model is asked (live), its logged answer stands, or a replacement does.
         tokens = 0
         if answer.kind == "live":
             body: Message = {"model": model, "messages": talk, "seed": seed % 2**31}

@@ -81,7 +81,7 @@ def event_content(traces: Traces, without_content: WithoutContent = "differ") ->
 
 
 def _agents(traces: Traces) -> tuple[list[tuple[int, str, str]], list[Hashable]]:
-    """The agent that acts at each event, and those that it names."""
+    """The acting agent of each event, and the agents that the event names."""
     n, ids = traces.sizes.events, traces.agents["agent"].to_pylist()
     names, roles = (traces.agents[column].to_pylist() for column in ("name", "role"))
     owner = np.asarray(traces.graph.agent_ids)[:n].tolist()

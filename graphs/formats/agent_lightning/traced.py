@@ -140,7 +140,7 @@ def _span(traced: TracedSpan, document: Document) -> Span:
 
 
 def _agent_name(name: str, attributes: dict[str, Any]) -> str:
-    """The name of the agent that a span is of, in the places where the tracers put it."""
+    """The name of a span's agent, from the places where tracers put it."""
     names = [attributes.get("agent.name")]
     if attributes.get("agentops.span.kind") == "agent":
         names.append(attributes.get("operation.name"))

@@ -54,13 +54,13 @@ def claims(sessions: Iterable[Source], others: Iterable[Source]) -> list[Source]
 
 
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each session, with its sub-agents' files, which may lie in the folder beside it and not be named.
+    """A record for each session with its sub-agents. Their files are read from the folder beside it, named or not.
 
     Problem kinds, of one trace: those of `graphs.reading.json_problems`, "duplicate-id", "unknown-tool-use",
     "several-sessions", "several-agents" (in one file of a sub-agent); "no-events" (no fault: a file of summaries
-    alone). Named while the session reads without them: "orphan-subagent" (a sub-agent's file without its session),
-    "empty-file" (of a sub-agent), "unlinked-subagent" (lines of an agent that no tool use of the session started),
-    "missing-parent" (the first line of a file that hangs on a line which is not there), and those of
+    alone). Named, and the session is read without the lines in question: "orphan-subagent" (a sub-agent's file without
+    its session), "empty-file" (of a sub-agent), "unlinked-subagent" (no tool use of the session started the agent),
+    "missing-parent" (the first line of a file names an absent line as its parent), and those of
     `graphs.reading.find.files_beside`.
     """
     sessions: list[tuple[Source, set[str]]] = []  # with the keys that its members share with it
@@ -162,7 +162,7 @@ def _assemble(main: Transcript, others: list[Transcript]) -> tuple[list[TraceRec
     stem = _folder(Path(main.file)).name
     session = stem if stem in main.sessions else main.sessions[0]
     agent = next((entry.agent for entry in main.entries if entry.agent), "")
-    is_lone = all(entry.sidechain for entry in main.entries)  # the file of a sub-agent, whose session is not at hand
+    is_lone = all(entry.sidechain for entry in main.entries)  # a sub-agent's file without its session
     if is_lone:
         main.make_main()
     for transcript in (main, *others):

@@ -146,8 +146,8 @@ class Entry:
 class Link(NamedTuple):
     """How a line of any type hangs on another.
 
-    `logical` is the last line before a compaction, at the line with which the conversation begins anew. `is_summary` is
-    True for the text that a compaction leaves of what was before.
+    At the first line after a compaction, `logical` is the last line before it. `is_summary` is True for the summary
+    that a compaction writes of the earlier lines.
     """
 
     line: int

@@ -74,7 +74,7 @@ def missing_parent(transcript: Transcript, main: Transcript, trace: str) -> Prob
 
 
 def _root(joined: dict[str, str], session: str) -> str:
-    """The session that stands for all that are joined with one: union-find, with paths shortened on the way."""
+    """The representative of the sessions joined with a session: union-find, with paths shortened on the way."""
     while (above := joined.get(session, session)) != session:
         joined[session] = joined.get(above, above)
         session = above

@@ -1,10 +1,9 @@
 """The order of a trace's events where its spans come from several processes, by clocks that need not agree.
 
-Position order is the total order made by taking, again and again, among the events whose predecessors have been taken,
-the one of smallest (time, place of the span in the log, opening before closing). An event without a time comes before
-those with one. Predecessors are what the tree says, whatever the clocks say: an enclosing span opens before what it
-encloses opens and closes after all of it, a span closes after it opened, and a model call comes before the tool call
-that answers one of its tool call ids.
+Events are taken one by one. The next is, among the events whose predecessors were all taken, the one with the smallest
+(time, place of the span in the log, opening before closing). An event without a time comes before events with one.
+The tree gives the predecessors, whatever the clocks say. A span opens before the spans inside it, and closes after
+them. It closes after it opened. A model call comes before the tool call that answers one of its tool call ids.
 """
 
 from __future__ import annotations

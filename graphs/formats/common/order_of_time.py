@@ -1,4 +1,4 @@
-"""The order of a trace's events or spans: that of their times, whatever file and line they stand in.
+"""The order of a trace's events or spans by their times, whatever their files and lines.
 
 Several processes may write one log, and names of files sort as texts: `events-10` comes before `events-9`.
 """
@@ -16,7 +16,7 @@ __all__ = ["Moment", "order_of_time"]
 
 
 class Moment(NamedTuple):
-    """When an event happened, None where the log does not say, and where it stands."""
+    """The time of an event, None where the log has none, and its place in the log."""
 
     time: float | None
     place: Place
@@ -28,7 +28,7 @@ class Moment(NamedTuple):
 
 
 def order_of_time(moments: list[Moment], trace: str, field: str) -> list[int]:
-    """Positions of the events in the order in which they happened; that of the log where a time is absent or equal.
+    """Positions of the events by their times; in the order of the log if a time is absent, or if times are equal.
 
     Args:
       moments: of the events, in the order in which they were read.

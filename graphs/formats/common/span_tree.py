@@ -336,7 +336,7 @@ class Tree:
         self._drop({span_id for span_id in inside if self.kind[span_id] is Kind.TOOL})
 
     def _find_givers(self) -> None:
-        """A hand-off outside any agent is that of the latest agent with the name that it states, or else structure."""
+        """Give a hand-off outside any agent to the latest agent of the stated name; without one it is structure."""
         latest: dict[str, str] = {}
         for span_id, span in self.spans.items():
             if self.kind[span_id] is Kind.AGENT:

@@ -1,8 +1,8 @@
 """Events of a tree of spans.
 
-Depth first, an agent's events follow the order of the log, and a spawn is followed by everything below it and then by
-the return. Causes therefore come before effects, independent of clocks. Where spans come from several processes, clocks
-order the events that the tree leaves open (`event_order`).
+The tree is walked depth first. An agent's events keep the order of the log. Behind a spawn come all events below it,
+and then the return. So causes come before effects, whatever the clocks say. Spans of several processes leave some
+orders open, and clocks decide these (`event_order`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def write_spans(
 
 
 def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
-    """As `write_spans`, of a tree with rules, which may have no events.
+    """Fill the record with the events of a tree, which may have none.
 
     Raises:
       TraceError: "cycle", as `event_order.in_order`.
@@ -83,7 +83,7 @@ _ACTS = {Kind.CALL: _Act.CALL, Kind.TOOL: _Act.TOOL, Kind.HUMAN: _Act.HUMAN, Kin
 
 
 class _Event(NamedTuple):
-    """An event of a span: its id, its agent instance, and the other one that it is about."""
+    """An event of a span: its id, its agent instance, and the instance that it starts, wakes or returns to."""
 
     act: _Act
     span: Span
@@ -116,7 +116,7 @@ class _Writer:
                 asked.setdefault((event.agent, call_id), []).append(event.span.id)
         if self.is_clocks:
             steps = [(event.span.id, event.closing) for event in events]
-            events = [events[i] for i in in_order(self.tree, steps, self._lone(events, asked))]
+            events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
         for event in events:
             position = self._append(event, asked)
             if not event.closing:
@@ -208,8 +208,8 @@ class _Writer:
         self.team.agent(instance, span.target, parent=giver)
         return _Event(_Act.SPAWN, span, span.event, giver, instance)
 
-    def _lone(self, events: list[_Event], asked: dict[tuple[str, str], list[str]]) -> Iterator[tuple[str, str]]:
-        """Spans of effects, each behind that of the call which alone asked for it."""
+    def _asked_alone(self, events: list[_Event], asked: dict[tuple[str, str], list[str]]) -> Iterator[tuple[str, str]]:
+        """Pairs of a call's span and an effect's span, for each effect that exactly one call asked for."""
         for event in events if asked else ():
             calls = self._calls(event, asked)
             if len(calls) == 1:
@@ -221,7 +221,7 @@ class _Writer:
         return asked[event.agent, call_id] if call_id else []
 
     def _call_id(self, event: _Event, asked: dict[tuple[str, str], list[str]]) -> str:
-        """The first of the ids which an effect answers that a call of its agent asked for; "" for none."""
+        """The id of the tool call that an effect answers, if a call of its agent asked for it; "" otherwise."""
         if event.act is _Act.TOOL:
             call_ids = iter((event.span.call_id,))
         elif event.act is _Act.SPAWN:

@@ -166,7 +166,7 @@ def _header_name(archive: Archive, source: Source) -> str:
 
 
 def _says_which(source: Source) -> bool:
-    """Whether a log that says that samples were invalidated says of one that it was.
+    """Whether a log with invalidated samples names at least one of them.
 
     Raises:
       TraceError: it cannot be read.
@@ -219,7 +219,7 @@ def _run(sample: Sample, log: Header, times: list[float]) -> str:
 
 
 def _set_rewards(record: TraceRecord, scores: dict[str, Score]) -> Iterator[tuple[str, str, str]]:
-    """Write the reward channels; of each score that has none, the channel, the value, and what was expected."""
+    """Write the reward channels; yields channel, value and expectation of each score that is no reward."""
     stated: set[str] = set()
     for scorer, score in scores.items():
         for channel, amount in channels(scorer, score.value).items():

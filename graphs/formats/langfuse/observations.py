@@ -1,7 +1,7 @@
 """Observations of Langfuse as spans, and which of them are agents.
 
-Langfuse has the type AGENT, and integrations use it for what is none: a whole run, or a session. Its integration of
-LangGraph writes nodes as SPAN, with the name of the node in the metadata.
+Langfuse has the type AGENT. Integrations use it also for a whole run or a session, which are no agents. The integration
+of LangGraph writes nodes as SPAN, with the name of the node in the metadata.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _USAGE = msgspec.json.Decoder(_Usage | None)
 
 
 class Statement(NamedTuple):
-    """What a copy of an observation at a place states; None is what it leaves out.
+    """The fields of one copy of an observation, with its place; None where the copy leaves a field out.
 
     Langfuse's download lists each observation twice, one copy without metadata.
     """
@@ -94,7 +94,7 @@ class Statement(NamedTuple):
     attributes: dict[str, Any] | None
 
     def filled(self, other: Statement) -> Statement:
-        """This copy, with what another one states in the place of what it leaves out."""
+        """This copy, with the fields that it leaves out taken from another copy."""
         return self._replace(
             **{name: stated for name, stated in other._asdict().items() if getattr(self, name) is None}
         )
@@ -182,7 +182,7 @@ def settle_agents(spans: list[Span]) -> None:
 
 
 def _give_tools_to_callers(spans: list[Span]) -> None:
-    """Hang what runs in the node `tools` on the agent's node that ran last, which asked for it."""
+    """Make the agent's node that ran last, which asked for the tools, the parent of all spans in the node `tools`."""
     agents = {span.id for span in spans if span.instance and span.name != _TOOL_NODE}
     latest: Span | None = None
     for span in spans:

@@ -18,7 +18,7 @@ __all__ = ["TraceScores", "WrittenScore"]
 
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 
-_NUMBERS = ("NUMERIC", "BOOLEAN")  # types of scores whose value is what was scored
+_NUMBERS = ("NUMERIC", "BOOLEAN")  # types of scores whose value is the score, and not the code of a category
 _NUMBER = msgspec.json.Decoder(_Float)
 
 

@@ -115,8 +115,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each thread of each file; an event that is not as expected refuses its file.
 
     Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "unknown-task", "unknown-tool-call",
-    "forked-thread", "step-back", "ambiguous-id", "empty-trace". One thread refused: "too-many" edges; "missing-parent",
-    a checkpoint or tasks that follow what is not in the file. Named while the thread reads: "unfinished-task".
+    "forked-thread", "step-back", "ambiguous-id", "empty-trace". One thread refused: "too-many" edges; "missing-parent"
+    (a checkpoint or a task follows one that the file lacks). Named, and the thread is read: "unfinished-task".
     """
     names = short_names(sources)
     for source in sources:
@@ -214,7 +214,7 @@ def _streamed(source: Source, name: str, budget: EdgeBudget) -> dict[str | int, 
 
 
 def _items(source: Source) -> Iterator[Document]:
-    """The items of a file: lines that are pairs, which `documents` would take for a list, or what that finds."""
+    """The items of a file. `documents` finds them, but it would take a line that is a pair for a list."""
     first = next(source.lines(), None)
     try:
         if first is not None:

@@ -3,8 +3,8 @@
     {values, next, config: {configurable: {thread_id, checkpoint_id}}, metadata: {step}, created_at, parent_config,
      tasks: [{id, name, path, result}]}
 
-A checkpoint names the tasks that run next and, once they have, their results. Its own values are what they were given,
-but for those that `Send` started, whose input no checkpoint keeps.
+A checkpoint names the tasks that run next and, once they ran, their results. Its values are the input of these tasks.
+No checkpoint keeps the input of a task that `Send` started.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Causes:
         return before is None or before in self._since
 
     def since(self, before: Causes | None) -> _New:
-        """The events that are not among those of an earlier input, as one object for all who were given that."""
+        """The events that an earlier input did not have; everyone with the same earlier input gets the same object."""
         if before is None:
             return self._all
         new = self._since.get(before)

@@ -73,9 +73,11 @@ def find_agents(
 ) -> dict[str, Agent]:
     """Every agent instance of the trace, those of `agents` first, then in order of appearance.
 
-    Parent: as `agents` says, else the agent of the first spawn `to` it, else the sender of a spawn edge to its first
-    event, else none. Role: as `agents` says, else that of its first own event that is no spawn and has one, else that
-    of the spawn that made it. Name: as `agents` says, else the first `agent_name` of its events, else the id.
+    Each value is the first of these that the log has:
+
+        parent    in `agents`; the agent of the first spawn `to` it; the sender of a spawn edge to its first event; none
+        role      in `agents`; of its first event with a role, spawns left out; of the spawn that made it
+        name      in `agents`; the first `agent_name` of its events; its id
     """
     instances = {a.id: Agent(a.name or "", a.role or "", a.parent or "") for a in trace.agents or ()}
     spawned_role: dict[str, str | None] = {}

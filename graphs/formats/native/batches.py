@@ -109,8 +109,8 @@ def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) 
         return json_problem(error, data, source.name, line)
     if not is_utf8(data):
         return not_utf8(data, source.name, line)
-    # To measure the depth takes longer than to decode. It is not needed where few brackets are left besides those of
-    # listed objects, whose depth is known, and those of values that have too few of their own.
+    # Measuring the depth takes longer than decoding. It is not needed if few brackets remain, once those of listed
+    # objects (their depth is known) and of values with few brackets are taken off.
     known, most = len(trace.events) + len(trace.edges or ()) + len(trace.agents or ()), source.limits.depth
     if brackets(data) - known <= most:
         return trace

@@ -235,10 +235,10 @@ class _Team:
             encoded = pa.array(event_key).dictionary_encode()
             self.agents = encoded.indices.to_numpy().astype(np.int32)
         else:
-            before = np.concatenate([spawns + 1, begin])
-            sequence = np.insert(event_key, before, np.concatenate([target, listed]))
+            earlier = np.concatenate([spawns + 1, begin])
+            sequence = np.insert(event_key, earlier, np.concatenate([target, listed]))
             encoded = pa.array(sequence).dictionary_encode()
-            shift = np.cumsum(np.bincount(before, minlength=len(event_key) + 1))[: len(event_key)]
+            shift = np.cumsum(np.bincount(earlier, minlength=len(event_key) + 1))[: len(event_key)]
             self.agents = encoded.indices.to_numpy()[np.arange(len(event_key)) + shift].astype(np.int32)
         self._keys = encoded.dictionary
 

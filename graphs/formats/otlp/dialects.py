@@ -168,7 +168,7 @@ def meaning(span_name: str, given: Attributes) -> Meaning:
 
 
 def is_session(word: str, given: Attributes) -> bool:
-    """Whether what stands for an agent's name is the id of one run of it, which would name every run differently."""
+    """Whether an agent's name is really the id of one run, so that every run would have another name."""
     return _UUID.fullmatch(word) is not None or word in [given.get(key) for key in _SESSIONS]
 
 

@@ -185,7 +185,7 @@ def _refuse(span: Span, trace: str, mark: str, value: object, expected: str) -> 
 
 
 class _Stated(NamedTuple):
-    """A stated event: what the span would say of it by itself, and its marks, which overrule that."""
+    """An event that marks of a span state. The marks go before what the span's kind, agent and times would give."""
 
     span: TracedSpan
     closing: bool

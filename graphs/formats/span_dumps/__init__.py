@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry in other envelopes than OTLP: dumps of SDKs, Phoenix, any-agent, Strands, MLflow.
 
-The attributes are those that OTLP carries, and so is what spans mean; `graphs.formats.otlp` settles it. Here are only
-the envelopes: `envelopes` finds the spans of a file, `spans` brings one into OTLP's shape, and `phoenix` reads Phoenix'
+Attributes and their meaning are as in OTLP, so `graphs.formats.otlp` makes the traces. This folder reads only the
+envelopes: `envelopes` finds the spans of a file, `spans` brings one into OTLP's shape, and `phoenix` reads Phoenix'
 Parquet files. `docs/formats/spans.md` has the whole mapping.
 """
 

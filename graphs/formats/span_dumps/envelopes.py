@@ -37,8 +37,8 @@ class _Wrapper(msgspec.Struct):
         values = [bytes(value) for value in (self.spans, self.data, self.trace, self.traces) if value]
         if not values:
             return []
-        held = [value for value in values if value.startswith((b"[", b"{"))]
-        return sorted(held, key=text.find) if len(held) > 1 else held
+        containers = [value for value in values if value.startswith((b"[", b"{"))]
+        return sorted(containers, key=text.find) if len(containers) > 1 else containers
 
 
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -65,13 +65,13 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
             continue
         try:
             wrapper = _WRAPPER.decode(value)
-            held = wrapper.held(value) if depth < _DEEPEST else []
+            inner_values = wrapper.held(value) if depth < _DEEPEST else []
         except JSON_ERRORS:
-            held = []
-        if held:
+            inner_values = []
+        if inner_values:
             if wrapper.info:
                 extra = extra | assessments(decode(_ANY, wrapper.info, file=base.file, line=base.line))
-            waiting += [(inner, depth + 1, extra) for inner in reversed(held)]
+            waiting += [(inner, depth + 1, extra) for inner in reversed(inner_values)]
             continue
         if value is text:
             place = base

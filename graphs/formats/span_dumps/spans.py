@@ -126,22 +126,22 @@ def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, Tra
       TraceError: "bad-id", "bad-time", and those of `graphs.formats.otlp.spans.make_span`.
     """
     trace = _trace(span.trace_id, span.context, place)
-    own = span.span_id if span.span_id is not None else (span.context or _NO_CONTEXT).span_id
+    span_id = span.span_id if span.span_id is not None else (span.context or _NO_CONTEXT).span_id
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
     start = span.start_time if span.start_time_unix_nano is None else span.start_time_unix_nano
     end = span.end_time if span.end_time_unix_nano is None else span.end_time_unix_nano
-    given = _flat(span.attributes or {})
+    attributes = _flat(span.attributes or {})
     if span.span_kind and not span.span_kind.startswith("SpanKind"):  # OpenTelemetry's own kinds tell nothing
-        given = {"openinference.span.kind": span.span_kind} | given
-    if "mlflow.spanType" in given:
-        given = _of_mlflow(given)
+        attributes = {"openinference.span.kind": span.span_kind} | attributes
+    if "mlflow.spanType" in attributes:
+        attributes = _of_mlflow(attributes)
     resource = (span.resource.attributes or {}) if span.resource else {}
     return trace, make_span(
         trace,
-        (_identifier(own, 16, "span_id", place), _identifier(parent, 16, "parent_id", place) if parent else None),
+        (_identifier(span_id, 16, "span_id", place), _identifier(parent, 16, "parent_id", place) if parent else None),
         span.name or "",
         (_nanoseconds(start, "start_time", place, trace), _nanoseconds(end, "end_time", place, trace)),
-        given | extra if extra else given,
+        attributes | extra if extra else attributes,
         resource,
         place,
         failed=_has_failed(span),
@@ -246,7 +246,7 @@ def _of_mlflow(given: Attributes) -> Attributes:
 def assessments(info: Any) -> Attributes:
     """Numbers of an MLflow trace's assessments, as evaluations of the trace, and its state if that is an error.
 
-    Assessments of one span are left out, and those that another overrides, which MLflow keeps. A number that is
+    Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number that is
     written as a text is passed on as it is: who reads the evaluations refuses it by name.
     """
     listed = info.get("assessments") if isinstance(info, dict) else None

@@ -60,7 +60,7 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:
     """The traces of all tables, in order of their first rows.
 
-    A row that cannot be used refuses its trace, if the row tells which that is; a table that breaks off gives none.
+    A row that cannot be used refuses its trace, if the row names one. A table that breaks off gives no trace.
 
     Args:
       sources: tables; a trace lies in one of them.
@@ -117,9 +117,9 @@ def _refuse_traces(source: Source) -> None:
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
 
 
-def _event_type(given: Any) -> str:
+def _event_type(value: Any) -> str:
     """What is expected in place of an unknown event type."""
-    return one_of(id_text(given)[:_LONGEST_ID], EVENT_CODES)
+    return one_of(id_text(value)[:_LONGEST_ID], EVENT_CODES)
 
 
 @dataclasses.dataclass
@@ -174,20 +174,20 @@ class _Table:
         expected = "a group: without one a trace is a group of its own, and its id is the group of other traces"
         return Problem("ambiguous-id", self.file, trace.line, "group", "none", expected, trace.trace_id)
 
-    def _ambiguous_id(self, ours: str, given: Any, again: bool, of_texts: bool) -> tuple[str, str] | None:
+    def _ambiguous_id(self, ours: str, value: Any, again: bool, of_texts: bool) -> tuple[str, str] | None:
         """Why rows with this id may not be of one trace or group, as the kind and what was expected of a `Problem`."""
-        if given is None:
+        if value is None:
             return None
-        if isinstance(given, bool | list | dict):
+        if isinstance(value, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
-        text = id_text(given)
+        text = id_text(value)
         if is_missing_name(text):  # it would be the name of every row without one
             return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")
         if not text or text.isspace():
             return "empty-id", f"the id of a {ours}, or no value where there is none"
-        if self.is_text.setdefault((ours, text), isinstance(given, str)) is not isinstance(given, str):
+        if self.is_text.setdefault((ours, text), isinstance(value, str)) is not isinstance(value, str):
             return "ambiguous-id", "an id that is written alike in all rows: here it is a number, there a text"
-        if ours == "group" and self.groups is not None and self.groups.differs(text, given):
+        if ours == "group" and self.groups is not None and self.groups.differs(text, value):
             return "ambiguous-id", "an id that is written alike in all files: here it is a number, there a text"
         if again and (of_texts or len(text) > _LONGEST_ID or "\n" in text):
             what = "the column holds what a model reads or writes" if of_texts else (
@@ -265,9 +265,9 @@ class _Table:
             **evidence,
         )
         self._set_turn(record, position, convert("turn", id_text, "text"), line, column_of)
-        before = self.latest.get((record.trace_id, agent))
-        if before is not None:
-            record.edge(before, position, EdgeType.TEMPORAL)
+        earlier_call = self.latest.get((record.trace_id, agent))
+        if earlier_call is not None:
+            record.edge(earlier_call, position, EdgeType.TEMPORAL)
         self.latest[record.trace_id, agent] = position
 
     def _set_turn(

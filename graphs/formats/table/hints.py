@@ -1,4 +1,4 @@
-"""Hints for a table with columns of other names: which column may have what, and the `--columns` that says so."""
+"""Hints for a table whose columns have other names: which column may mean what, as text for `--columns`."""
 
 from __future__ import annotations
 

@@ -75,10 +75,10 @@ def _group(episode: Episode) -> str:
 
 def _pay(record: TraceRecord, trace: AgentTrace, start: int) -> None:
     """Write the reward of an agent's trace at the agent's last action, else at its last event, from `start` on."""
-    own = [place for place in range(start, len(record.ids)) if record.agents[place] == trace.id]
-    acted = [place for place in own if record.actions[place]]
-    if own and trace.reward is not None:
-        record.add_reward((acted or own)[-1], trace.reward, "agent_reward")
+    events = [place for place in range(start, len(record.ids)) if record.agents[place] == trace.id]
+    acted = [place for place in events if record.actions[place]]
+    if events and trace.reward is not None:
+        record.add_reward((acted or events)[-1], trace.reward, "agent_reward")
 
 
 def _set_rewards(record: TraceRecord, traces: list[AgentTrace]) -> None:

@@ -120,27 +120,27 @@ def _records(source: Source) -> Iterator[tuple[int, int, int]]:
     """(line where it begins, start, stop without the line break) of each row that is not blank.
 
     Raises:
-      TraceError: "bad-csv", also for rows of which some end in CR alone and some in LF: where the writer ended its rows
-        in LF, a CR is a character of a cell, and what stands behind it would become a row.
+      TraceError: "bad-csv", also if some rows end in a CR alone and others in LF. A writer that ends rows in LF means a
+        CR as a character of a cell, and the text behind it would become a row.
     """
-    data, at, line = source.data, 0, 0
+    data, start, line = source.data, 0, 0
     of_cr, of_lf = 0, 0  # the first lines that end so
     if b'"' not in data and b"\r" not in data:  # for speed: each line is a row
-        while at < len(data):
+        while start < len(data):
             line += 1
-            end = data.find(b"\n", at)
+            end = data.find(b"\n", start)
             end = len(data) if end < 0 else end
-            if end > at:
-                yield line, at, end
-            at = end + 1
+            if end > start:
+                yield line, start, end
+            start = end + 1
         return
-    while at < len(data):
-        match = _RECORD.match(data, at)
+    while start < len(data):
+        match = _RECORD.match(data, start)
         if match is None:
             expected = "quotes that close, with a comma or a line break behind, and doubled within"
-            value_text = excerpt(_text(data[at : at + 40]))
+            value_text = excerpt(_text(data[start : start + 40]))
             raise TraceError(Problem("bad-csv", source.name, line + 1, "row", value_text, expected))
-        text = data[at : match.end()]
+        text = data[start : match.end()]
         if text.endswith(b"\n"):
             of_lf = of_lf or line + 1
         elif text.endswith(b"\r") and match.end() < len(data):  # at the end of the file, an LF may have been cut off
@@ -150,9 +150,9 @@ def _records(source: Source) -> Iterator[tuple[int, int, int]]:
             raise TraceError(Problem("bad-csv", source.name, of_cr, "row", excerpt(shown), expected))
         content = text.rstrip(b"\r\n")
         if content:
-            yield line + 1, at, at + len(content)
+            yield line + 1, start, start + len(content)
         line += text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
-        at = match.end()
+        start = match.end()
 
 
 def _split(record: bytes) -> list[bytes]:

@@ -49,7 +49,7 @@ class RewardSources:
 
     def add_counts(self, counts: Sequence[int]) -> None:
         """Count traces that were counted elsewhere, in the order of `counts`."""
-        self.table, self.log, self.neither = (own + other for own, other in zip(self.counts, counts, strict=True))
+        self.table, self.log, self.neither = (count + other for count, other in zip(self.counts, counts, strict=True))
 
     def __str__(self) -> str:
         """The line about them; empty where no table was given, or every outcome is from the table."""

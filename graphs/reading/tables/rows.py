@@ -168,11 +168,11 @@ def _id_of(value: bytes) -> str:
 def _csv(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row | Lost]]:
     """The rows of CSV. The id of a malformed row is certain if a cell follows it, and the row has no cells too many."""
     header = csv_header(source)
-    at = next((header.index(name) for name in ids if name in header), len(header))
+    id_column = next((header.index(name) for name in ids if name in header), len(header))
     for line, row, cells in csv_rows(source):
         if isinstance(row, Problem):
-            is_certain = at + 1 < len(cells) <= len(header) and "\0" not in cells[at]
-            yield line, Lost(row, trace=cells[at] if is_certain else "")
+            is_certain = id_column + 1 < len(cells) <= len(header) and "\0" not in cells[id_column]
+            yield line, Lost(row, trace=cells[id_column] if is_certain else "")
         else:
             yield line, row
 

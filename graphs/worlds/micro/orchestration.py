@@ -212,7 +212,7 @@ class Micro:
         return self.ended(self._follow((), lambda history: int(np.argmax(self.logits[self._number(history)]))))
 
     def frozen(self, trace: int, at: int) -> Lottery:
-        """The lottery of R where decision `at` is replaced by choice 0 and what came later stays as it was.
+        """The lottery of R if choice 0 replaces decision `at` and the later choices stay.
 
         Each agent repeats its later choices in their order; one that has to decide more often than it did is idle.
         """

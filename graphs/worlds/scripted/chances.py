@@ -4,12 +4,12 @@ Linear outcomes. With p_d the chance of a good choice at d and M_d what a good c
 
     M_d = w_d + Σ_{c just below d} p_c M_c        increment of d = (x_d − p_d) M_d where all above d are 1, else 0
 
-Logistic outcomes. V(log) = E m(Z) where the part of Z still open is a sum of independent terms, one for each decision d
-that counts and is still to be taken, what hangs on d included. Its characteristic function at θ is
+Logistic outcomes. V(log) = E m(Z). The part of Z that is still open is a sum of independent terms: one for each
+decision d to come that counts, together with the decisions below d. The characteristic function of a term at θ is
 
     C_d(θ) = 1 − p_d + p_d A_d(θ),        A_d(θ) = exp(iθ w_d) Π_{c just below d} C_c(θ)
 
-and before any choice that of Z is Φ(θ) = Π_{roots} C_d(θ). A choice replaces the factor C_d by A_d (good) or by 1
+and before any choice the one of Z is Φ(θ) = Π_{roots} C_d(θ). A choice replaces the factor C_d by A_d (good) or by 1
 (bad). With as many θ as there are scores, V = Re Σ_θ Φ(θ) G(θ), G the inverse Fourier transform of m: exact but for
 rounding, for a cost of decisions times scores in each trace.
 """

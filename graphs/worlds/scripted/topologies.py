@@ -39,9 +39,9 @@ _WAVES = 8  # at most, of two agents or more
 
 
 def write_script(topology: str, agents: int, events: int) -> Script:
-    """The script of a team of that many agents whose log has exactly that many events when all are spawned.
+    """The script of a team whose log has exactly `events` events when all `agents` agents are spawned.
 
-    The calls of each agent are as many as fit; what is left over are further calls of the one who stops.
+    Each agent makes as many calls as fit. The agent that stops makes the calls that are left over.
 
     Raises:
       CreditError: an unknown topology, more agents than it can have, or too few events for every agent to act.
