@@ -235,6 +235,24 @@ def stopping_table(section: str) -> str:
     return markdown_table(["outcomes", "kinds of prefixes", "decisions", "critic", "coverage", "bias"], cells)
 
 
+def checks_table() -> str:
+    """What each check of the doctor measures, its limit, and what to do."""
+    from credit.doctor.team_checks import CHECKS
+
+    rows = []
+    for name, check in CHECKS.items():
+        limit = "" if check.limit is None else f"{check.limit:g}"
+        rows.append([f"`{name}`", check.statistic.replace("|", "\\|"), limit, check.advice])
+    return markdown_table(["check", "statistic", "limit", "what to do"], rows)
+
+
+def metrics_table() -> str:
+    """What each metric of a trace is."""
+    from credit.metrics.trace_metrics import METRICS
+
+    return markdown_table(["name", "of a trace"], [[f"`{name}`", text] for name, text in METRICS.items()])
+
+
 def doctor_table() -> str:
     """Planted faults that each check found, and its false alarms, on worlds of two seeds."""
     rows = [[f"`{name}`", *(f"{found} of {planted}" for found, planted in row.values())]
@@ -536,6 +554,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),
     "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
     "<!-- table stopping training -->": lambda: stopping_table("training"),
+    "<!-- checks -->": checks_table,
+    "<!-- metrics -->": metrics_table,
     "<!-- table doctor -->": doctor_table,
     "<!-- table robustness -->": robustness_table,
     "<!-- table overlap -->": lambda: off_policy_table("overlap"),
