@@ -98,6 +98,23 @@ def bias_table() -> str:
     return markdown(from_lists(results("bias")["rows"]))
 
 
+def worlds_table() -> str:
+    """The worlds that are enumerated: what happens, how many traces they have, and the expected return J."""
+    from graphs.worlds.micro.examples import MICRO
+
+    rows = [
+        [f"`{world.name}`", world.about, str(len(world.ends)), f"{world.probabilities() @ world.total:.3f}"]
+        for world in MICRO.values()
+    ]
+    return markdown_table(["world", "what happens", "traces", "J"], rows)
+
+
+def enumerated_table() -> str:
+    """What is called unbiased, and in which worlds a test or a row of the tables found no bias."""
+    found = results("enumerated")
+    return markdown_table(found["columns"], [[cell.replace("|", "\\|") for cell in row] for row in found["rows"]])
+
+
 def replay_bias_table() -> str:
     """The bias of each method in groups of three fan-outs, where the tree is known and where it is not."""
     rows = [row for row in results("replay_bias")["rows"] if row["fans"] == 3]
@@ -525,6 +542,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
     "<!-- laws -->": laws_table,
     "<!-- table bias -->": bias_table,
+    "<!-- table worlds -->": worlds_table,
+    "<!-- table enumerated -->": enumerated_table,
     "<!-- replay table -->": replay_bias_table,
     "<!-- table replay tasks -->": replay_tasks_table,
     "<!-- table language team -->": language_team_table,
