@@ -98,6 +98,23 @@ def bias_table() -> str:
     return markdown(from_lists(results("bias")["rows"]))
 
 
+def worlds_table() -> str:
+    """The worlds that are enumerated: what happens, how many traces they have, and the expected return J."""
+    from graphs.worlds.micro.examples import MICRO
+
+    rows = [
+        [f"`{world.name}`", world.about, str(len(world.ends)), f"{world.probabilities() @ world.total:.3f}"]
+        for world in MICRO.values()
+    ]
+    return markdown_table(["world", "what happens", "traces", "J"], rows)
+
+
+def enumerated_table() -> str:
+    """What is called unbiased, and in which worlds a test or a row of the tables found no bias."""
+    found = results("enumerated")
+    return markdown_table(found["columns"], [[cell.replace("|", "\\|") for cell in row] for row in found["rows"]])
+
+
 def replay_bias_table() -> str:
     """The bias of each method in groups of three fan-outs, where the tree is known and where it is not."""
     rows = [row for row in results("replay_bias")["rows"] if row["fans"] == 3]
@@ -233,6 +250,24 @@ def stopping_table(section: str) -> str:
               "–" if row["bias"] is None else f"{row['bias']:+.4f} ± {row['bias_stderr']:.4f}"]
              for row in worlds]  # fmt: skip
     return markdown_table(["outcomes", "kinds of prefixes", "decisions", "critic", "coverage", "bias"], cells)
+
+
+def checks_table() -> str:
+    """What each check of the doctor measures, its limit, and what to do."""
+    from credit.doctor.team_checks import CHECKS
+
+    rows = []
+    for name, check in CHECKS.items():
+        limit = "" if check.limit is None else f"{check.limit:g}"
+        rows.append([f"`{name}`", check.statistic.replace("|", "\\|"), limit, check.advice])
+    return markdown_table(["check", "statistic", "limit", "what to do"], rows)
+
+
+def metrics_table() -> str:
+    """What each metric of a trace is."""
+    from credit.metrics.trace_metrics import METRICS
+
+    return markdown_table(["name", "of a trace"], [[f"`{name}`", text] for name, text in METRICS.items()])
 
 
 def doctor_table() -> str:
@@ -507,6 +542,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
     "<!-- laws -->": laws_table,
     "<!-- table bias -->": bias_table,
+    "<!-- table worlds -->": worlds_table,
+    "<!-- table enumerated -->": enumerated_table,
     "<!-- replay table -->": replay_bias_table,
     "<!-- table replay tasks -->": replay_tasks_table,
     "<!-- table language team -->": language_team_table,
@@ -536,6 +573,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table hidden -->": lambda: off_policy_table("hidden"),
     "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
     "<!-- table stopping training -->": lambda: stopping_table("training"),
+    "<!-- checks -->": checks_table,
+    "<!-- metrics -->": metrics_table,
     "<!-- table doctor -->": doctor_table,
     "<!-- table robustness -->": robustness_table,
     "<!-- table overlap -->": lambda: off_policy_table("overlap"),

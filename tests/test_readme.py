@@ -26,7 +26,8 @@ def blocks(language: str) -> list[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which `credit demo` has run."""
     folder = tmp_path_factory.mktemp("readme")
-    subprocess.run([sys.executable, "-m", "credit", "demo"], check=True, capture_output=True, cwd=folder)
+    shown = subprocess.run([sys.executable, "-m", "credit", "demo"], check=True, capture_output=True, cwd=folder)
+    (folder / "shown.txt").write_bytes(shown.stdout)
     return folder
 
 
@@ -65,6 +66,12 @@ def test_what_validate_is_said_to_print(folder: Path, monkeypatch: pytest.Monkey
     said = next(body for body in blocks("text") if body.startswith("traces "))
     missing = [line for line in said.splitlines() if line not in lines]
     assert not missing
+
+
+@pytest.mark.slow
+def test_the_numbers_of_the_first_page_are_those_of_the_demo(folder: Path) -> None:
+    shares = re.findall(r"(\d+\.\d)%", (folder / "shown.txt").read_text())[:2]
+    assert re.findall(r"(\d+\.\d) %", (ROOT / "docs" / "index.md").read_text()) == shares
 
 
 def test_links_lead_somewhere() -> None:
