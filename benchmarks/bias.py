@@ -29,6 +29,7 @@ DRAWN = (
     "rloo", "reinforce_batch", "dr_grpo", "grpo", "gae", "gae, wrong values", "coma", "coma, wrong critic", "c3",
     "c3, as released, true critic", "turn_baseline", "mt_grpo", "gigpo", "dr_mas", "dr_mas_rloo", "mgrpo", "magrpo",
     "c3_magrpo", "marshal", "spiral_rae", "difference_reward", "reinforce_pp", "pass_at_k", "off_policy",
+    "max_rl", "opo", "gpg", "hgpo", "g2po", "graph_gpo", "igpo", "igrpo", "adca_grpo", "at_grpo", "hierarchical_grpo",
 )  # fmt: skip
 """Of the figure; the data file has all."""
 

@@ -297,7 +297,7 @@ def _of_least_spread(m: Members, variance: jax.Array, ratio: float | Array) -> j
     rank = jnp.where(present, steps, np.iinfo(np.int32).max)
     fewer = jnp.searchsorted(jnp.sort(rank), rank)
     # A product such as 0.29 · 100 is just below 29 in floats.
-    left_out = jnp.floor(jnp.sum(present) * jnp.asarray(ratio, m.score.dtype) * (1 + 1e-6))
+    left_out = jnp.floor(jnp.sum(present, dtype=m.score.dtype) * ratio * (1 + 1e-6)).astype(fewer.dtype)
     return (fewer < left_out)[m.key]
 
 

@@ -226,12 +226,16 @@ def members(
         drawn = None if wanted.draws is None else _draws(graph, wanted.draws, place)
         shared = clusters_of(graph, trace_ids, row_key, rows, several=True, dtype=score.dtype, cluster=drawn)
         return Members(score, row_key, rows, place, shared, absent_mask=absent)
-    unit_of_entry, first = _units(graph, entries, population)
-    key, unit_trace, unit = key[first], entries.trace[first], unit_of_entry[of_event]
-    unit_reward, acts = outcome[unit_trace], rows
+    grouped = _units(graph, entries, population)
+    unit_trace, unit, acts = entries.trace, of_event, rows
+    if grouped is not None:
+        unit_of_entry, first = grouped
+        key, unit_trace, unit = key[first], unit_trace[first], unit_of_entry[of_event]
+    unit_reward = outcome[unit_trace]
     if agent_reward is not None:
-        own = first if entries.level == "agent" else jnp.asarray(graph.agent_ids)[first]
-        unit_reward = agent_outcomes(graph, reward, agent_reward)[0][own]
+        unit_reward = agent_outcomes(graph, reward, agent_reward)[0]
+        if grouped is not None:
+            unit_reward = unit_reward[first if entries.level == "agent" else jnp.asarray(graph.agent_ids)[first]]
         aggregate = "sum" if aggregate == "return" else aggregate
     if wanted.level == "trace" and aggregate in ("sum", "return") and graph.trainable_mask is not None:
         acts = jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask) & scored[trace_ids]
@@ -246,15 +250,17 @@ def members(
     return Members(score, key, member_mask, unit, shared, absent_mask=absent)
 
 
-def _units(graph: EventGraph, entries: Keyed, population: Population) -> tuple[jax.Array, jax.Array]:
-    """The sample of each of M entries of a key, and the first entry of each sample: int32 [M] each."""
-    places = jnp.arange(entries.ids.shape[0], dtype=jnp.int32)
+def _units(graph: EventGraph, entries: Keyed, population: Population) -> tuple[jax.Array, jax.Array] | None:
+    """The sample of each of M entries of a key, and the first entry of each sample: int32 [M] each.
+
+    None where each entry is a sample: to look its own place up at every event would cost a pass over them.
+    """
     if entries.level == "trace" or (entries.level, population) == ("agent", "agent"):
-        return places, places
+        return None
     by_agent = population == "agent"
     owner, owners = (jnp.asarray(graph.agent_ids), graph.num_agents) if by_agent else (entries.trace, graph.num_traces)
     unit = pair_ids(owner, entries.ids, entries.mask, owners)
-    return unit, segment_first(unit, len(places), entries.mask)
+    return unit, segment_first(unit, entries.ids.shape[0], entries.mask)
 
 
 def _draws(graph: EventGraph, draws: Array, place: jax.Array) -> jax.Array:

@@ -90,6 +90,7 @@ BOUNDS: Mapping[str, Bound] = {
     "min_ess_fraction": _FRACTION,
     "mix": _FRACTION,
     "output_weight": _NOT_NEGATIVE,
+    "ridge": Bound(1e-30, float(np.finfo(np.float32).max), "a finite positive number"),
     "trust": _FRACTION,
     "turn_weight": _NOT_NEGATIVE,
     "unseen": _FRACTION,

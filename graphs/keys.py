@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -216,6 +217,18 @@ def key_of(by: By, evidence: Mapping[str, Array] | None = None) -> Key:
     """
     if isinstance(by, Key):
         return by
+    if evidence is None and (by is None or isinstance(by, str)):
+        return _of_names(by)
+    return _made(by, evidence)
+
+
+@functools.lru_cache(maxsize=256)
+def _of_names(by: str | None) -> Key:
+    """A key of parts that the graph has, made once: a call on a small batch takes less than to make it."""
+    return _made(by, None)
+
+
+def _made(by: By, evidence: Mapping[str, Array] | None) -> Key:
     parts = _parts(by)
     found: dict[str, tuple[Level, Array | None]] = {}
     for place, part in enumerate(parts):

@@ -352,11 +352,12 @@ PUBLISHED: dict[str, Published] = {
     "spa_rl": Published(
         "SPA-RL",
         None,
-        "it learns a part of the outcome for each turn so that the parts add up to it; they do so up to the fit, which "
-        "is not made here (MIT, `prm/` at ed20087)",
-        "the parts as rewards at events, or as a claim on increments without an error (`credit.claim`): a ledger shows "
-        "what they leave unexplained",
-        fitted=False,
+        "it learns a part of the outcome for each turn so that the parts add up to it, up to the fit, from features of "
+        "turns that no log holds (MIT, `prm/` at ed20087)",
+        "`estimators.critic.outcome_parts.outcome_parts` on features of your own, as a claim on increments without "
+        "an error: a ledger shows what the parts leave unexplained; or parts of another model as rewards at events",
+        function="estimators.critic.outcome_parts.outcome_parts",
+        kind="a fitted claim",
     ),
     "sepo": Published(
         "SEPO (with CCPO)",

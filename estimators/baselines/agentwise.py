@@ -89,7 +89,10 @@ def at_grpo(
         by = ("task", "turn", "agent")
     elif mode == "design":
         if proposal is None:
-            raise CreditError("at_grpo: mode is 'design', and proposal is missing; expected it at executing rows")
+            raise CreditError(
+                "at_grpo: mode is 'design', and proposal is missing; expected it at executing rows: of a log, "
+                "evidence=['proposal'] (--evidence proposal)"
+            )
         # Rows without a proposal are a class of their own, not without a key.
         by = ("task", "agent", jnp.maximum(jnp.asarray(proposal), -1) + 1)
     elif mode == "last":

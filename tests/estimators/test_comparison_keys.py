@@ -117,6 +117,45 @@ def test_groups_without_spread_are_filtered_out_by_key() -> None:
     ]
 
 
+def test_a_design_is_compared_with_designs_and_its_executions_with_each_other() -> None:
+    """AT-GRPO's trees: one designer acts twice on a task, each design is executed by two rows."""
+    scores = [1.0, 0.5, 0.0, 0.0, 0.25, 0.75]
+    _, _, rows = credit.from_columns(
+        group=["q"] * 6, trace=list("aaabbb"), agent=list("DEEDEE"), row_reward=scores,
+        evidence={"proposal": [None, "a", "a", None, "b", "b"]},
+    )  # fmt: skip
+
+    def z(*own: int) -> np.ndarray:
+        x = np.array(scores)[list(own)]
+        return (x - x.mean()) / (x.std(ddof=1) + 1e-6)
+
+    found = rows.gather(credit.run(rows, "at_grpo", evidence=["proposal"], mode="design").advantage)
+    close(found[[0, 3]], z(0, 3))
+    close(found[[1, 2]], z(1, 2))
+    close(found[[4, 5]], z(4, 5))
+    close(rows.gather(credit.run(rows, "at_grpo", mode="question").advantage)[[1, 2, 4, 5]], z(1, 2, 4, 5))
+    with pytest.raises(credit.CreditError, match="mode is 'design', and proposal is missing"):
+        credit.run(rows, "at_grpo", mode="design")
+
+
+def test_the_keys_of_least_spread_are_filtered_out_together() -> None:
+    """Variance over squared range: 1/4 of two values, 2/9 of one among three, 0 of equal ones."""
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 2 + [1] * 3 + [2] * 3 + [3] * 2, trace=range(10), reward=[0, 1, 5, 8, 5, 0, 0, 1, 0.5, 0.5]
+    )
+
+    def kept(ratio: float) -> list[int]:
+        found = credit.at_grpo(graph, reward, filters="spread", filter_ratio=ratio)
+        reasons = set(rows.gather(found.reason).tolist())
+        assert reasons <= {Reason.VALID, Reason.NO_SPREAD}
+        return np.flatnonzero(rows.gather(found.valid)).tolist()
+
+    assert kept(0.2) == list(range(10))
+    assert kept(0.25) == list(range(8))
+    assert kept(0.5) == kept(0.74) == [0, 1]
+    assert kept(1.0) == []
+
+
 def test_a_biased_key_is_not_called_unbiased() -> None:
     rloo, raw = credit.METHODS["rloo"], {"singleton": "raw"}
     assert rloo.unbiased_with({}) == (True, "")

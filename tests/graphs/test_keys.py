@@ -12,7 +12,7 @@ import pytest
 import credit
 from credit.tables.batch_rows import Rows
 from graphs.event_graph import EventGraph
-from graphs.keys import decided_by, event_keys, evidence_of_key, key_of, scope_of_key
+from graphs.keys import PARTS, decided_by, event_keys, evidence_of_key, key_of, scope_of_key
 
 PARENTS = {"lead": None, "one": "lead", "two": "lead", "deep": "one"}  # depths 0, 1, 1, 2
 SHIFT = [7, 7, -1, 2**40]  # ids beyond 32 bits; -1 is none
@@ -72,6 +72,19 @@ def test_keys_are_those_of_dictionaries(seed: int) -> None:
         assert len(set(zip(ids, expected, strict=True))) == len(set(ids)) == len(set(expected)), by
         assert min(ids) >= 0 and max(ids) < len(set(rows.gather(found).tolist()))
         assert (np.asarray(found)[~np.asarray(graph.event_mask)] == -1).all()
+
+
+def test_a_part_that_the_log_states_is_taken_from_its_evidence() -> None:
+    graph, _, rows = credit.from_columns(group=[0] * 4, trace=list("aabb"), reward=[1.0] * 4, events=8, traces=4)
+    stated = [name for name, part in PARTS.items() if part.evidence]
+    assert len(PARTS) == 16 and {"stage", "proposal", "tree", "model", "policy_version"} < set(stated)
+    for name in stated:
+        of_traces = PARTS[name].level == "trace"
+        ids = np.full(graph.num_traces if of_traces else graph.num_events, -1)
+        ids[: 2 if of_traces else 4] = [9, 5] if of_traces else [9, 5, -1, 9]
+        found = rows.gather(event_keys(graph, ("task", name), {PARTS[name].evidence: ids})).tolist()
+        assert found == ([found[0]] * 2 + [found[2]] * 2 if of_traces else [found[0], found[1], -1, found[0]]), name
+        assert found[0] != found[2] and -1 not in found[:2] and (of_traces or found[0] != found[1])
 
 
 def test_arrays_of_any_width_are_parts_and_minus_one_is_none() -> None:

@@ -23,6 +23,7 @@ ALSO = {
     "variant": ("q_value",),
     "kind": ("q_value",),
     "joint_mode": ("completion",),
+    "mode": ("proposal",),
     "estimator": ("q_value", "target_value"),
     "basis": ("q_value", "target_value", "counterfactual_reward"),
 }
