@@ -92,8 +92,9 @@ FORMATS: dict[str, Format] = {
     ),
     "codex": _row("codex", "rollouts of Codex CLI", "session"),
     "gemini-cli": _row("gemini_cli", "sessions of Gemini CLI, sub-agents in files of their own", "session"),
+    "cline": _row("cline", "sessions of Cline, sub-agents in files of their own", "session"),
     "copilot-cli": _row("copilot_cli", "sessions of GitHub Copilot CLI", "session"),
-    "opencode": _row("opencode", "exported sessions of opencode", "traces"),
+    "opencode": _row("opencode", "exported sessions of opencode, sub-agents in exports of their own", "session"),
     "harbor": _row(
         "harbor",
         "job folders of Harbor and Terminal-Bench: trajectories with tasks and rewards",

@@ -3,7 +3,8 @@
     {type, id, timestamp, parentId, agentId, data}
     session.start: {sessionId, copilotVersion, selectedModel}
     user.message: {content}
-    assistant.message: {messageId, model, outputTokens, toolRequests: [{toolCallId, name}]}
+    session.usage_record: {usage: {apiCallId, inputTokens, outputTokens}}
+    assistant.message: {messageId, apiCallId, model, outputTokens, toolRequests: [{toolCallId, name}]}
     tool.execution_start: {toolCallId, toolName}, tool.execution_complete: {toolCallId, success}
     subagent.started, subagent.completed, subagent.failed: {toolCallId, agentName}
 
@@ -49,6 +50,12 @@ class _Request(msgspec.Struct, rename="camel"):
     name: str
 
 
+class _Usage(msgspec.Struct, rename="camel"):
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+    api_call_id: str | None = None
+
+
 class _Data(msgspec.Struct, rename="camel"):
     """What is used of the data of all types of events."""
 
@@ -66,11 +73,14 @@ class _Data(msgspec.Struct, rename="camel"):
     agent_name: str | None = None
     success: bool | None = None
     is_autopilot_continuation: bool | None = None
+    api_call_id: str | None = None
+    usage: msgspec.Raw = msgspec.Raw()
 
 
 RECORDS = (_Line, _Data)
 _LINE = msgspec.json.Decoder(_Line)
 _DATA = msgspec.json.Decoder(_Data)
+_USAGE = msgspec.json.Decoder(_Usage)
 _Event = tuple[_Line, _Data, Place]
 
 
@@ -108,6 +118,9 @@ class _Session:
         self.record, self.events, self.team = record, events, Team(record)
         self.calls: dict[tuple[str, str], int] = {}  # agent and message -> its call
         self.tools: dict[str, tuple[int, str, str]] = {}  # tool call -> its event, agent and tool
+        self.usage: dict[
+            tuple[str, str | None], _Usage
+        ] = {}  # agent and request -> its tokens, until its message comes
         self.callers: dict[str, str] = {}  # tool call that started an agent -> who asked for it
         # Tool calls that started an agent, with its instance and name; and those whose agent's end is stated.
         self.started = {
@@ -136,6 +149,10 @@ class _Session:
                 model = data.new_model or model
             elif line.type == "user.message" and agent == _MAIN and not data.is_autopilot_continuation:
                 self.team.human(agent, name, place, time=time)
+            elif line.type == "session.usage_record" and bytes(data.usage):
+                trace = self.record.trace_id
+                used = decode(_USAGE, data.usage, file=place.file, line=place.line, at="data.usage", trace=trace)
+                self.usage[agent, used.api_call_id] = used
             elif line.type == "assistant.message":
                 models.add(data.model or model)
                 self._message(agent, name, data, place, time)
@@ -161,7 +178,10 @@ class _Session:
         key = (agent, data.message_id or name)
         if key not in self.calls:
             self.team.agent(agent, agent)
-            self.calls[key] = self.team.call(agent, name, place, time=time, tokens=data.output_tokens)
+            used = self.usage.pop((agent, data.api_call_id), None) if data.api_call_id else None
+            tokens = data.output_tokens if used is None else used.output_tokens
+            read = None if used is None else used.input_tokens
+            self.calls[key] = self.team.call(agent, name, place, time=time, tokens=tokens, input_tokens=read)
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])
 

@@ -35,6 +35,7 @@ __all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT // 2)]  # so that the sum of two fits an int32
 _MAIN = "gemini"
+_INVOKE = "invoke_agent"  # the one tool that starts all agents since 2026; before, each agent was a tool
 # How text of the user begins that the CLI writes itself, or keeps to itself: commands.
 _OF_HARNESS = ("/", "?", "<session_context>", "<hook_context>")
 
@@ -50,6 +51,13 @@ class _ToolCall(msgspec.Struct, rename="camel"):
     status: str = ""
     timestamp: datetime.datetime | None = None
     agent_id: str | None = None
+    args: msgspec.Raw = msgspec.Raw()
+
+
+class _Invocation(msgspec.Struct):
+    """What the tool `invoke_agent` is called with."""
+
+    agent_name: str = _INVOKE
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -78,6 +86,7 @@ class _Session:
 
 RECORDS = (_Line,)
 _LINE = msgspec.json.Decoder(_Line)
+_INVOCATION = msgspec.json.Decoder(_Invocation)
 _ENDED = {"success": None, "error": "error", "cancelled": "error"}
 """States in which a tool call has a result, and the status of that result."""
 
@@ -178,7 +187,12 @@ def _record(session: _Session, subs: dict[str, _Session]) -> TraceRecord:
                 team.returned(call.agent_id or "", f"{name}.return", agent, place, time=time, status=status)
         elif call.agent_id in subs and call.agent_id not in taken:
             taken.add(call.agent_id)
-            team.agent(call.agent_id, call.name, parent=agent)
+            label = call.name
+            if call.name == _INVOKE and bytes(call.args):
+                file, line = place.file, place.line
+                called = decode(_INVOCATION, call.args, file=file, line=line, at="toolCalls.args", trace=session.id)
+                label = called.agent_name
+            team.agent(call.agent_id, label, parent=agent)
             team.spawn(agent, name, call.agent_id, place, time=time, tool=call.name)
             stack.append((call.agent_id, _steps(subs[call.agent_id], spawned=True)))
         else:

@@ -6,25 +6,29 @@
       cache: {read, write}}}, {type: "tool", callID, tool, state: {status, time: {start, end}}}
 
 A step of an assistant's message is a model call, and an action; a message without steps is one. Tools are its effects.
+A sub-agent has a session of its own, which the tool `task` names (`state.metadata.sessionId`).
 `docs/formats/opencode.md` has the whole mapping.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.chat import Chat
 from graphs.formats.common.placed import placed_elements
+from graphs.formats.common.sessions import Session, Writer, join, noted, write_nested
+from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import model_names
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
+from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
@@ -79,6 +83,20 @@ class _About(msgspec.Struct):
 class _State(msgspec.Struct):
     status: str = ""
     time: _Time | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    metadata: msgspec.Raw = msgspec.Raw()
+
+
+class _Input(msgspec.Struct):
+    """What the tool `task` is called with."""
+
+    agent: str = msgspec.field(default="sub-agent", name="subagent_type")
+
+
+class _Metadata(msgspec.Struct):
+    """What the tool `task` states: the session that it started."""
+
+    session: str = msgspec.field(default="", name="sessionId")
 
 
 class _Part(msgspec.Struct):
@@ -98,6 +116,8 @@ class _Message(msgspec.Struct):
 RECORDS = (_Export, _Session, _Message, _About)
 _EXPORT = msgspec.json.Decoder(_Export)
 _MESSAGE = msgspec.json.Decoder(_Message)
+_INPUT = msgspec.json.Decoder(_Input)
+_METADATA = msgspec.json.Decoder(_Metadata)
 
 
 def sniff(head: bytes) -> bool:
@@ -107,73 +127,128 @@ def sniff(head: bytes) -> bool:
 
 
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each session.
+    """A record for each session, with the sub-agents whose exports are among the sources.
 
     Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "no-events". Named while it reads:
     "lone-subagent".
     """
+    sessions = list[_Parsed]()
     for source in sources:
         for document in documents(source):
             try:
-                record, parent = _record(document)
-                yield record
-                if parent:
-                    expected = "one trace with the session that started it; a sub-agent's is read as a trace of its own"
-                    yield Problem(
-                        "lone-subagent", *document.place[:2], "info.parentID", parent, expected, record.trace_id
-                    )
+                sessions.append(_session(document))
             except TraceError as error:
                 yield error.problem
         source.release()
+    heads, parts = join(sessions)
+    for session in heads:
+        try:
+            yield from noted(_record(session, parts), "info.parentID", session.parent)
+        except TraceError as error:
+            yield error.problem
 
 
-def _record(document: Document) -> tuple[TraceRecord, str]:
-    """The record of a session, and the session that it is a sub-agent of; "" for none."""
+@dataclasses.dataclass(slots=True)
+class _Parsed(Session):
+    """A session with its version, its messages, each with its place, and by part what it started: session and agent."""
+
+    system: str = ""
+    messages: list[tuple[_Message, Place]] = dataclasses.field(default_factory=list)
+    tasks: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+
+
+def _session(document: Document) -> _Parsed:
+    """A session, and the sessions that its tool `task` names."""
     raw, place = document
     export = decode_record(_EXPORT, raw, file=place.file, line=place.line)
-    name = export.info.id
-    record = TraceRecord(name, name, *place, format="opencode", system=f"opencode {export.info.version}".strip())
-    chat, models = Chat(record, _AGENT), set[str | None]()
-    for index, (element, where) in enumerate(placed_elements(raw, export.messages, place, at="messages", trace=name)):
+    info = export.info
+    session = _Parsed(info.id, info.parent or "", place, raw, system=f"opencode {info.version}".strip())
+    for index, (element, where) in enumerate(
+        placed_elements(raw, export.messages, place, at="messages", trace=info.id)
+    ):
         field = f"messages[{index}]"
-        message = decode(_MESSAGE, element, file=where.file, line=where.line, at=field, trace=name)
+        message = decode(_MESSAGE, element, file=where.file, line=where.line, at=field, trace=info.id)
+        if message.info.role not in ("assistant", "user"):
+            expected = "user or assistant"
+            kind, role = "bad-value", excerpt(message.info.role)
+            raise TraceError(Problem(kind, where.file, where.line, f"{field}.info.role", role, expected, info.id))
+        session.messages.append((message, where))
+        for part in message.parts:
+            if part.tool == "task" and part.state is not None and bytes(part.state.metadata):
+                at: dict[str, Any] = {"file": where.file, "line": where.line, "at": field, "trace": info.id}
+                started = decode(_METADATA, part.state.metadata, **at).session
+                session.tasks[part.id] = started, decode(_INPUT, bytes(part.state.input) or b"{}", **at).agent
+    session.started = [started for started, _ in session.tasks.values()]
+    return session
+
+
+def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
+    """The record of a session and of the sub-agents that it started."""
+    record = TraceRecord(session.id, session.id, *session.place, format="opencode", system=session.system)
+    team, models = Team(record), set[str | None]()
+    team.agent(_AGENT, _AGENT)
+    write_nested(_events(team, _AGENT, session, parts, models))
+    if not record.ids:
+        record.refuse("no-events", "messages", "none", "a message of a user or of the assistant")
+    record.model = model_names(models)
+    return team.finish()
+
+
+def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed], models: set[str | None]) -> Writer:
+    """Append the events of a session. The texts to a sub-agent are of the agent that started it."""
+    for message, place in session.messages:
         about = message.info
         time = _seconds(about.time.created if about.time is not None else None)
         if about.role == "assistant":
             models.add("/".join(part for part in (about.provider, about.model) if part))
-            _add_steps(chat, message, where, time)
-        elif about.role != "user":
-            chat.refuse("bad-value", where, f"{field}.info.role", about.role, "user or assistant")
-        elif any(part.type == "text" and not part.synthetic for part in message.parts):
-            chat.team.human(_AGENT, about.id, where, time=time)
-    if not record.ids:
-        record.refuse("no-events", "messages", "none", "a message of a user or of the assistant")
-    record.model = model_names(models)
-    return chat.finish(), export.info.parent or ""
+            joined = {part: task for part, task in session.tasks.items() if task[0] in parts}
+            for started in _add_steps(team, agent, message, place, time, joined):
+                yield _events(team, started, parts[started], parts, models)
+        elif agent == _AGENT and any(part.type == "text" and not part.synthetic for part in message.parts):
+            team.human(agent, about.id, place, time=time)
 
 
-def _add_steps(chat: Chat, message: _Message, place: Place, time: float) -> None:
-    """Append the steps of an assistant's message, each with its tools and their results."""
+def _add_steps(
+    team: Team, agent: str, message: _Message, place: Place, time: float, joined: dict[str, tuple[str, str]]
+) -> Iterator[str]:
+    """Append the steps of an assistant's message, each with its tools and their results.
+
+    Yields the sessions that it starts, `joined` by part, whose events stand before the results.
+    """
     steps: list[list[_Part]] = [[]]
     for part in message.parts:
         if part.type == "step-start" and any(other.type in ("tool", "step-finish") for other in steps[-1]):
             steps.append([])
         steps[-1].append(part)
     for number, step in enumerate(steps):
-        tools = [part for part in step if part.type == "tool"]
         used = next((part.tokens for part in step if part.type == "step-finish"), None)
         used = used or (message.info.tokens if len(steps) == 1 else None) or _Tokens()
         cache, name = used.cache or _Cache(), message.info.id if len(steps) == 1 else f"{message.info.id}/{number}"
-        chat.reply(
-            name, place, [(part.id, part.tool) for part in tools], time=time,
+        call = team.call(
+            agent, name, place, time=time,
             tokens=used.output + used.reasoning or None, input_tokens=used.input + cache.read + cache.write or None,
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
         )  # fmt: skip
-        for part in tools:
+        tools = [part for part in step if part.type == "tool"]
+        effects: list[int] = []
+        for index, part in enumerate(tools):
+            effect = f"{name}/call-{index}"
+            if part.id in joined:
+                started, label = joined[part.id]
+                team.agent(started, label, parent=agent)
+                effects.append(team.spawn(agent, effect, started, place, call=call, tool=part.tool))
+                yield started
+            else:
+                effects.append(team.tool_call(agent, effect, place, call=call, tool=part.tool))
+        for part, position in zip(tools, effects, strict=True):
             state = part.state or _State()
             if state.status in _ENDED:
-                end = _seconds(state.time.end if state.time is not None else None)
-                chat.result(f"{name}/{part.id}", place, part.id, "parts.id", time=end, status=_ENDED[state.status])
+                end, status = _seconds(state.time.end if state.time is not None else None), _ENDED[state.status]
+                result = f"{name}/{part.id}"
+                if part.id in joined:
+                    team.returned(joined[part.id][0], result, agent, place, time=end, status=status)
+                else:
+                    team.result(agent, result, place, answers=position, tool=part.tool, time=end, status=status)
 
 
 def _seconds(milliseconds: float | None) -> float:

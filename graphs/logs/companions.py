@@ -6,6 +6,7 @@ folder in which logs of its program are read. A file that the user named is read
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
@@ -20,7 +21,7 @@ Verdict = str | Problem | None
 
 
 class _Companion(NamedTuple):
-    """A file beside logs of a format: its name, and top-level keys that it has."""
+    """A file beside logs of a format: its name or a pattern of it, and top-level keys that it has."""
 
     format: str
     name: str
@@ -36,12 +37,14 @@ COMPANIONS = (
     _Companion("openhands", "metadata.json", frozenset({"agent_class", "llm_config"})),
     _Companion("rllm", "batch_summary.json", frozenset({"num_episodes", "episode_files"})),
     _Companion("rllm", "meta.json", frozenset({"benchmark", "agent", "attempts"})),
+    _Companion("cline", "*.json", frozenset({"session_id", "messages_path"})),  # SESSION.json, the session's manifest
 )
 
 # prime-rl writes each finished episode to rollouts/step_N/KIND/all/traces.jsonl. The episodes that it trains on stand
 # once more in the folder `effective` of the step of training, perhaps without the frozen agents.
 _COPY = ("effective", "traces.jsonl")
 _WHOLE = ("all", "traces.jsonl")
+_COMPACTED = ".compaction.json"  # what Cline sends on after it has summed a session up, beside SESSION.messages.json
 
 
 def without_companions(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple[Source, Verdict]]:
@@ -49,7 +52,7 @@ def without_companions(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple
     formats = {verdict for _, verdict in verdicts if isinstance(verdict, str)}
     wholes = {_run(source) for source, verdict in verdicts if verdict == "verifiers" and _ends(source, _WHOLE)}
     return [
-        (source, None if _is_companion(source, verdict, formats) or _is_copy(source, wholes) else verdict)
+        (source, None if _is_companion(source, verdict, formats) or _is_copy(source, verdict, wholes) else verdict)
         for source, verdict in verdicts
     ]
 
@@ -57,15 +60,19 @@ def without_companions(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple
 def _is_companion(source: Source, verdict: Verdict, formats: set[str]) -> bool:
     if not isinstance(verdict, Problem) or verdict.kind != "unknown-format" or source.is_named:
         return False
-    known = [row for row in COMPANIONS if row.name == _parts(source)[-1] and row.format in formats]
+    known = [row for row in COMPANIONS if fnmatch.fnmatchcase(_parts(source)[-1], row.name) and row.format in formats]
     try:
         return bool(known) and any(row.keys <= set(opening_of(source).keys) for row in known)
     except TraceError:
         return False
 
 
-def _is_copy(source: Source, wholes: set[tuple[str, ...]]) -> bool:
-    return not source.is_named and _ends(source, _COPY) and _run(source) in wholes
+def _is_copy(source: Source, verdict: Verdict, wholes: set[tuple[str, ...]]) -> bool:
+    if source.is_named:
+        return False
+    if verdict == "cline":
+        return _parts(source)[-1].endswith(_COMPACTED)
+    return _ends(source, _COPY) and _run(source) in wholes
 
 
 def _parts(source: Source) -> tuple[str, ...]:

@@ -368,6 +368,21 @@ OPENCODE = {
 }  # fmt: skip
 """An exported session of opencode, by the types of its SDK."""
 
+CLINE = {
+    "version": 1, "updated_at": "2026-08-01T00:00:00.000Z", "agent": "lead", "sessionId": "cline-1",
+    "origin": {"source": "cli", "mode": "user", "sessionId": "cline-1", "version": "4.0.0"},
+    "messages": [
+        {"id": "u1", "role": "user", "content": [{"type": "text", "text": "list"}], "ts": 1000},
+        {"id": "a1", "role": "assistant", "ts": 2000, "modelInfo": {"id": "m", "provider": "p"},
+         "content": [{"type": "tool_use", "id": "t1", "name": "run_commands", "input": {"commands": ["ls"]}}],
+         "metrics": {"inputTokens": 9, "outputTokens": 4}},
+        {"id": "u2", "role": "user", "ts": 3000,
+         "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}]},
+        {"id": "a2", "role": "assistant", "ts": 4000, "content": [{"type": "text", "text": "done"}]},
+    ],
+}  # fmt: skip
+"""A session of Cline, by the contract of its files."""
+
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
 SAMPLES: dict[str, Sample] = {
@@ -398,6 +413,7 @@ SAMPLES: dict[str, Sample] = {
     "mini-swe-agent before 2": Sample("swe-agent", "repo__repo-3.traj.json", [MINI_BEFORE_2], lines=False),
     "codex": Sample("codex", "rollout-1.jsonl", CODEX),
     "codex before payloads": Sample("codex", "rollout-2025.jsonl", BARE_CODEX),
+    "cline": Sample("cline", "s.messages.json", [CLINE], lines=False),
     "copilot-cli": Sample("copilot-cli", "events.jsonl", COPILOT),
     "opencode": Sample("opencode", "session.json", [OPENCODE], lines=False),
     "gemini-cli": Sample("gemini-cli", "session-1.jsonl", GEMINI),

@@ -238,6 +238,50 @@ def test_a_codex_fork_without_a_turn_of_its_own_is_refused(tmp_path: Path) -> No
         read(path)
 
 
+def cline_session(name: str, text: str, *tasks: str) -> dict[str, Any]:
+    """A session of Cline in which the agent gets a text and hands out tasks; of a sub-agent where its name has "__"."""
+    agent = "subagent" if "__" in name else "lead"
+    calls = [{"type": "tool_use", "id": f"{name}-{i}", "name": "spawn_agent", "input": {"task": task}}
+             for i, task in enumerate(tasks)]  # fmt: skip
+    messages = [{"id": f"{name}-u", "role": "user", "content": [{"type": "text", "text": text}]},
+                {"id": f"{name}-a", "role": "assistant", "content": calls}]  # fmt: skip
+    return {"version": 1, "updated_at": "x", "agent": agent, "sessionId": name, "messages": messages}
+
+
+@pytest.mark.parametrize(
+    ("sessions", "traces", "lone"),
+    [
+        ([("lead", "go", "a", "b"), ("lead__1", "a"), ("lead__2", "b")], {"lead"}, []),
+        ([("lead", "go", "a"), ("lead__1", "a", "b"), ("lead__2", "b")], {"lead"}, []),  # a sub-agent's sub-agent
+        ([("lead", "go", "a"), ("lead__1", "a"), ("lead__1", "a")], {"lead"}, []),  # a copy of its file
+        ([("lead", "go", "a"), ("lead", "go", "a"), ("lead__1", "a")], {"lead"}, []),
+        # Two calls of one task: which of them started which session is not known.
+        ([("lead", "go", "a", "a"), ("lead__1", "a"), ("lead__2", "a")], {"lead", "lead__1", "lead__2"}, ["lead"] * 2),
+        ([("lead__1", "a")], {"lead__1"}, ["lead"]),
+        ([("lead__1", "a", "b"), ("lead__2", "b", "a")], {"lead__1"}, ["lead__2"]),  # each started the other
+    ],
+)  # fmt: skip
+def test_sub_agents_of_cline_are_joined_by_their_task(
+    sessions: list[tuple[str, ...]], traces: set[str], lone: list[str], tmp_path: Path
+) -> None:
+    for number, session in enumerate(sessions):
+        (tmp_path / f"{number}.messages.json").write_text(json.dumps(cline_session(*session)))
+    found = read(tmp_path)
+    assert set(found.traces["trace"].to_pylist()) == traces
+    assert [problem.value for problem in found.problems if problem.kind == "lone-subagent"] == lone
+    assert int(found.graph.action_mask.sum()) == len(set(sessions))  # each session has one call
+    assert not any(problem.is_failure for problem in found.problems)
+
+
+def test_what_cline_keeps_beside_a_session_is_passed_over(tmp_path: Path) -> None:
+    session = cline_session("lead", "go")
+    write(tmp_path / "lead.messages.json", session)
+    write(tmp_path / "lead.compaction.json", session | {"messages": session["messages"][:1]})
+    write(tmp_path / "lead.json", {"version": 1, "session_id": "lead", "messages_path": "x", "status": "completed"})
+    traces = read(tmp_path)
+    assert traces.problems == () and len(traces.ignored) == 2 and traces.sizes.events == 2
+
+
 def trial(folder: Path, name: str, **result: Any) -> None:
     agent = {"name": "terminus", "version": "2", "model_info": {"name": "m", "provider": "p"}}
     whole = {"task_name": "hello", "trial_name": name, "source": "tb", "config": {}, "agent_info": agent}
