@@ -81,7 +81,7 @@ class CreditPPOActor(PPOActor):
         result = self._credit(
             group=rollout,
             trace=[f"{number}/{row}" for number, row in zip(rollout.tolist(), trace.tolist(), strict=True)],
-            reward=[float(row.sum()) for part in data for row in part["tot_rewards"]],
+            reward=[reward for part in data for reward in part["tot_rewards"].sum(-1).tolist()],
             **columns,
         )
         for part, values in zip(data, np.split(result.advantages, np.cumsum(sizes)[:-1]), strict=True):

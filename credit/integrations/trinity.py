@@ -69,12 +69,12 @@ class CreditAdvantage(AdvantageFn, ExperienceOperator):  # type: ignore[misc,unu
         runs = [exp.eid.rid for exp in exps]
         step = np.array([exp.eid.step for exp in exps], np.int64)
         columns = self._credit.columns_of([exp.info for exp in exps])
-        places = list(zip(runs, step.tolist(), columns.get("agent", runs), strict=True))
-        (place, count), *_ = Counter(places).most_common(1) or [(None, 0)]
-        if place is not None and count > 1:
+        places = Counter(zip(runs, step.tolist(), columns.get("agent", runs), strict=True))
+        if several := [place for place, count in places.items() if count > 1]:
+            run, number, _ = several[0]
             raise CreditError(
-                f"{count} experiences of run {place[0]!r} are its step {place[1]}; expected eid.step of each step, and "
-                "eid.run of each run, written by the workflow"
+                f"{places[several[0]]} experiences of run {run!r} are its step {number}; expected eid.step of each step "
+                "and eid.run of each run, which the workflow writes"
             )
         own = np.array([np.nan if exp.reward is None else exp.reward for exp in exps], np.float64)
         last = {runs[row]: row for row in np.argsort(step, kind="stable").tolist()}

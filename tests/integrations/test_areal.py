@@ -134,9 +134,9 @@ def test_overhead_beside_areals_own(actor: Any) -> None:
     theirs = of_areal()(config(reward_norm=norm(8)), None)
     compare(
         "AReaL",
-        functools.cache(lambda rows: draw.normal(size=(rows // 8, 8))),
-        lambda rewards: ours.compute_advantages(rollouts(rewards)),
-        lambda rewards: theirs.compute_advantages(rollouts(rewards)),
+        functools.cache(lambda rows: rollouts(draw.normal(size=(rows // 8, 8)))),
+        ours.compute_advantages,
+        theirs.compute_advantages,
         ours._credit.rows,
         numbers=lambda _, data: written(data),
         trainer=ours._credit.trainer,
