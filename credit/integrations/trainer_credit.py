@@ -87,14 +87,15 @@ class TrainerCredit:
         self.rows, self.accepts, self.metrics = rows, rows.accepts, dict[str, float]()
         self.trainer, self.hooks, self._ran = trainer, dict(hooks or {}), False
 
-    def columns_of(self, labels: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    def columns_of(self, labels: Sequence[Mapping[str, Any] | None], rows: int | None = None) -> dict[str, Any]:
         """Columns of rows from what a team wrote beside each: `COLUMNS`, and the evidence that the method needs.
 
         Args:
           labels: one mapping a row, or None.
+          rows: how many rows there are. Default: as many as labels.
 
         Raises:
-          CreditError: some rows lack a label that others have, other than a parent.
+          CreditError: some rows lack a label that others have, other than a parent; another number of labels than rows.
         """
         columns: dict[str, Any] = {"evidence": {}}
         for name in (*COLUMNS, *self.rows.needs):

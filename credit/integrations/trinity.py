@@ -73,8 +73,8 @@ class CreditAdvantage(AdvantageFn, ExperienceOperator):  # type: ignore[misc,unu
         if several := [place for place, count in places.items() if count > 1]:
             run, number, _ = several[0]
             raise CreditError(
-                f"{places[several[0]]} experiences of run {run!r} are its step {number}; expected eid.step of each step "
-                "and eid.run of each run, which the workflow writes"
+                f"{places[several[0]]} experiences of run {run!r} are its step {number}; expected another eid.step, or "
+                "eid.run, in each"
             )
         own = np.array([np.nan if exp.reward is None else exp.reward for exp in exps], np.float64)
         last = {runs[row]: row for row in np.argsort(step, kind="stable").tolist()}

@@ -87,7 +87,7 @@ def test_a_run_without_a_reward_enters_no_baseline() -> None:
 
 
 def test_what_would_make_other_numbers_is_refused() -> None:
-    with pytest.raises(CreditError, match=r"2 experiences of run '7/0/0' are its step 0; expected eid\.step"):
+    with pytest.raises(CreditError, match=r"2 experiences of run '7/0/0' are its step 0; expected another eid\.step"):
         made("rloo")([experience(0, 0, 0, 1.0), experience(0, 0, 0, 1.0)])
     with pytest.raises(CreditError, match="passes a dict, which names no runs; set algorithm_type"):
         made("rloo")({})
