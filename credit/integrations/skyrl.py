@@ -22,7 +22,7 @@ from skyrl.train.trainer import RayPPOTrainer
 from credit.integrations.jax_on_cpu import keep_jax_on_cpu
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.integrations.rows.scale_switch import with_switch
-from credit.integrations.trainer_credit import TrainerCredit
+from credit.integrations.trainer_credit import COLUMNS, TrainerCredit
 from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
@@ -33,9 +33,10 @@ HOOKS = (
     "handle_dynamic_sampling", "postprocess_generator_output", "convert_to_training_input",
     "compute_advantages_and_returns", "train_critic_and_policy",
 )  # fmt: skip
-WRITE = "the generator writes it into env_metrics of every row, under this name"
-COLUMNS = ("agent", "turn")
-"""Keys of the generator's `env_metrics`, one mapping a row, that become columns: in every row or in none."""
+WRITE = (
+    "the generator must write it into env_metrics of every step (SkyRL's own writes an empty mapping for each but the "
+    "last), or of none: docs/trainers.md shows how"
+)
 
 
 def register() -> None:
@@ -71,8 +72,8 @@ def _advantages(method: str, by_std: bool = True) -> RowAdvantages:
 class CreditRayPPOTrainer(RayPPOTrainer):
     """SkyRL's trainer; with `credit_*` and step-wise trajectories, each step is a row with an advantage of its own.
 
-    The outcome of a trajectory is what its last step earned, as in SkyRL. Where the generator's `env_metrics` name the
-    "agent" of each step, or its "turn", they become columns; without a "turn", each step is a turn. Labels in some rows
+    The outcome of a trajectory is what its last step earned, as in SkyRL. What the generator's `env_metrics` hold of
+    each step under the names in `COLUMNS` becomes a column; without a "turn", each step is a turn. Labels in some rows
     only are refused, as are merged steps of labelled rows and dynamic sampling, which lose the labels. Rows that SkyRL
     adds to fill the batch get 0 and enter no statistics. Everything else is SkyRL's.
 
@@ -114,7 +115,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
 
     def postprocess_generator_output(self, generator_output: Any, uids: list[str], *more: Any, **named: Any) -> Any:
         if self._tells_steps_apart() and self.cfg.generator.merge_stepwise_output:
-            labels = _labels(generator_output, len(generator_output["response_ids"]))
+            labels = self._labels(generator_output, len(generator_output["response_ids"]))
             if labels:
                 raise CreditError(
                     f"merge_stepwise_output makes one row of several steps and drops env_metrics, which name the "
@@ -123,10 +124,15 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         return super().postprocess_generator_output(generator_output, uids, *more, **named)
 
     def convert_to_training_input(self, generator_output: Any, uids: list[str]) -> Any:
-        labels = _labels(generator_output, len(uids)) if self._tells_steps_apart() else {}
+        labels = self._labels(generator_output, len(uids)) if self._tells_steps_apart() else {}
         batch = super().convert_to_training_input(generator_output, uids)
         batch.metadata.update({f"{PREFIX}{name}": labels[name] for name in labels})
         return batch
+
+    def _labels(self, generator_output: Mapping[str, Any], rows: int) -> dict[str, list[Any]]:
+        """The columns that `env_metrics` hold; none where no row has a label."""
+        columns = self._credit.columns_of(generator_output.get("env_metrics") or [], rows)
+        return {name: columns[name] for name in COLUMNS if name in columns}
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def compute_advantages_and_returns(self, data: Any) -> Any:
@@ -180,34 +186,6 @@ class CreditRayPPOTrainer(RayPPOTrainer):
 
 class CreditFullyAsyncRayPPOTrainer(CreditRayPPOTrainer, FullyAsyncRayPPOTrainer):
     """SkyRL's asynchronous trainer, as `CreditRayPPOTrainer`; each of its mini-batches holds whole groups."""
-
-
-def _labels(generator_output: Mapping[str, Any], count: int) -> dict[str, list[Any]]:
-    """The columns that `env_metrics` hold, of `count` rows; none where no row has a label.
-
-    Raises:
-      CreditError: some rows lack a label that others have; there are more or fewer entries than rows.
-    """
-    entries = generator_output.get("env_metrics") or []
-    labels = {}
-    for name in COLUMNS:
-        column = [None if entry is None else entry.get(name) for entry in entries]
-        lacking = [row for row, label in enumerate(column) if label is None]
-        if len(lacking) == len(column):
-            continue
-        if len(column) != count:
-            raise CreditError(f"env_metrics has {len(column)} entries with {name!r} for {count} rows; {_ADVICE}")
-        if lacking:
-            rows = ", ".join(map(str, lacking[:5])) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
-            raise CreditError(f"env_metrics has {name!r} in some rows only, and not in {rows}; {_ADVICE}")
-        labels[name] = column
-    return labels
-
-
-_ADVICE = (
-    "the generator must write it for every step (SkyRL's own writes an empty mapping for each but the last), or for "
-    "none: docs/trainers.md shows how"
-)
 
 
 register()

@@ -23,7 +23,6 @@ __all__ = ["CreditPostProcess"]
 ESTIMATORS = ("grpo", "gspo", "cispo")
 """Those of `--advantage-estimator` that copy the number of a sample to its tokens."""
 
-COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
 WRITE = "the rollout function writes it into the metadata of every Sample, under this name"
 
 
@@ -31,7 +30,7 @@ class CreditPostProcess:
     """A function of slime's `--custom-reward-post-process-path`: advantages of all samples of a rollout step.
 
     A sample is a row, its `rollout_id` the trace (else each sample is one), its `group_index` the task. What its
-    `metadata` hold under the names in `COLUMNS`, and under the names of evidence that the method needs, are columns.
+    `metadata` hold under the names of `TrainerCredit.columns_of` are columns.
     A method that pays agents (`RowAdvantages.pays_agents`) gets the reward of each agent by itself, which its samples
     share; the others get the reward that the samples of a rollout share. A sample whose reward is None gets 0.
 
@@ -76,16 +75,13 @@ class CreditPostProcess:
             raise CreditError(f"sample {group.index(None)} has no group_index, which says whom it is compared with")
         raw = [None if sample.reward is None else sample.get_reward_value(args) for sample in samples]
         reward = np.array([np.nan if value is None else value for value in raw], np.float64)
-        evidence: dict[str, Any] = {name: _column(samples, name) for name in self._credit.rows.needs}
-        if self._credit.rows.pays_agents:
-            evidence["agent_reward"], reward = reward, np.zeros(len(samples))
         result = self._credit(
             group=group,
             trace=[f"single {i}" if s.rollout_id is None else str(s.rollout_id) for i, s in enumerate(samples)],
             reward=reward,
-            evidence=evidence,
+            agent_reward=reward,
             policy_version=[_version(sample) for sample in samples],
-            **{name: _column(samples, name) for name in COLUMNS},
+            **self._credit.columns_of([sample.metadata for sample in samples]),
         )
         numbers: list[float] = result.advantages.tolist()
         return raw, numbers
@@ -95,14 +91,3 @@ def _version(sample: Any) -> float:
     """The version of the weights that ended a sample; NaN where it states none, or no number."""
     last = sample.weight_versions[-1] if sample.weight_versions else ""
     return float(last) if last.isdecimal() else np.nan
-
-
-def _column(samples: Sequence[Any], name: str) -> list[Any] | None:
-    """A column of the samples' metadata; None where none has it."""
-    values = [sample.metadata.get(name) for sample in samples]
-    lacking = [row for row, value in enumerate(values) if value is None]
-    if len(lacking) == len(values):
-        return None
-    if lacking and name != "parent":
-        raise CreditError(f"metadata has {name!r} in some samples only, and not in sample {lacking[0]}; {WRITE}")
-    return values

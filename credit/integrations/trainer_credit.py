@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from credit.hooks import require_hooks
 from credit.integrations.jax_on_cpu import keep_jax_on_cpu
@@ -12,7 +14,10 @@ from graphs.errors import CreditError
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages
 
-__all__ = ["TrainerCredit", "estimator_name"]
+__all__ = ["COLUMNS", "TrainerCredit", "estimator_name"]
+
+COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
+"""Columns of rows that a team writes beside each of them."""
 
 
 class TrainerCredit:
@@ -82,12 +87,43 @@ class TrainerCredit:
         self.rows, self.accepts, self.metrics = rows, rows.accepts, dict[str, float]()
         self.trainer, self.hooks, self._ran = trainer, dict(hooks or {}), False
 
-    def __call__(self, **columns: Any) -> Advantages:
+    def columns_of(self, labels: Sequence[Mapping[str, Any] | None], rows: int | None = None) -> dict[str, Any]:
+        """Columns of rows from what a team wrote beside each: `COLUMNS`, and the evidence that the method needs.
+
+        Args:
+          labels: one mapping a row, or None.
+          rows: how many rows there are. Default: as many as labels.
+
+        Raises:
+          CreditError: some rows lack a label that others have, other than a parent; another number of labels than rows.
+        """
+        columns: dict[str, Any] = {"evidence": {}}
+        for name in (*COLUMNS, *self.rows.needs):
+            column = [None if row is None else row.get(name) for row in labels]
+            lacking = [place for place, label in enumerate(column) if label is None]
+            if len(lacking) == len(column):
+                continue
+            if lacking and name != "parent":
+                raise CreditError(
+                    f"{name!r} is in some rows only, and not in row {lacking[0]}: {self.rows.how_to_pass}"
+                )
+            (columns if name in COLUMNS else columns["evidence"])[name] = column
+        return columns
+
+    def __call__(self, *, agent_reward: Any = None, **columns: Any) -> Advantages:
         """Advantages of one batch; columns and answer as of `RowAdvantages.__call__`.
+
+        Args:
+          agent_reward: what each row's agent earned by itself; a method that pays agents gets it in the place of
+            `reward`.
+          columns: those of `RowAdvantages.__call__`.
 
         Raises:
           CreditError: as there; evidence that the method needs is absent.
         """
+        if agent_reward is not None and self.rows.pays_agents:
+            columns["evidence"] = {**(columns.get("evidence") or {}), "agent_reward": agent_reward}
+            columns["reward"] = np.zeros(len(agent_reward))
         passed = {*(columns.get("evidence") or {}), *(name for name in columns if columns[name] is not None)}
         if lacking := [name for name in self.rows.needs if name not in passed]:
             raise CreditError(f"method {self.rows.name!r} needs {', '.join(lacking)}: {self.rows.how_to_pass}")

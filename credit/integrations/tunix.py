@@ -12,7 +12,7 @@ import copy
 import dataclasses
 import functools
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from tunix.rl.agentic.agentic_grpo_learner import GRPOLearner
 
 from credit.hooks import with_globals
 from credit.integrations.rows.row_advantages import RowAdvantages
+from credit.integrations.rows.token_turns import named_turns, rows_of_turns
 from credit.integrations.trainer_credit import TrainerCredit, estimator_name
 from graphs.errors import CreditError
 
@@ -108,7 +109,7 @@ class CreditAgenticLearner(GRPOLearner):
         self, trajectories: list[Any], mode: Any = rl_cluster.Mode.TRAIN, expected_step: int | None = None
     ) -> Any:
         turns = [token_turns(item.traj) for item in trajectories]
-        sample, names, number, of_token = _rows(turns, self.algo_config.max_response_length)
+        sample, names, number, of_token = rows_of_turns(turns, self.algo_config.max_response_length)
         group = [str(item.group_id) for item in trajectories]
         of_tokens: list[np.ndarray] = []
 
@@ -145,40 +146,5 @@ class CreditAgenticLearner(GRPOLearner):
 
 
 def token_turns(trajectory: Mapping[str, Any]) -> tuple[np.ndarray, list[str]]:
-    """The turn of each token of a trajectory, -1 for the environment's, and the agent of each turn.
-
-    Raises:
-      CreditError: messages of the assistant have names, but are not as many as there are turns.
-    """
-    policy_mask = np.asarray(trajectory["conversation_masks"]) > 0
-    begins = policy_mask & ~np.concatenate([[False], policy_mask[:-1]])
-    turn = np.where(policy_mask, np.cumsum(begins) - 1, -1)
-    count = int(begins.sum())
-    messages: Sequence[Mapping[str, Any]] = trajectory.get("conversation_text") or []
-    names = [message.get("name") for message in messages if message.get("role") == "assistant"]
-    if not any(names) or not count:
-        return turn, ["agent"] * count
-    if len(names) != count or not all(names):
-        raise CreditError(
-            f"a trajectory has {count} stretches of the policy's tokens and messages of the assistant by {names}; "
-            "expected one named message for each stretch"
-        )
-    return turn, [str(name) for name in names]
-
-
-def _rows(
-    turns: Sequence[tuple[np.ndarray, list[str]]], width: int
-) -> tuple[np.ndarray, list[str], list[int], np.ndarray]:
-    """Rows of a group: of each its trajectory, agent and turn; and the row of each token, the last place for none."""
-    sample: list[int] = []
-    names: list[str] = []
-    number: list[int] = []
-    of_token = np.full((len(turns), width), -1)
-    for i, (turn, agents) in enumerate(turns):
-        kept = turn[:width]
-        of_token[i, : len(kept)] = np.where(kept >= 0, kept + len(sample), -1)
-        count = max(len(agents), 1)  # a trajectory without tokens of the policy still has an outcome
-        sample += [i] * count
-        names += agents or ["agent"]
-        number += range(count)
-    return np.array(sample), names, number, of_token
+    """The turn of each token of a trajectory, and the agent of each turn, as of `named_turns`."""
+    return named_turns(np.asarray(trajectory["conversation_masks"]) > 0, trajectory.get("conversation_text") or [])

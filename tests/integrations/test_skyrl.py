@@ -170,10 +170,10 @@ def test_columns_come_from_the_generators_output() -> None:
 @pytest.mark.parametrize(
     ("env_metrics", "named"),
     [
-        ([{}, {"agent": "worker"}] * 2, r"'agent' in some rows only, and not in 0, 2; the generator must write it"),
-        ([{"agent": "a"}] * 3 + [{"agent": None}], r"'agent' in some rows only, and not in 3;"),
-        ([{"agent": "a", "turn": 0}] * 3 + [{"agent": "a"}], r"'turn' in some rows only, and not in 3;"),
-        ([{"agent": "a"}] * 3, r"3 entries with 'agent' for 4 rows;"),
+        ([{}, {"agent": "worker"}] * 2, r"'agent' is in some rows only, and not in row 0: the generator must write it"),
+        ([{"agent": "a"}] * 3 + [{"agent": None}], r"'agent' is in some rows only, and not in row 3:"),
+        ([{"agent": "a", "turn": 0}] * 3 + [{"agent": "a"}], r"'turn' is in some rows only, and not in row 3:"),
+        ([{"agent": "a"}] * 3, r"3 entries have 'agent', for 4 rows:"),
     ],
 )
 def test_labels_of_some_rows_are_refused(env_metrics: Any, named: str) -> None:

@@ -105,7 +105,7 @@ def test_a_team_is_told_by_metadata() -> None:
     with pytest.raises(CreditError, match="trace '0' has different values"):
         processed(settings(), samples, CreditPostProcess("dr_mas"))
     del samples[3].metadata["agent"]
-    with pytest.raises(CreditError, match="metadata has 'agent' in some samples only, and not in sample 3"):
+    with pytest.raises(CreditError, match="'agent' is in some rows only, and not in row 3: the rollout function"):
         processed(settings(), samples, ours())
     with pytest.warns(MissingColumnWarning, match="needs the column 'agent'.*into the metadata of every Sample"):
         processed(settings(), samples_of(np.ones(4), 2), CreditPostProcess("dr_mas"))
