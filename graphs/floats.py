@@ -22,6 +22,8 @@ COARSE = (
 KEPT = 0.01
 """Of the largest difference of a group, by how much single precision may move an outcome."""
 
+SINGLE = np.finfo(np.float32)
+
 RELATIVE = 1e-12
 """Of the size of returns, up to which a difference is rounding: 0.1 + 0.2 is not 0.3 in double precision."""
 
@@ -55,14 +57,21 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
       >>> rounded_differences(np.array([16777216.0, 16777218.0, 16777220.0]), np.zeros(3, int), 1).tolist()
       [True]
     """
+    most, least = np.full(keys, -np.inf), np.full(keys, np.inf)
+    np.maximum.at(most, key, exact)
+    np.minimum.at(least, key, exact)
+    size, spread = np.maximum(np.abs(most), np.abs(least)), most - least
+    # Single precision moves a number, and a mean between the least and the most, by an epsilon of their size at most.
+    with np.errstate(invalid="ignore"):
+        fine = (spread <= RELATIVE * size) | (SINGLE.eps * size + SINGLE.tiny <= KEPT * spread)
+        fine &= size < SINGLE.max / 2
+    if fine[key].all():
+        return np.zeros(keys, bool)
     total, count = np.bincount(key, exact, keys)[key], np.bincount(key, minlength=keys)[key]
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
         means = total / count, (total - exact) / np.maximum(count - 1, 1)
         moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
-    most, least, off = np.full(keys, -np.inf), np.full(keys, np.inf), np.zeros(keys)
-    np.maximum.at(most, key, exact)
-    np.minimum.at(least, key, exact)
+    off = np.zeros(keys)
     np.maximum.at(off, key, moved)
-    size = np.maximum(np.abs(most), np.abs(least))
-    rounded: np.ndarray = (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
+    rounded: np.ndarray = (off > KEPT * spread) & (spread > RELATIVE * size)
     return rounded

@@ -141,7 +141,8 @@ def _versions(batch: Batch) -> dict[str, float]:
 def _units(batch: Batch) -> dict[str, float]:
     graph = batch.graph
     agent, turn = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_mask)], np.asarray(graph.turn_ids)
-    return {"agents": float(len(np.unique(agent))), "turns": float(len(np.unique(turn[np.asarray(graph.event_mask)])))}
+    turn = turn[np.asarray(graph.event_mask)]
+    return {"agents": float(np.count_nonzero(np.bincount(agent))), "turns": float(np.count_nonzero(np.bincount(turn)))}
 
 
 def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:

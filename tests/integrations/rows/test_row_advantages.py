@@ -592,11 +592,16 @@ def test_after_warmup_neither_replays_nor_frozen_agents_compile(names: tuple[str
     assert advantages.compilations == warm
 
 
-def test_after_warmup_nothing_compiles() -> None:
+def test_after_warmup_nothing_compiles(caplog: pytest.LogCaptureFixture) -> None:
     advantages = RowAdvantages("gae", rows=200)
-    advantages.warmup(evidence=["value"])
     value = np.random.default_rng(0).random(150)
-    got = advantages(group=np.zeros(150, int), reward=np.ones(150), evidence={"value": value})
+    step = {"group": np.zeros(150, int), "agent": ["s", "v"] * 75, "reward": [1.0] * 150, "mask": np.ones((150, 2))}
+    with jax.log_compiles():
+        advantages.warmup(evidence=["value"])
+        assert "Compiling" in caplog.text
+        caplog.clear()
+        got = advantages(**step, log_ratio=np.zeros((150, 2)), evidence={"value": value})
+    assert "Compiling" not in caplog.text  # not the method alone, but whatever a step runs
     assert got.metrics["credit/compilations"] == 0 and advantages.compilations == 1
     with pytest.raises(credit.CreditError, match="pass rows="):
         RowAdvantages("rloo").warmup()
