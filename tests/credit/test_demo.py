@@ -51,6 +51,7 @@ def test_everything_is_written_and_reads_back(ran: Ran) -> None:
     assert "<svg" in (out / "trace.svg").read_text()
 
 
+@pytest.mark.slow
 def test_the_comparison_agrees_with_a_statistics_library(ran: Ran) -> None:
     from scipy import stats  # a second, which every process that collects this file would take
 
@@ -69,6 +70,7 @@ def test_the_comparison_agrees_with_a_statistics_library(ran: Ran) -> None:
     assert list(found.silent_groups) == silent
 
 
+@pytest.mark.slow
 def test_one_number_for_all_says_much_of_a_trace_and_little_of_an_action(ran: Ran) -> None:
     found = ran[0].comparison
     assert found.trace_share > 0.5
@@ -76,6 +78,7 @@ def test_one_number_for_all_says_much_of_a_trace_and_little_of_an_action(ran: Ra
     assert 0 < found.rank_correlation < 0.5
 
 
+@pytest.mark.slow
 def test_a_perfect_method_would_be_seen_and_a_constant_one_has_no_correlation(ran: Ran) -> None:
     result = ran[0]
     traces, graph = result.traces, result.traces.graph
@@ -94,6 +97,7 @@ def _with_advantage(result: demo.DemoResult, advantage: np.ndarray) -> Credit:
     return dataclasses.replace(result.credit, credit=advantage, baseline=zero, scale=zero + 1)
 
 
+@pytest.mark.slow
 def test_one_trace_is_shown_with_the_truth_beside_the_method(ran: Ran) -> None:
     result, text, _ = ran
     traces, row = result.traces, result.shown

@@ -107,6 +107,7 @@ def test_siblings_of_a_prefix_have_the_baseline_of_c3() -> None:
     close(rows.gather(found.baseline)[::2], [0.5, 0.5, 0.625, 0.375])
 
 
+@pytest.mark.slow
 def test_groups_without_spread_are_filtered_out_by_key() -> None:
     graph, reward, rows = credit.from_columns(**COLUMNS)
     found = credit.grpo(graph, reward, by="task,agent,turn", filters="equal")

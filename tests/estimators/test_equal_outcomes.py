@@ -33,7 +33,7 @@ def replayed(outcome: float) -> tuple[Any, Any, dict[str, Any], Any]:
     return graph, reward, {name: rows.evidence[name] for name in ("context", "node")}, rows
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", AWKWARD)
 @pytest.mark.parametrize(
     "options",

@@ -226,11 +226,15 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
 
 @pytest.mark.parametrize(
     ("name", "columns", "options", "expected"),
-    [pytest.param(*case, id=f"{case[0]} {i}") for i, case in enumerate(CASES)],
+    [
+        pytest.param(*case, id=f"{case[0]} {i}", marks=[pytest.mark.slow] * (case[0] in {c[0] for c in CASES[:i]}))
+        for i, case in enumerate(CASES)
+    ],
 )
 def test_numbers_are_those_of_the_code(
     name: str, columns: dict[str, Any], options: dict[str, Any], expected: list[float]
 ) -> None:
+    """Further settings of a method compile it anew: they run slow."""
     _, _, rows = credit.from_columns(**columns)
     result = credit.run(rows.traces, name, **options)
     found = np.asarray(rows.gather(result.advantage))

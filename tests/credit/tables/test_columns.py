@@ -238,6 +238,7 @@ def test_default_sizes_are_the_bucket_and_follow_events() -> None:
     assert (graph.num_events, graph.num_agents, graph.num_traces) == (1024, 1024, 1024)
 
 
+@pytest.mark.slow
 def test_results_go_back_to_rows_from_credit_signals_and_arrays() -> None:
     graph, reward, rows = example()
     result = credit.rloo(graph, reward)

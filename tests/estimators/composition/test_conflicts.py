@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
 import credit
 from credit.ledger.channels import by_indicator, indicator
-from estimators.composition.conflicts import variance_shares, variance_weights, without_conflicts
+from estimators.composition import conflicts
 from graphs.errors import CreditError
+
+without_conflicts = jax.jit(conflicts.without_conflicts)
+variance_shares, variance_weights = jax.jit(conflicts.variance_shares), jax.jit(conflicts.variance_weights)
 
 
 def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 
@@ -67,7 +67,7 @@ def test_a_context_below_several_nodes_has_a_first_event_below_each(several: boo
     above = (rng.integers(-1, 3, 60) if several else context % 4 - 1).astype(np.int32)
     first: dict[tuple[int, int], int] = {}
     expected = [first.setdefault((above[e], context[e]), e) if row[e] else e for e in range(60)]
-    assert _first_below(*map(jnp.asarray, (above, context, row))).tolist() == expected
+    assert jax.jit(_first_below)(above, context, row).tolist() == expected
 
 
 @pytest.mark.slow

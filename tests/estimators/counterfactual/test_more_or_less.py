@@ -59,6 +59,7 @@ def batch(name: str, traces: list[Any], group: list[int]) -> tuple[Any, Any, Any
     return graph, reward, columns, {key: columns.traces.evidence[key].array}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "own"), [("stop_credit", False), ("stop_credit", True), ("spawn_credit", False)])
 def test_the_mean_over_all_batches_is_exact(name: str, own: bool) -> None:
     """Three traces drawn from all that are possible: mean of Δ, and of the increment, given what was chosen."""
@@ -167,7 +168,7 @@ def test_errors_cover_over_drawn_logs() -> None:
     chance, where = np.full(len(place), p, np.float32), np.ones(len(place), bool)
     columns = (where, more.ravel(), chance, earned.ravel(), earned.ravel(), place // size, place)
     drawn = Points(*map(jnp.asarray, columns))
-    found = value_of_more(drawn, drawn.ahead)
+    found = jax.jit(value_of_more)(drawn, drawn.ahead)
     value, stderr = (np.asarray(x)[::size] for x in (found.value, found.stderr))
     assert 0.93 < np.mean(np.abs(value - 0.3) < 1.96 * stderr) < 0.97
     assert abs(np.mean(value) - 0.3) < 0.005

@@ -121,7 +121,8 @@ def test_a_game_of_equal_values_has_no_shares(worth: float) -> None:
     assert not np.asarray(got.share).any() and float(got.total) == 0
 
 
-@pytest.mark.parametrize("n", [pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2, 3, 4])
 def test_small_teams(n: int) -> None:
     game = game_of("logistic", n)
     plan = plan_pairs(jax.random.key(0), n, 60, noisy=False)
