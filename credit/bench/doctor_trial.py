@@ -81,7 +81,7 @@ def doctor_trials(
             for fault in sorted(faults):
                 planted = plant(fault, rng, records)
                 if planted is not None:
-                    finding = next(one for one in _examined(planted, level) if one.check == fault)
+                    finding = next(candidate for candidate in _examined(planted, level) if candidate.check == fault)
                     counts[fault]["planted"] += 1
                     counts[fault]["found"] += finding.found is True
         yield number + 1, [Trial(check, **counts[check], above=_part(check, above[check])) for check in CHECKS]

@@ -257,11 +257,11 @@ def _with_evidence(fn: Callable[..., Credit], needs: tuple[str, ...], log: Log, 
     """`value` has the error of the critic of fixed error; the greedy run takes every decision well."""
     n = int(log.count.sum())
     length, w = n // log.traces, Setting()
-    given: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         "value": lambda: values(rng, w, log, length, w.signal**2),
         "propensity": lambda: fitted(np.full(n, 0.5)),
         "tokens": lambda: fitted(np.ones(n), np.int32),
         "stage": lambda: fitted(np.arange(n) % length * PARTS // length, np.int32),
         "greedy_reward": lambda: fitted(np.full(log.traces, w.signal * length)),
     }
-    return fn(log.graph, log.reward, **{need: given[need]() for need in needs})
+    return fn(log.graph, log.reward, **{need: arrays[need]() for need in needs})

@@ -171,9 +171,9 @@ class TeamWork:
         first, last = np.full(len(self.acts), len(rows)), np.full(len(self.acts), -1)
         np.minimum.at(first, self.agent, rows)
         np.maximum.at(last, self.agent[self.action], rows[self.action])
-        own = self._siblings[np.lexsort((first[self._siblings], self.parent[self._siblings]))]
-        same = self.parent[own[1:]] == self.parent[own[:-1]]
-        earlier, later = own[:-1][same], own[1:][same]
+        siblings = self._siblings[np.lexsort((first[self._siblings], self.parent[self._siblings]))]
+        same = self.parent[siblings[1:]] == self.parent[siblings[:-1]]
+        earlier, later = siblings[:-1][same], siblings[1:][same]
         # Each pair of a trace has a bit, which spreads from the earlier instance's last action along the edges.
         start = np.searchsorted(np.sort(self.owner[earlier]), self.owner[earlier])
         place = np.argsort(np.argsort(self.owner[earlier], kind="stable"), kind="stable") - start

@@ -249,16 +249,16 @@ def _of_agents(traces: Traces, name: str) -> np.ndarray:
     """
     graph = traces.graph
     stated, agent = traces.evidence["agent_reward"], np.asarray(graph.agent_ids)
-    own = np.full(graph.num_agents, np.nan)
-    own[agent[stated.rows[::-1]]] = stated.amounts[::-1]  # of several assignments to one place the last counts
+    outcomes = np.full(graph.num_agents, np.nan)
+    outcomes[agent[stated.rows[::-1]]] = stated.amounts[::-1]  # of several assignments to one place the last counts
     trace, outcome = np.asarray(graph.agent_trace), np.asarray(traces.reward, np.float64)
-    if not np.isfinite(own + outcome[trace]).any():
-        own = np.where(np.isnan(own), outcome[trace], own)
+    if not np.isfinite(outcomes + outcome[trace]).any():
+        outcomes = np.where(np.isnan(outcomes), outcome[trace], outcomes)
     named = np.flatnonzero(np.array(traces.agents["name"].to_pylist(), object) == name)
     acts = np.bincount(agent[np.asarray(graph.action_mask)], minlength=graph.num_agents) > 0
-    lacks = np.bincount(trace[named[np.isnan(own[named]) & acts[named]]], minlength=graph.num_traces) > 0
-    named = named[np.isfinite(own[named])]
-    total, count = (np.bincount(trace[named], x, graph.num_traces) for x in (own[named], None))
+    lacks = np.bincount(trace[named[np.isnan(outcomes[named]) & acts[named]]], minlength=graph.num_traces) > 0
+    named = named[np.isfinite(outcomes[named])]
+    total, count = (np.bincount(trace[named], x, graph.num_traces) for x in (outcomes[named], None))
     return np.where((count > 0) & ~lacks, total, np.nan)
 
 

@@ -116,8 +116,8 @@ def _centred(values: np.ndarray, key: np.ndarray) -> np.ndarray:
     return apart
 
 
-def _correlation(one: np.ndarray, other: np.ndarray, key: np.ndarray) -> float:
+def _correlation(first: np.ndarray, other: np.ndarray, key: np.ndarray) -> float:
     """The correlation within keys, 0 where one of them does not vary."""
-    one, other = _centred(one, key), _centred(other, key)
-    size = float(np.sqrt((one @ one) * (other @ other)))
-    return float(one @ other) / size if size > 0 else 0.0
+    first, other = _centred(first, key), _centred(other, key)
+    size = float(np.sqrt((first @ first) * (other @ other)))
+    return float(first @ other) / size if size > 0 else 0.0

@@ -131,8 +131,8 @@ def compose_channels(
     ledgers = {}
     for name in weights:
         part = channel(traces, name)
-        own = ("event_reward", "agent_reward")  # rewards of other channels
-        evidence = {key: value for key, value in traces.evidence.items() if key not in own}
+        replaced = ("event_reward", "agent_reward")  # rewards of other channels
+        evidence = {key: value for key, value in traces.evidence.items() if key not in replaced}
         if part.event_reward is not None:
             evidence["event_reward"] = Evidence.of(part.event_reward, np.asarray(traces.graph.event_mask))
         on_channel = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)

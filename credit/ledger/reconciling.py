@@ -173,8 +173,10 @@ def _across(graph: EventGraph, by_level: Mapping[str, Votes]) -> dict[tuple[str,
     """
     pairs: dict[tuple[str, str], float] = {}
     actions = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
-    for level, own in by_level.items():
-        pairs |= chi_squared_pairs(own.sources, np.asarray(agreement(own.amount, own.variance, own.claim_mask)))
+    for level, of_level in by_level.items():
+        pairs |= chi_squared_pairs(
+            of_level.sources, np.asarray(agreement(of_level.amount, of_level.variance, of_level.claim_mask))
+        )
         if level != "event" and "event" in by_level:
             fine, ids = by_level["event"], unit_of_event(graph, level)
             if level == "subtree":
@@ -189,9 +191,9 @@ def _across(graph: EventGraph, by_level: Mapping[str, Votes]) -> dict[tuple[str,
                 amount = np.bincount(ids[use], np.asarray(fine.amount[f], np.float64)[use], num)
                 spread = np.bincount(ids[use], variance[use], num)
                 whole = (events > 0) & (np.bincount(ids[use], minlength=num) == events)
-                for s, source in enumerate(own.sources):
-                    error = np.asarray(own.variance[s], np.float64)[first] + spread
+                for s, source in enumerate(of_level.sources):
+                    error = np.asarray(of_level.variance[s], np.float64)[first] + spread
                     both = whole & np.isfinite(error) & (error > 0)
-                    gap = np.asarray(own.amount[s], np.float64)[first] - amount
+                    gap = np.asarray(of_level.amount[s], np.float64)[first] - amount
                     pairs[source, fine_source] = float(np.mean(gap[both] ** 2 / error[both])) if both.any() else np.nan
     return pairs

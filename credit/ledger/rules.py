@@ -168,12 +168,14 @@ def by_shares(graph: EventGraph, left: jax.Array, scored: jax.Array, claims: Seq
     levels = []
     for name, unit, size, parent in zip(rungs, ids, sizes, above, strict=True):
         weight, unit_mask = np.zeros(size), np.zeros(size, bool)
-        own = by_level.get(name)
-        use = actions if own is None else actions & np.asarray(own.valid)
-        if own is None:
+        of_level = by_level.get(name)
+        use = actions if of_level is None else actions & np.asarray(of_level.valid)
+        if of_level is None:
             weight[unit[use]] = 1.0
         else:
-            numbers_of_units(own.source, name, unit[use], np.asarray(own.credit - own.baseline)[use], weight)
+            numbers_of_units(
+                of_level.source, name, unit[use], np.asarray(of_level.credit - of_level.baseline)[use], weight
+            )
         unit_mask[unit[use]] = True
         levels.append(Weights(jnp.asarray(weight, left.dtype), jnp.asarray(unit_mask), jnp.asarray(parent)))
     shares = tuple(name in by_level and by_level[name].estimand == "share" for name in rungs)

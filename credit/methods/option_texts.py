@@ -83,7 +83,7 @@ def _nested(fn: Callable[..., Any], values: dict[tuple[str, ...], Any]) -> dict[
     return arguments
 
 
-def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
+def parse_options(name: str, texts: Iterable[str]) -> dict[str, Any]:
     """`KEY=VALUE` texts as arguments of the method `name`.
 
     Raises:
@@ -98,7 +98,7 @@ def parse_options(name: str, given: Iterable[str]) -> dict[str, Any]:
     method = find_method(name)
     known = options_of(method)
     options: dict[tuple[str, ...], Any] = {}
-    for text in given:
+    for text in texts:
         key, sign, value = text.partition("=")
         if not sign:
             raise CreditError(f"--option {text!r}; expected KEY=VALUE")

@@ -69,8 +69,8 @@ def run_by_role(traces: Traces | Rows, methods: Mapping[str, str | tuple[str, Ma
         results.append(run(dataclasses.replace(traces, graph=only), method, **options))
 
     def of_roles(field: str) -> Any:
-        own = [jnp.asarray(getattr(result, field)) for result in results]
-        return jnp.stack(own)[np.maximum(of_event, 0), np.arange(graph.num_events)]
+        columns = [jnp.asarray(getattr(result, field)) for result in results]
+        return jnp.stack(columns)[np.maximum(of_event, 0), np.arange(graph.num_events)]
 
     # The frozen agents of the log are none of the roles' own choice: `finish` names them.
     reason = of_roles("reason")

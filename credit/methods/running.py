@@ -282,14 +282,18 @@ def with_key(
     if "by" not in options:
         return options
     ids: dict[str, np.ndarray] = {}
-    for name, one in traces.evidence.items():
+    for name, found in traces.evidence.items():
         known = EVIDENCE.get(name)
         if known is not None and known.kind != "float":
-            fraction = one.mask & (np.floor(np.where(one.mask, one.array, 0)) < np.where(one.mask, one.array, 0))
+            fraction = found.mask & (
+                np.floor(np.where(found.mask, found.array, 0)) < np.where(found.mask, found.array, 0)
+            )
             if fraction.any() and name in evidence_of_key(options["by"]):
-                raise CreditError(f"{name} is {one.array[np.argmax(fraction)]}; expected integers, which by= compares")
+                raise CreditError(
+                    f"{name} is {found.array[np.argmax(fraction)]}; expected integers, which by= compares"
+                )
             # Evidence of traces is float64, with NaN where there is none.
-            ids[name] = np.where(one.mask, one.array, -1).astype(np.int64)
+            ids[name] = np.where(found.mask, found.array, -1).astype(np.int64)
     models = traces.traces["model"].combine_chunks()
     if models.null_count < len(models):
         codes = models.dictionary_encode().indices.fill_null(-1).to_numpy()

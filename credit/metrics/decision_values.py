@@ -243,10 +243,10 @@ def _row(
     gain = float(gains[first]) if answered else None
     extra = float(costs[first]) if costs is not None and answered and not math.isnan(costs[first]) else None
     error = float(errors[first])
-    before = None
+    previous = None
     if spent is not None:
         total = np.cumsum(spent) - spent
-        before = float(np.mean(total[rows] - total[np.searchsorted(trace[: traces.sizes.events], trace[rows])]))
+        previous = float(np.mean(total[rows] - total[np.searchsorted(trace[: traces.sizes.events], trace[rows])]))
     return DecisionValue(
         group=group,
         agent=traces.agents["name"][agent].as_py(),
@@ -257,6 +257,6 @@ def _row(
         cost=extra,
         value=None if gain is None else gain - price * (extra or 0.0),
         stderr=error if answered and math.isfinite(error) else None,
-        spent=before,
+        spent=previous,
         reason=REASONS[int(reasons[first])],
     )

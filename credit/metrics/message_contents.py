@@ -57,21 +57,21 @@ def content_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
     files, offsets = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset"))
     left: list[int] = []
     for _, group in itertools.groupby(range(len(rows)), key=trace.tolist().__getitem__):
-        own = list(group)
+        rows_of_trace = list(group)
         for source in (refs, tokens):
-            if all(source[i] for i in own):
-                for i in own:
+            if all(source[i] for i in rows_of_trace):
+                for i in rows_of_trace:
                     keys[i] = source[i]
                 break
         else:
-            if len({(files[i], offsets[i]) for i in own}) == len(own):
-                left += own
+            if len({(files[i], offsets[i]) for i in rows_of_trace}) == len(rows_of_trace):
+                left += rows_of_trace
     if left:
         texts = event_texts(traces, rows[left], LONGEST)
         for _, group in itertools.groupby(range(len(left)), key=trace[left].tolist().__getitem__):
-            own = list(group)
-            if all(texts[i] for i in own):
-                for i in own:
+            rows_of_trace = list(group)
+            if all(texts[i] for i in rows_of_trace):
+                for i in rows_of_trace:
                     keys[left[i]] = texts[i]
     number: dict[str, int] = {}
     return np.array([-1 if key is None else number.setdefault(key, len(number)) for key in keys], np.int64)
@@ -101,12 +101,12 @@ def embedded_ids(embeddings: np.ndarray, trace: np.ndarray, alike: float = ALIKE
     unit = embeddings / np.where(length > 0, length, np.nan)
     ids = np.arange(len(trace))
     for _, group in itertools.groupby(range(len(trace)), key=lambda i: trace[i]):
-        own = np.fromiter(group, np.int64)
-        if np.isnan(unit[own]).any():
-            ids[own] = -1
+        rows_of_trace = np.fromiter(group, np.int64)
+        if np.isnan(unit[rows_of_trace]).any():
+            ids[rows_of_trace] = -1
             continue
         kept: list[int] = []
-        for i in own.tolist():
+        for i in rows_of_trace.tolist():
             near = unit[kept] @ unit[i] >= alike if kept else np.zeros(0, bool)
             if near.any():
                 ids[i] = kept[int(np.argmax(near))]

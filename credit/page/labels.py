@@ -120,11 +120,11 @@ class Labels:
         ):
             raise CreditError(f"reward of trace {trace!r} is {excerpt(reward)}; expected a finite number")
         new = None if reward is None else Label(trace, float(reward), self.rater, " ".join(note.split()))
-        before = self.by_trace.get(trace)
+        previous = self.by_trace.get(trace)
         with locked(self.path, wait=PATIENCE):
             self.refresh()
             there = self.by_trace.get(trace)
-            if there != new and not (there == before if is_seen is None else is_seen(there)):
+            if there != new and not (there == previous if is_seen is None else is_seen(there)):
                 by = f" by {there.rater}" if there is not None and there.rater else ""
                 now = "removed" if there is None else f"set to {there.reward:g}{by}"
                 what = f"the label of trace {excerpt(trace)} was {now} in {self.path} meanwhile"

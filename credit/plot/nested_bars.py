@@ -123,28 +123,28 @@ def _bars(traces: Traces, ledger: Ledger, index: int, most: int) -> list[_Bar]:
     kept = [agent for agent in present if agent in largest]
 
     bars = [_Bar("expected at the start", 0.0, expected, np.nan, "part")]
-    at = expected
+    position = expected
     ids = traces.events["event"]
     for agent in kept:
         events = members[agent]
-        bars.append(_Bar(name[agent].strip(), at, at + sums[agent], _together(error[events]), "agent"))
+        bars.append(_Bar(name[agent].strip(), position, position + sums[agent], _together(error[events]), "agent"))
         for row in events if with_events else ():
             kind = EventType(int(graph.event_type[row])).name.lower().replace("_", " ")
             label = f"{kind} {printable(ids[int(row)].as_py(), 18)}"
-            bars.append(_Bar(label, at, at + amount[row], float(error[row]), "event"))
-            at += amount[row]
-        at = bars[-1].end if not with_events else at
+            bars.append(_Bar(label, position, position + amount[row], float(error[row]), "event"))
+            position += amount[row]
+        position = bars[-1].end if not with_events else position
     if len(kept) < len(present):
         rest = [agent for agent in present if agent not in largest]
         total = sum(sums[agent] for agent in rest)
         errors = np.concatenate([error[members[agent]] for agent in rest])
-        bars.append(_Bar(f"{len(rest)} other agents", at, at + total, _together(errors), "agent"))
-        at += total
+        bars.append(_Bar(f"{len(rest)} other agents", position, position + total, _together(errors), "agent"))
+        position += total
     small = ALONE * max(abs(expected), abs(reward), *map(abs, sums.values()), 1e-30)
     if abs(outcome) > small:
-        bars.append(_Bar("luck after the last action", at, at + outcome, np.nan, "part"))
-        at += outcome
-    bars.append(_Bar("unexplained", at, at + open_, np.nan, "open"))
+        bars.append(_Bar("luck after the last action", position, position + outcome, np.nan, "part"))
+        position += outcome
+    bars.append(_Bar("unexplained", position, position + open_, np.nan, "open"))
     bars.append(_Bar("reward", 0.0, reward, np.nan, "total"))
     return bars
 

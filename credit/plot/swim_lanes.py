@@ -205,8 +205,8 @@ def _limit(sizes: np.ndarray) -> float:
     """The end of the colour scale: the largest value, or of very many one that leaves out the most extreme."""
     if len(sizes) == 0:
         return 1.0
-    usual = float(np.quantile(sizes, USUAL)) if len(sizes) > MANY else 0.0
-    return usual or float(sizes.max()) or 1.0
+    quantile = float(np.quantile(sizes, USUAL)) if len(sizes) > MANY else 0.0
+    return quantile or float(sizes.max()) or 1.0
 
 
 def _of_events(num: int, name: str, values: Array) -> np.ndarray:

@@ -62,9 +62,9 @@ def edit_plan(traces: Traces, row: int, replace: str | None, runs: int, seed: in
     if runs < 1:
         raise CreditError(f"runs is {runs}; expected 1 or more")
     first = int(np.searchsorted(np.asarray(graph.trace_ids)[: traces.sizes.events], trace))
-    before = TraceEvents(ids.slice(first, row - first).to_pylist()).first(row - first)
+    prefix = TraceEvents(ids.slice(first, row - first).to_pylist()).first(row - first)
     name, group = (traces.traces[column][trace].as_py() for column in ("trace", "group"))
-    job = Job(Prefix(name, group, before, ids[row].as_py()), replace, (), runs)
+    job = Job(Prefix(name, group, prefix, ids[row].as_py()), replace, (), runs)
     return ReplayPlan("value" if replace is None else "difference", (job,), seed)
 
 

@@ -138,12 +138,12 @@ def _executed(
     plan: ReplayPlan, replayer: Replayer, path: Path, limits: Limits, advance: Callable[[int], None] | None
 ) -> Results:
     """`execute`, while no other execution writes the file."""
-    before = read_results(plan, path)
-    execution = _Execution(plan, replayer, path, limits, advance, set(before.strayed), before.tokens)
+    earlier = read_results(plan, path)
+    execution = _Execution(plan, replayer, path, limits, advance, set(earlier.strayed), earlier.tokens)
     size = getattr(replayer, "at_once", AT_ONCE) if isinstance(replayer, SeededReplayer) else 1
     tasks: list[tuple[int, list[int]]] = []
     for job, planned in enumerate(plan.jobs):
-        left = [] if job in before.strayed else [run for run in range(planned.runs) if run not in before.rewards[job]]
+        left = [] if job in earlier.strayed else [run for run in range(planned.runs) if run not in earlier.rewards[job]]
         tasks += [(job, left[start : start + size]) for start in range(0, len(left), size)]
     with concurrent.futures.ThreadPoolExecutor(limits.concurrency) as pool:
         futures = [pool.submit(execution.make, job, runs) for job, runs in tasks]

@@ -112,12 +112,12 @@ def write_plan(plan: ReplayPlan, path: Path) -> None:
 
 def _events(prefix: Prefix, listed: dict[str, Before]) -> dict[str, Any]:
     """The events before a decision, behind those that earlier jobs listed of each trace."""
-    before, known = prefix.before, listed.get(prefix.trace)
-    if known is not None and known.begins_with(before):
-        return {"before": len(before), "more": []}
-    listed[prefix.trace] = before
-    start = len(known) if known is not None and before.begins_with(known) else 0
-    return {"before": start, "more": list(before[start:])}
+    ids, known = prefix.before, listed.get(prefix.trace)
+    if known is not None and known.begins_with(ids):
+        return {"before": len(ids), "more": []}
+    listed[prefix.trace] = ids
+    start = len(known) if known is not None and ids.begins_with(known) else 0
+    return {"before": start, "more": list(ids[start:])}
 
 
 def read_plan(path: Path) -> ReplayPlan:

@@ -80,12 +80,12 @@ def run_costs(traces: Traces) -> RunCosts:
             spent = spent + np.where(read >= 0, read, 0)
     whole = np.zeros(m)
     np.add.at(whole, trace, spent)
-    before = np.cumsum(np.where(np.isnan(spent), 0.0, spent))
+    spent_until = np.cumsum(np.where(np.isnan(spent), 0.0, spent))
     last = np.searchsorted(trace, np.arange(m), side="right") - 1
     unknown = np.cumsum(np.isnan(spent))
-    own = np.isnan(spent)
-    onwards = before[last][trace] - before + np.where(own, 0.0, spent)
-    missing = unknown[last][trace] - unknown + own
+    unpriced = np.isnan(spent)
+    onwards = spent_until[last][trace] - spent_until + np.where(unpriced, 0.0, spent)
+    missing = unknown[last][trace] - unknown + unpriced
     return RunCosts(np.where(missing > 0, np.nan, onwards), whole)
 
 

@@ -203,9 +203,9 @@ class Tally:
         action = np.asarray(graph.action_mask[: n.events])
         places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
         names = traces.traces["trace"].to_pylist()
-        earned, acted, own = returns(traces), acting(traces), of_agents(traces)
+        earned, acted, agents_scored = returns(traces), acting(traces), of_agents(traces)
         numbers = {"traces": n.traces, "events": n.events, "agents": n.agents, "actions": int(action.sum())}
-        numbers["of agents"] = int(np.sum(own & ~np.isfinite(earned)))
+        numbers["of agents"] = int(np.sum(agents_scored & ~np.isfinite(earned)))
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         spreads = {
             "agents_per_trace": np.bincount(graph.agent_trace[: n.agents], minlength=n.traces),
@@ -224,8 +224,10 @@ class Tally:
             channels=collections.Counter(channels),
             evidence=collections.Counter({name: len(e.rows) for name, e in traces.evidence.items() if "." not in name}),
             spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
-            groups=_groups(traces, (np.isfinite(earned) | own) & acted, places),
-            unscored=[(names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned) & ~own).tolist()],
+            groups=_groups(traces, (np.isfinite(earned) | agents_scored) & acted, places),
+            unscored=[
+                (names[row], places[row]) for row in np.flatnonzero(~np.isfinite(earned) & ~agents_scored).tolist()
+            ],
             idle=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & ~acted).tolist()],
             masked=[(names[row], places[row]) for row in np.flatnonzero(np.isfinite(earned) & _masked(traces, trace))],
             elsewhere=[

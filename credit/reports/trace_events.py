@@ -87,25 +87,25 @@ def event_rows(
     index, graph = traces.index(trace), traces.graph
     rows = np.flatnonzero(np.asarray(graph.event_mask) & (np.asarray(graph.trace_ids) == index))
     chosen = range(len(rows)) if positions is None else list(positions)
-    at = rows[list(chosen)]
-    columns = {name: traces.events[name].take(at).to_pylist() for name in ("event", "tool", "status", "line")}
-    agents = traces.agents.take(np.asarray(graph.agent_ids)[at]).to_pylist()
+    events = rows[list(chosen)]
+    columns = {name: traces.events[name].take(events).to_pylist() for name in ("event", "tool", "status", "line")}
+    agents = traces.agents.take(np.asarray(graph.agent_ids)[events]).to_pylist()
     tokens = traces.evidence.get("tokens")
-    amounts = None if tokens is None else tokens.array[at]
-    texts = event_texts(traces, at, limit) if limit else [""] * len(at)
-    causes = _causes(traces, int(rows[0]) if len(rows) else 0, set(at.tolist()))
+    amounts = None if tokens is None else tokens.array[events]
+    texts = event_texts(traces, events, limit) if limit else [""] * len(events)
+    causes = _causes(traces, int(rows[0]) if len(rows) else 0, set(events.tolist()))
     return [
         EventRow(
             position=position,
             event=columns["event"][i],
             agent=agents[i]["agent"],
             role=agents[i]["role"],
-            type=EventType(int(graph.event_type[at[i]])).name.lower(),
-            action=bool(graph.action_mask[at[i]]),
+            type=EventType(int(graph.event_type[events[i]])).name.lower(),
+            action=bool(graph.action_mask[events[i]]),
             tool=columns["tool"][i],
             status=columns["status"][i],
             tokens=None if amounts is None or amounts[i] < 0 else int(amounts[i]),
-            causes=causes.get(int(at[i]), ()),
+            causes=causes.get(int(events[i]), ()),
             line=columns["line"][i] or 0,
             text=texts[i],
         )

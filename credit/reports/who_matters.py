@@ -230,9 +230,9 @@ def _unit(name: str, rows: np.ndarray, numbers: _Numbers) -> Unit:
     off = np.bincount(where, numbers.rounding[rows])
     advantage = _by_task(first + above / count, off / count, group)
     compared = numbers.count[trace] > count
-    own, others = above / count, np.maximum(numbers.count[trace] - count, 1)
+    share, others = above / count, np.maximum(numbers.count[trace] - count, 1)
     rest, rest_off = (numbers.total[trace] - above) / others, (numbers.off[trace] - off) / others
-    difference = _by_task((own - rest)[compared], (off / count + rest_off)[compared], group[compared])
+    difference = _by_task((share - rest)[compared], (off / count + rest_off)[compared], group[compared])
     found = task_mean(difference) if len(difference) else TaskMean(math.nan, math.nan, math.nan, math.nan)
     signal = int(np.count_nonzero(difference))
     return Unit(name, len(rows), len(trace), len(advantage), float(advantage.mean()), found.mean, signal, *found[1:])

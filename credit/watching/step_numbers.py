@@ -17,15 +17,15 @@ __all__ = ["alignment", "alignments", "ledger_numbers", "noise_number", "signal_
 LEDGER, ROLE, ALIGNMENT = "credit/ledger/", "credit/ledger/role/", "credit/alignment/"
 
 
-def noise_number(own: Credit) -> dict[str, float]:
+def noise_number(credit: Credit) -> dict[str, float]:
     """`{"credit/snr": signal_to_noise(own)}`, empty where there is no ratio."""
-    noise = signal_to_noise(own)
+    noise = signal_to_noise(credit)
     return {} if noise is None else {"credit/snr": noise}
 
 
-def alignments(own: Credit, others: Mapping[str, Credit]) -> dict[str, float]:
+def alignments(credit: Credit, others: Mapping[str, Credit]) -> dict[str, float]:
     """`credit/alignment/NAME` for each other method: the `alignment` of its advantages with one's own."""
-    advantage = np.asarray(own.advantage)
+    advantage = np.asarray(credit.advantage)
     return {
         f"credit/alignment/{name}": alignment(advantage, np.asarray(other.advantage)) for name, other in others.items()
     }

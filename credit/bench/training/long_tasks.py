@@ -171,9 +171,9 @@ def expected_return(task: LongTask, chance: jax.Array) -> jax.Array:
     good = jnp.where(task.weights[0] > 0, chance[0], 1 - chance[0])
     number = jnp.arange(len(good) + 1, dtype=chance.dtype)
 
-    def one_more(held: jax.Array, p: jax.Array) -> tuple[jax.Array, None]:
-        return held * (1 - p) + p * jnp.concatenate([jnp.zeros(1), held[:-1]]), None
+    def one_more(chances: jax.Array, p: jax.Array) -> tuple[jax.Array, None]:
+        return chances * (1 - p) + p * jnp.concatenate([jnp.zeros(1), chances[:-1]]), None
 
-    held, _ = jax.lax.scan(one_more, (number == 0).astype(chance.dtype), good)
-    success = jnp.sum(jnp.where(number >= task.needed, held, 0))
+    chances, _ = jax.lax.scan(one_more, (number == 0).astype(chance.dtype), good)
+    success = jnp.sum(jnp.where(number >= task.needed, chances, 0))
     return success + task.turned - 2 * success * task.turned

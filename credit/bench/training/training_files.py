@@ -86,10 +86,10 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     first: dict[tuple[Any, ...], int] = {}
     for number, row in enumerate(rows, start=1):
         _check_row(f"{path}: row {number}", row)
-        before = first.setdefault(row_key(row), number)
-        if before != number:
+        first_number = first.setdefault(row_key(row), number)
+        if first_number != number:
             key = ", ".join(f"{name} {value!r}" for name, value in zip(_KEY, row_key(row), strict=True))
-            raise CreditError(f"{path}: row {number} has {key} as row {before}; expected each row once")
+            raise CreditError(f"{path}: row {number} has {key} as row {first_number}; expected each row once")
     return rows
 
 

@@ -40,7 +40,7 @@ method_option = click.option(
     help="Method; `credit methods` lists all.",
 )
 method_options = click.option(
-    "--option", "given", multiple=True, metavar="KEY=VALUE", help="Option of the method. May be repeated."
+    "--option", "option_texts", multiple=True, metavar="KEY=VALUE", help="Option of the method. May be repeated."
 )
 
 
@@ -107,7 +107,7 @@ def assign(
     output: str,
     to: str,
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     by: str | None,
     also: tuple[str, ...],
     critic: str | None,
@@ -133,7 +133,7 @@ def assign(
         by, column = column_of_key(by)
         if column is not None:
             reading["columns"] = (reading["columns"] or {}) | {"key": column}
-    options = parse_options(method, given if by is None else (*given, f"by={by}"))
+    options = parse_options(method, option_texts if by is None else (*option_texts, f"by={by}"))
     if dense is not None and critic is None:
         raise click.UsageError("--dense has the features of a fitted critic; expected --critic with it")
     if engine is not None and to != "table":

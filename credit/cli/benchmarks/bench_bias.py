@@ -134,8 +134,8 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
 
     lines = []
     for name in dict.fromkeys(row.method for row in rows if ":" in row.method):
-        own = [row for row in rows if row.method == name]
-        if same_as(own, [measure("rloo", row.world, row.k) for row in own]):
+        of_method = [row for row in rows if row.method == name]
+        if same_as(of_method, [measure("rloo", row.world, row.k) for row in of_method]):
             sizes = "2 and 3" if group_size is None else str(group_size)
             lines.append(
                 f"{name} gives the numbers of rloo in groups of {sizes}; there the median of the others is their mean. "

@@ -44,7 +44,7 @@ def doctor(
     /,
     paths: tuple[str, ...],
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     level: float,
     allow_bad: bool,
@@ -59,7 +59,7 @@ def doctor(
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
 
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     with working(stderr(), "examining traces"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None

@@ -60,7 +60,7 @@ def metrics(
     by: MetricUnit,
     success_at: float | None,
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     embeddings: str | None,
     alike: float,
@@ -77,7 +77,7 @@ def metrics(
     from credit.metrics.metric_summary import metric_means
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     vectors = None
     if embeddings is not None:

@@ -61,7 +61,7 @@ def show(
     all_: bool,
     plot: Path | None,
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     allow_bad: bool,
     as_json: bool,
@@ -75,10 +75,10 @@ def show(
 
     options: dict[str, Any] = {}
     is_method_stated = ctx.get_parameter_source("method") is click.core.ParameterSource.COMMANDLINE
-    if plot is not None or given or is_method_stated:  # else no method is needed, and no JAX
+    if plot is not None or option_texts or is_method_stated:  # else no method is needed, and no JAX
         from credit.methods.option_texts import parse_options
 
-        options = parse_options(method, given)
+        options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     trace = 0 if name is None else traces.index(name)
     if around is not None and (every_event or all_):

@@ -73,7 +73,7 @@ def summary(
     paths: tuple[str, ...],
     by: Kind,
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     allow_bad: bool,
     as_json: bool,
@@ -90,7 +90,7 @@ def summary(
     from credit.methods.running import has_outcomes, run
     from credit.reports.triage import triage
 
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     plain: dict[str, Any] = {}
     paid = np.zeros(traces.sizes.traces, bool)

@@ -44,7 +44,7 @@ def untrusted(
     paths: tuple[str, ...],
     types: tuple[str, ...],
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     allow_bad: bool,
     as_json: bool,
@@ -58,19 +58,19 @@ def untrusted(
     from credit.methods.running import has_outcomes, run
     from credit.metrics.untrusted_reach import untrusted_reach
 
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
     found = untrusted_reach(traces, credit, types=types)
     if as_json:
-        print_json({"method": method, "sources": [dataclasses.asdict(one) for one in found]})
+        print_json({"method": method, "sources": [dataclasses.asdict(source) for source in found]})
     else:
         table = plain_table("untrusted", "#events", "#traces", "#reached", "#actions", "#answers", "#at risk")
-        for one in found:
-            counts = (one.events, one.traces, one.reached, one.actions, one.answers)
-            risk = "–" if one.credit_at_risk is None else f"{one.credit_at_risk:.1%}"
-            table.add_row(words(one.source), *map(str, counts), risk)
+        for source in found:
+            counts = (source.events, source.traces, source.reached, source.actions, source.answers)
+            risk = "–" if source.credit_at_risk is None else f"{source.credit_at_risk:.1%}"
+            table.add_row(words(source.source), *map(str, counts), risk)
         stdout().print(table)
         stdout().print(LEGEND, soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -59,7 +59,7 @@ def watch(
     /,
     paths: tuple[str, ...],
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     compare: str,
     no_ledger: bool,
@@ -82,7 +82,7 @@ def watch(
     from credit.watching.sinks import METRICS
     from graphs.reading.addresses import local_path
 
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     others = tuple(name.strip() for name in compare.split(",") if name.strip())
     for name in others:
         find_method(name)

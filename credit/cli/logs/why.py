@@ -39,7 +39,7 @@ def why(
     /,
     paths: tuple[str, ...],
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     most: int,
     allow_bad: bool,
@@ -58,7 +58,7 @@ def why(
     from credit.metrics.event_influence import why as find_responsible
 
     *logs, trace, event = paths
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     traces = read_traces(tuple(logs), **reading)
     _, row, _ = event_index(traces, trace, event)
     with working(stderr(), f"computing {method}"):
@@ -70,10 +70,10 @@ def why(
         )
     elif found:
         table = plain_table("action", "agent", "type", "#credit", "#±", "", "path")
-        for one in found:
-            error = "–" if one.stderr is None else f"{one.stderr:.3g}"
-            cells = (f"{one.amount:+z.4g}", error, "*" if one.stands_out else "")
-            table.add_row(words(one.event), words(one.agent), one.type, *cells, words(" → ".join(one.path)))
+        for reason in found:
+            error = "–" if reason.stderr is None else f"{reason.stderr:.3g}"
+            cells = (f"{reason.amount:+z.4g}", error, "*" if reason.stands_out else "")
+            table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
         stdout().print(table)
         stdout().print(LEGEND, soft_wrap=True)
     else:

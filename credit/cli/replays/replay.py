@@ -126,8 +126,8 @@ def replay(
         from graphs.logs import read
 
         earlier = [read_plan(earlier_plan) for earlier_plan, _ in after]
-        before = [(p, read_results(p, file)) for p, (_, file) in zip(earlier, after, strict=True)]
-        together, all_outcomes = pooled([*before, (planned, outcomes)])
+        earlier_runs = [(p, read_results(p, file)) for p, (_, file) in zip(earlier, after, strict=True)]
+        together, all_outcomes = pooled([*earlier_runs, (planned, outcomes)])
         if score_failed is not None:
             all_outcomes = all_outcomes.scored(score_failed)
         write_evidence(read(log), together, all_outcomes, output)

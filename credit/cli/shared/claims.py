@@ -17,10 +17,10 @@ __all__ = ["makes_ledger", "takes_claims", "tell_unchecked"]
 
 def tell_unchecked(names: Iterable[str]) -> None:
     """Say on standard error which of these are functions of one's own, since a benchmark runs them as they are."""
-    own = [name for name in names if ":" in name]
-    if own:
+    functions = [name for name in names if ":" in name]
+    if functions:
         text = "run as it is. `credit.check` of the function tries the laws that every method of the library passes."
-        stderr().print(words(f"{', '.join(own)}: {text}"), soft_wrap=True)
+        stderr().print(words(f"{', '.join(functions)}: {text}"), soft_wrap=True)
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,6 +145,6 @@ def _split(context: click.Context, parameter: click.Parameter, text: str) -> tup
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from credit.methods.registry import METHODS
 
-    before, comma, last = incomplete.rpartition(",")
-    done = before + comma
+    complete, comma, last = incomplete.rpartition(",")
+    done = complete + comma
     return [CompletionItem(done + name, help=m.summary) for name, m in METHODS.items() if name.startswith(last)]

@@ -55,7 +55,7 @@ def blame(
     /,
     paths: tuple[str, ...],
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     learned: bool,
     allow_bad: bool,
     as_json: bool,
@@ -66,7 +66,7 @@ def blame(
     from credit.methods.running import run
     from credit.reports.blame import blame_cases, method_scores, number_scores, prior_scores
 
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     cases = blame_cases(traces)
     credit = run(traces, method, **options)

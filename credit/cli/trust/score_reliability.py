@@ -53,7 +53,7 @@ def reliability(
     /,
     paths: tuple[str, ...],
     method: str,
-    given: tuple[str, ...],
+    option_texts: tuple[str, ...],
     also: tuple[str, ...],
     by: By,
     splits: int,
@@ -71,7 +71,7 @@ def reliability(
     from credit.methods.running import run_part
     from graphs.errors import CreditError
 
-    options = parse_options(method, given)
+    options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
 
     with progress_bar(stderr()) as bar:

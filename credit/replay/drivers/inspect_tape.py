@@ -105,8 +105,8 @@ class SampleTape:
         decision = prefix.decision
         if decision is not None and decision not in self.places:
             raise PrefixError(f"event {decision!r} of {prefix.trace!r} is no model call of the log")
-        before = tuple(self.places[event] for event in prefix.events if event in self.places)
-        return dataclasses.replace(prefix, events=before, decision=None if decision is None else self.places[decision])
+        places = tuple(self.places[event] for event in prefix.events if event in self.places)
+        return dataclasses.replace(prefix, events=places, decision=None if decision is None else self.places[decision])
 
     def difference(self, call: str, request: list[dict[str, Any]]) -> str:
         """How a request differs from the recorded one, in words."""

@@ -160,15 +160,15 @@ def _trace(
 ) -> dict[str, Any]:
     events: list[dict[str, Any]] = []
     edges: list[dict[str, str]] = []
-    before: list[str] = []
+    earlier: list[str] = []
     history = _history(graph, thread)
     if not history:
         raise CreditError(f"thread {thread!r} has no last checkpoint; expected a run that ended")
     for time, snapshot in enumerate(history):
         names = [name for name in _decisions(snapshot) if only is None or name.rpartition("/")[0] in only]
         events += [{"id": name, "t": time, "type": "message", "agent": name.rpartition("/")[0]} for name in names]
-        edges += [{"src": source, "dst": name, "type": "causal"} for source in before for name in names]
-        before = names or before
+        edges += [{"src": source, "dst": name, "type": "causal"} for source in earlier for name in names]
+        earlier = names or earlier
     return {"trace_id": thread, "task_id": task, "events": events, "edges": edges,
             "rewards": {"team": float(reward(history[-1].values))}, "costs": {}}  # fmt: skip
 

@@ -66,9 +66,9 @@ class MicroReplayer:
         ends = np.flatnonzero(reached)
         total = np.cumsum(self._rest(policy, len(history))[ends])
         drawn = ends[np.searchsorted(total, uniform * total[-1], side="right")]
-        at = len(prefix.events)
+        depth = len(prefix.events)
         return [
-            Continuation(float(world.total[i]), str(world.ends[i][0][at]) if len(world.ends[i][0]) > at else "")
+            Continuation(float(world.total[i]), str(world.ends[i][0][depth]) if len(world.ends[i][0]) > depth else "")
             for i in drawn.tolist()
         ]
 

@@ -133,9 +133,9 @@ class ScriptedReplayer:
         if prefix.decision is None:
             return row, 0
         events = self._events[row]
-        at = len(prefix.events)
-        decision = int(self.world.script.decision[events[at]]) if at < len(events) else -1
-        if decision < 0 or prefix.decision != f"e{at}":
+        depth = len(prefix.events)
+        decision = int(self.world.script.decision[events[depth]]) if depth < len(events) else -1
+        if decision < 0 or prefix.decision != f"e{depth}":
             raise CreditError(f"event is {prefix.decision!r} of trace {prefix.trace!r}; expected one of its actions")
         return row, decision
 

@@ -61,6 +61,6 @@ class TapeReplayer:
             session.finished()  # what went wrong first, if the framework wrapped it
             raise
         session.finished()
-        before = frozenset(prefix.events)
-        tokens = sum(call.tokens for call in session.calls if call.id not in before)
+        earlier = frozenset(prefix.events)
+        tokens = sum(call.tokens for call in session.calls if call.id not in earlier)
         return Continuation(reward, session.chosen[:200], tokens)
