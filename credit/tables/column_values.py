@@ -275,14 +275,17 @@ def finite(column: str, values: np.ndarray, advice: str = "leave out rows withou
 
 
 def in_range(column: str, kind: str, amounts: np.ndarray) -> np.ndarray:
-    """Numbers or, where `kind` is "count", counts, which logs may state, too; NaN is no value.
+    """Numbers, counts where `kind` is "count", or marks of 0 and 1 where it is "flag", as logs may state; NaN is none.
 
     Raises:
-      ColumnError: a count that is no integer, or below 0; a number that is infinite; one too large for its array.
+      ColumnError: a count that is no integer, or below 0; another mark than 0 and 1; a number that is infinite; one too
+        large for its array.
     """
     if kind == "count":
         fits = (amounts >= 0) & (amounts <= LARGEST_COUNT) & (amounts == np.floor(amounts))
         expected = f"an integer from 0 to {LARGEST_COUNT}"
+    elif kind == "flag":
+        fits, expected = (amounts == 0) | (amounts == 1), "0 or 1, False or True"
     else:
         fits, expected = np.abs(amounts) <= LARGEST_FLOAT, FLOAT_RANGE
     odd = ~(fits | np.isnan(amounts))

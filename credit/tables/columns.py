@@ -42,7 +42,7 @@ from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 
 __all__ = ["ColumnError", "from_columns"]
 
@@ -191,7 +191,10 @@ def _row_evidence(
     if row_reward is not None and event_reward is not None:
         raise ColumnError("event_reward", [], "row_reward= already holds the rewards of rows; expected one of the two")
     stated = {"event_reward": event_reward if row_reward is None else row_reward, "tokens": tokens}
-    return dict(evidence or {}) | {name: column for name, column in stated.items() if column is not None}
+    stated = {name: column for name, column in stated.items() if column is not None}
+    for name in stated.keys() & (evidence or {}).keys():
+        raise ColumnError(name, [], f"is passed twice; expected {name}= or row_reward=, or evidence, which has it too")
+    return dict(evidence or {}) | stated
 
 
 def _by_trace(trace: Any) -> tuple[Segments, pa.Array]:
@@ -277,7 +280,7 @@ def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -
         if present.any():
             amounts[present] = factorise(column, array.filter(pa.array(present)))[0]
     else:
-        amounts = in_range(column, kind, numbers(column, values, n))
+        amounts = in_range(column, "flag" if column in FLAGS else kind, numbers(column, values, n))
         if column == "event_reward":
             finite(column, amounts)
         present = np.isfinite(amounts)

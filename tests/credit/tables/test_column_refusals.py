@@ -13,7 +13,7 @@ import pytest
 
 import credit
 from credit.tables.columns import ColumnError, from_columns
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 
 from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
 
@@ -127,13 +127,28 @@ def test_counts_are_integers_from_zero(name: str, amount: float) -> None:
         example(**given)
 
 
-@pytest.mark.parametrize("name", ["value", "propensity", "trainable", "greedy_reward", "event_reward"])
+@pytest.mark.parametrize("name", ["value", "propensity", "greedy_reward", "event_reward"])
 @pytest.mark.parametrize("amount", [float("inf"), -float("inf"), 1e39])
 def test_evidence_that_no_log_may_state_is_refused(name: str, amount: float) -> None:
     """An infinite value was absent without a word."""
     with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected a number between") as refused:
         example(evidence={name: [*[0.5] * 7, amount]})
     assert refused.value.rows == [7]
+
+
+@pytest.mark.parametrize("name", sorted(FLAGS))
+@pytest.mark.parametrize("amount", [0.5, -1.0, 2.0, float("inf")])
+def test_marks_are_0_or_1_as_in_a_table(name: str, amount: float) -> None:
+    """An agent that was trained by a half was trained."""
+    with pytest.raises(ColumnError, match=f"'{name}': .* in 1 of 8 rows; expected 0 or 1, False or True"):
+        example(evidence={name: [*[1] * 7, amount]})
+
+
+@pytest.mark.parametrize("name", ["event_reward", "tokens"])
+def test_a_column_that_is_passed_twice_is_refused(name: str) -> None:
+    """The one in evidence was left out without a word."""
+    with pytest.raises(ColumnError, match=f"'{name}': is passed twice"):
+        example(**{name: [1] * 8}, evidence={name: [2] * 8})
 
 
 @pytest.mark.parametrize("amount", [1.5, -1.0, 0.0, 2.0])
