@@ -12,7 +12,8 @@ Until September 2025 items had no envelope, and no times, usage and model:
     {type: "message" | "reasoning" | "function_call" | …}
 
 A sub-agent has its own rollout, and so has a forked session. It may begin with a copy of the history before the fork.
-Items before its own first turn are not read.
+Items before its own first turn are not read. The output of
+`spawn_agent` names the session of a sub-agent.
 
 A session is a trace and a group of its own, without an outcome. Items of the model that follow each other are one model
 call, and an action. `docs/formats/codex.md` has the whole mapping.
@@ -20,22 +21,28 @@ call, and an action. `docs/formats/codex.md` has the whole mapping.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
-from graphs.formats.common.responses import Item, Responses, Usage
+from graphs.formats.common.responses import OUTPUTS, Item, Responses, Usage
+from graphs.formats.common.sessions import Session, Writer, join, noted, write_nested
+from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
 from graphs.reading.files import model_names, short_names
+from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
+from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
@@ -45,6 +52,10 @@ _KINDS = (b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg
 _HEADER = {"id", "timestamp", "instructions"}
 # How messages begin that Codex writes in the user's name.
 _OF_HARNESS = ("<environment_context", "<user_instructions", "# AGENTS.md", "<permissions", "<turn_aborted")
+_NOTIFICATION = "<subagent_notification>"  # so does this, with the state of a sub-agent as JSON
+_SPAWN, _WAITS = "spawn_agent", ("wait_agent", "wait", "close_agent")
+_ENDED = {"completed": None, "errored": "error"}
+"""States in which a sub-agent has ended, and the status of its return."""
 
 
 class _Line(msgspec.Struct):
@@ -72,6 +83,7 @@ class _Session(msgspec.Struct):
 
 class _Spawn(msgspec.Struct):
     parent_thread_id: str | None = None
+    agent_role: str | None = None
 
 
 class _Subagent(msgspec.Struct):
@@ -101,6 +113,42 @@ class _Message(msgspec.Struct):
     content: list[dict[str, Any]] | str | None = None
 
 
+class _Output(msgspec.Struct):
+    output: Any = None
+
+
+class _Stated(msgspec.Struct):
+    """What the tools for sub-agents, and notes of their states, say: a session that was started, or states."""
+
+    agent_id: str | None = None
+    agent_path: str | None = None
+    status: Any = None
+
+
+class _Step(NamedTuple):
+    """An item, token counts, or what became of sub-agents (`ended`: session, state and content), with its place."""
+
+    place: Place
+    time: float
+    field: str = ""
+    item: Item | None = None
+    usage: Usage | None = None
+    is_human: bool = False
+    ended: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclasses.dataclass(slots=True)
+class _Rollout(Session):
+    """A session: what happened in it, the role of a sub-agent, and the session that a call started."""
+
+    role: str = "subagent"
+    system: str = ""
+    models: set[str | None] = dataclasses.field(default_factory=set)
+    steps: list[_Step] = dataclasses.field(default_factory=list)
+    tools: dict[str, str] = dataclasses.field(default_factory=dict)
+    spawned: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
 RECORDS = (_Line, _Marker, _Session, _Context, _Event)
 
 _MARKER = msgspec.json.Decoder(_Marker)
@@ -111,6 +159,8 @@ _CONTEXT = msgspec.json.Decoder(_Context)
 _EVENT = msgspec.json.Decoder(_Event)
 _ITEM = msgspec.json.Decoder(Item)
 _MESSAGE = msgspec.json.Decoder(_Message)
+_OUTPUT = msgspec.json.Decoder(_Output)
+_STATED = msgspec.json.Decoder(_Stated)
 
 
 def sniff(head: bytes) -> bool:
@@ -123,47 +173,46 @@ def sniff(head: bytes) -> bool:
 
 
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
-    """A record for each session; a line that is not as expected refuses its session.
+    """A record for each session, with the sub-agents whose rollouts are among the sources.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "unknown-tool-call", "bad-value", "several-sessions" (a fork
-    whose own turns nothing tells from those copied). Named while it reads: "lone-subagent".
+    A line that is not as expected refuses its session. Problem kinds: those of `graphs.reading.json_problems`,
+    "unknown-tool-call", "bad-value", "several-sessions" (a fork whose own turns nothing tells from those copied). Named
+    while it reads: "lone-subagent".
     """
-    names = short_names(sources)
+    names, rollouts = short_names(sources), list[_Rollout]()
     for source in sources:
         try:
-            record, parent = _record(source, names[source.name])
-            yield record
-            if parent:
-                expected = (
-                    "one trace with the session that started it; a sub-agent's rollout is read as a trace of its own"
-                )
-                yield Problem("lone-subagent", source.name, 1, "parent_thread_id", parent, expected, record.trace_id)
+            rollouts.append(_rollout(source, names[source.name]))
         except TraceError as error:
             yield error.problem
         source.release()
+    heads, parts = join(rollouts)
+    for rollout in heads:
+        try:
+            yield from noted(_record(rollout, parts), "parent_thread_id", rollout.parent)
+        except TraceError as error:
+            yield error.problem
 
 
-def _record(source: Source, name: str) -> tuple[TraceRecord, str]:
-    """The record of a session, and the session that it is a sub-agent of; "" for none."""
-    record = TraceRecord(name, name, source.name, 1, 0, format="codex")
-    chat = Chat(record, _AGENT)
-    responses, models = Responses(chat), set[str | None]()
+def _rollout(source: Source, name: str) -> _Rollout:
+    """What happened in a session."""
+    rollout, digest = _Rollout(name, "", Place(source.name, 1, 0), b""), hashlib.sha256()
     has_envelopes: bool | None = None  # as the first line tells
     session: _Session | None = None
-    parent, is_copied, has_history = "", False, False
+    is_copied, has_history = False, False
     for raw, place in documents(source):
-        where: dict[str, Any] = {"file": source.name, "line": place.line, "trace": record.trace_id}
+        digest.update(raw + b"\n")
+        where: dict[str, Any] = {"file": source.name, "line": place.line, "trace": rollout.id}
         if not has_envelopes:
             marker = decode_record(_MARKER, raw, **where)
             if marker.type is None and marker.record_type is not None:
                 continue
             if has_envelopes is None and marker.type is None and marker.id is not None and bytes(marker.instructions):
                 has_envelopes = False
-                record.trace_id = record.group_id = marker.id or record.trace_id
-                record.system = _AGENT
+                rollout.id, rollout.system = marker.id or rollout.id, _AGENT
                 continue
             if has_envelopes is False:
-                _add(responses, raw, place, math.nan, where)
+                _add(rollout, raw, place, math.nan, where)
                 continue
             has_envelopes = True
         line = decode_record(_LINE, raw, **where)
@@ -174,10 +223,11 @@ def _record(source: Source, name: str) -> tuple[TraceRecord, str]:
                 has_history = has_history or stated.id != session.id
                 continue
             session = stated
-            record.trace_id = record.group_id = session.id or record.trace_id
-            record.system = f"codex {session.cli_version}".strip()
-            parent = _parent(session, where)
-            is_copied, has_history = bool(parent or session.forked_from_id), bool(session.forked_from_id)
+            rollout.id = session.id or rollout.id
+            rollout.system = f"codex {session.cli_version}".strip()
+            spawn = _spawn(session, where)
+            rollout.parent, rollout.role = spawn.parent_thread_id or "", spawn.agent_role or rollout.role
+            is_copied, has_history = bool(rollout.parent or session.forked_from_id), bool(session.forked_from_id)
             continue
         context, event = _Context(), _Event()
         if line.type == "turn_context":
@@ -191,47 +241,120 @@ def _record(source: Source, name: str) -> tuple[TraceRecord, str]:
             if is_copied and has_history:
                 continue
         if line.type == "turn_context":
-            models.add(context.model)
+            rollout.models.add(context.model)
         elif event.type == "token_count" and event.info is not None and event.info.last_token_usage is not None:
-            responses.count_last(event.info.last_token_usage)
+            rollout.steps.append(_Step(place, math.nan, usage=event.info.last_token_usage))
         elif line.type == "response_item":
-            _add(responses, line.payload, place, seconds(line.timestamp), where)
-    responses.end()
+            _add(rollout, line.payload, place, seconds(line.timestamp), where)
     if is_copied and has_history and session is not None:
         expected = "a turn with an id after the session's, which tells its own lines from those copied"
-        record.refuse("several-sessions", "session_meta", session.forked_from_id or parent, expected)
+        value = excerpt(session.forked_from_id or rollout.parent)
+        raise TraceError(Problem("several-sessions", source.name, 1, "session_meta", value, expected, rollout.id))
+    rollout.content, rollout.started = digest.digest(), list(rollout.spawned.values())
+    return rollout
+
+
+def _record(rollout: _Rollout, parts: dict[str, _Rollout]) -> TraceRecord:
+    """The record of a session and of the sub-agents that it started."""
+    record = TraceRecord(rollout.id, rollout.id, *rollout.place, format="codex", system=rollout.system)
+    team, models = Team(record), set[str | None]()
+    write_nested(_events(team, _AGENT, rollout, parts, models))
     record.model = model_names(models)
-    return chat.finish(), parent
+    return team.finish()
 
 
-def _parent(session: _Session, where: dict[str, Any]) -> str:
-    """The session that a sub-agent was started from; "" for none. `where` is the place of the payload, for `decode`."""
-    if session.parent_thread_id or not bytes(session.source).startswith(b"{"):
-        return session.parent_thread_id or ""
+def _events(team: Team, agent: str, rollout: _Rollout, parts: dict[str, _Rollout], models: set[str | None]) -> Writer:
+    """Append the events of a session. The texts to a sub-agent are of the agent that started it."""
+    chat, told = Chat(team.record, agent, team=team), set[tuple[str, str, str]]()
+    chat.starts = {call: (name, parts[name].role) for call, name in rollout.spawned.items() if name in parts}
+    joined, prefix = {name for name, _ in chat.starts.values()}, "" if agent == _AGENT else f"{agent}/"
+    responses = Responses(chat)
+    models |= rollout.models
+    for step in rollout.steps:
+        event_id, item = f"{prefix}{step.place.number}", step.item
+        for number, end in enumerate(step.ended):  # a note repeats what an agent that waits was told
+            if end[0] in joined and end not in told:
+                told.add(end)
+                responses.end()
+                team.returned(
+                    end[0], f"{event_id}/return-{number}", agent, step.place, time=step.time, status=_ENDED[end[1]]
+                )
+        if step.usage is not None:
+            responses.count_last(step.usage)
+        elif item is not None and item.type in OUTPUTS and item.call_id in chat.starts:
+            responses.end()
+            name, _ = chat.starts[item.call_id]
+            yield _events(team, name, parts[name], parts, models)
+        elif item is not None:
+            responses.add(item, event_id, step.place, step.field, time=step.time)
+        elif step.is_human:
+            responses.end()
+            if agent == _AGENT:
+                team.human(agent, event_id, step.place, time=step.time)
+    responses.end()
+
+
+def _spawn(session: _Session, where: dict[str, Any]) -> _Spawn:
+    """Who started a sub-agent, and its role; neither for none. `where` is the place of the payload, for `decode`."""
+    if not bytes(session.source).startswith(b"{"):
+        return _Spawn(session.parent_thread_id)
     subagent = decode(_SOURCE, session.source, **where | {"at": "payload.source"}).subagent
     spawn = subagent.thread_spawn if isinstance(subagent, _Subagent) else None
-    return (spawn.parent_thread_id if spawn is not None else None) or ""
+    spawn = spawn or _Spawn()
+    return _Spawn(session.parent_thread_id or spawn.parent_thread_id, spawn.agent_role)
 
 
-def _add(responses: Responses, raw: bytes | msgspec.Raw, place: Place, time: float, where: dict[str, Any]) -> None:
+def _add(rollout: _Rollout, raw: bytes | msgspec.Raw, place: Place, time: float, where: dict[str, Any]) -> None:
     """Add an item of the model or of a tool, or what a human wrote.
 
     Args:
-      responses: where to.
+      rollout: where to.
       raw: the item.
       place: its line.
       time: when it was written; NaN where the log does not say.
       where: its place for `decode`.
     """
-    item = decode(_ITEM, raw, **where)
-    if item.role != "user":
-        responses.add(item, str(place.number), place, where.get("at", ""), time=time)
-    elif not _of_harness(decode(_MESSAGE, raw, **where)):
-        responses.end()
-        responses.chat.team.human(_AGENT, str(place.number), place, time=time)
+    item: Item = decode(_ITEM, raw, **where)
+    if item.role == "user":
+        text = _first_text(decode(_MESSAGE, raw, **where))
+        if text.startswith(_NOTIFICATION):
+            note = _stated(text.removeprefix(_NOTIFICATION).partition("</")[0])
+            rollout.steps.append(_Step(place, time, ended=_ended({note.agent_path: note.status})))
+        elif not text.startswith(_OF_HARNESS):
+            rollout.steps.append(_Step(place, time, is_human=True))
+        return
+    ended: tuple[tuple[str, str, str], ...] = ()
+    if item.call_id and item.name:
+        rollout.tools[item.call_id] = item.name
+    elif item.call_id and item.type in OUTPUTS and rollout.tools.get(item.call_id) in (_SPAWN, *_WAITS):
+        stated = _stated(decode(_OUTPUT, raw, **where).output)
+        ended = _ended(stated.status)
+        if stated.agent_id and rollout.tools[item.call_id] == _SPAWN:
+            rollout.spawned[item.call_id] = stated.agent_id
+    rollout.steps.append(_Step(place, time, where.get("at", ""), item, ended=ended))
 
 
-def _of_harness(message: _Message) -> bool:
-    """Whether Codex itself wrote a message in the user's name."""
+def _stated(output: Any) -> _Stated:
+    """What JSON in a text says of sub-agents; nothing where the text is none, as of a call that failed."""
+    try:
+        return _STATED.decode(output) if isinstance(output, str) else _Stated()
+    except JSON_ERRORS:
+        return _Stated()
+
+
+def _ended(states: Any) -> tuple[tuple[str, str, str], ...]:
+    """Sub-agents that have ended, of states by session: {"completed": TEXT}, {"errored": TEXT} or a word."""
+    found = states.items() if isinstance(states, dict) else ()
+    return tuple(
+        (name, word, str(text))
+        for name, state in found
+        if isinstance(name, str) and isinstance(state, dict)
+        for word, text in state.items()
+        if word in _ENDED
+    )
+
+
+def _first_text(message: _Message) -> str:
+    """The first text of a message; "" for none."""
     first = message.content[0].get("text") if isinstance(message.content, list) and message.content else message.content
-    return isinstance(first, str) and first.startswith(_OF_HARNESS)
+    return first if isinstance(first, str) else ""

@@ -10,7 +10,7 @@ import os
 import sys
 import zlib
 from collections.abc import Generator, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from graphs.reading.addresses import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["Lost", "Source", "TooLargeError", "is_packed", "unreadable"]
+__all__ = ["Lost", "Source", "TooLargeError", "is_packed", "unreadable", "without_compression"]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -161,6 +161,12 @@ class Source:
             size = min(4 * size, most)
             yield start, data[start:end]
             start = end + 1
+
+
+def without_compression(file: str) -> str:
+    """The name of a file without its folder and without the suffix of a compression."""
+    path = PurePath(file)
+    return path.stem if path.suffix in COMPRESSIONS else path.name
 
 
 def is_packed(head: bytes) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphs.formats.atif.trajectories import Reference, Trajectory
 from graphs.reading.addresses import real_folder
+from graphs.reading.source import without_compression
 
 __all__ = ["Library"]
 
@@ -83,5 +84,5 @@ class _Names:
 
 
 def _real(file: str) -> str:
-    """The name of a file in its real folder, so that references meet it however it is spelled."""
-    return os.path.normpath(os.path.join(real_folder(file), os.path.basename(file)))
+    """The name of a file in its real folder, so that references meet it however it is spelled or packed."""
+    return os.path.normpath(os.path.join(real_folder(file), without_compression(file)))

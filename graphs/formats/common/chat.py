@@ -93,7 +93,13 @@ class Chat:
     """Appends the messages of one agent's chat to a record; call `finish` at the end."""
 
     def __init__(
-        self, record: TraceRecord, agent: str = "assistant", *, user: str = "user", role: str = "user"
+        self,
+        record: TraceRecord,
+        agent: str = "assistant",
+        *,
+        user: str = "user",
+        role: str = "user",
+        team: Team | None = None,
     ) -> None:
         """Start a chat.
 
@@ -103,19 +109,28 @@ class Chat:
           user: the instance and name of whom it talks to, a part of the environment; `AGENT/user` if the agent itself
             has that name.
           role: the user's role.
+          team: that of the chat of another agent of the record; one of its own by default.
         """
         self.record, self.agent, self.role = record, agent, role
         self.user = user if user != agent else f"{agent}/user"
-        self.team = Team(record)
+        self.team = Team(record) if team is None else team
         self.team.agent(agent, agent)
         self.open_calls = OpenCalls()
+        self.starts: dict[str | None, tuple[str, str]] = {}
+        """Instance and name of the agent that a tool call starts, by the call's id."""
 
     def reply(self, event_id: str, place: Place, calls: Sequence[tuple[str | None, str]] = (), **columns: Any) -> int:
         """Append a model call of the agent, with the ids and names of the tools that it called."""
         position = self.team.call(self.agent, event_id, place, **columns)
         for number, (call_id, tool) in enumerate(calls):
-            effect = self.team.tool_call(self.agent, f"{event_id}/call-{number}", place, call=position, tool=tool)
-            self.open_calls.add(call_id, effect, tool)
+            effect_id = f"{event_id}/call-{number}"
+            if call_id in self.starts:
+                instance, name = self.starts[call_id]
+                self.team.agent(instance, name, parent=self.agent)
+                self.team.spawn(self.agent, effect_id, instance, place, call=position, tool=tool)
+            else:
+                effect = self.team.tool_call(self.agent, effect_id, place, call=position, tool=tool)
+                self.open_calls.add(call_id, effect, tool)
         return position
 
     def input(self, event_id: str, place: Place, **columns: Any) -> int:

@@ -15,12 +15,12 @@ from graphs.formats.common.chat import Chat
 from graphs.reading.documents import Place
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
-__all__ = ["Item", "Responses", "Usage"]
+__all__ = ["OUTPUTS", "Item", "Responses", "Usage"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 
-_OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
+OUTPUTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OF_MODEL = ("reasoning", "web_search_call", *_CALLS)
 
@@ -70,7 +70,7 @@ class Responses:
             self._items.append(item)
             return
         self.end()
-        if item.type in _OUTPUTS:
+        if item.type in OUTPUTS:
             self.chat.result(event_id, place, item.call_id, f"{field}.call_id", time=time)
         elif item.type == "message" and item.role == "user":
             self.chat.input(event_id, place, time=time)
@@ -106,6 +106,7 @@ class Responses:
             return
         for name, count in (("tokens", usage.output_tokens), ("input_tokens", usage.input_tokens)):
             column = self.chat.record.columns.setdefault(name, [])
-            if self.calls and count is not None and len(column) <= self.calls[-1]:
-                column.extend([None] * (self.calls[-1] - len(column)))
-                column.append(count)
+            if self.calls and count is not None:
+                position = self.calls[-1]
+                column.extend([None] * (position + 1 - len(column)))
+                column[position] = count if column[position] is None else column[position]

@@ -7,18 +7,21 @@ import dataclasses
 import gzip
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 
 from graphs.errors import Problem
 from graphs.logs import FORMATS, open_logs
 from graphs.traces.record import TraceRecord
 from graphs.traces.record_parts import part_of
+from tests.definitions.samples import SAMPLES as DEFINED
 
 from .all_formats import ALL
 from .samples import OBSERVATIONS, Sample
@@ -111,6 +114,71 @@ def test_one_run_is_one_graph_however_it_is_written(tmp_path: Path, name: str) -
         for file, content in files.items():
             (folder / file).write_bytes(content)
         assert graphs_of(folder) == expected, form
+
+
+def rewritten(name: str, text: str, change: Callable[[Any], Any]) -> bytes:
+    """A file of JSON or JSON lines with each value changed; another file, and one that is a single text, as it is."""
+    if not name.endswith((".json", ".jsonl", ".traj")):
+        return text.encode()
+    try:
+        return json.dumps(change(json.loads(text))).encode()
+    except json.JSONDecodeError:
+        return "".join(json.dumps(change(json.loads(line))) + "\n" for line in text.splitlines()).encode()
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "keys": lambda value: ordered(value, reverse=False), "keys, reverse": lambda value: ordered(value, reverse=True),
+    "metadata as texts": as_texts,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name, sample in DEFINED.items() if sample.format not in OBJECTS_ONLY])
+def test_the_logs_whose_meaning_is_written_out_are_one_graph_each(tmp_path: Path, name: str) -> None:
+    """They have several files, sub-agents, old forms and tables, which the samples above lack."""
+    sample = DEFINED[name]
+    expected = graphs_of(sample.write(tmp_path / "as it is" / "logs").parent)
+    for form, change in CHANGES.items():
+        for file, text in sample.files.items():
+            path = tmp_path / form / "logs" / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".parquet":
+                sample.write(tmp_path / form / "logs")
+            else:
+                path.write_bytes(rewritten(file, text, change))
+        assert graphs_of(tmp_path / form) == expected, form
+    for path in [path for path in (tmp_path / "as it is").rglob("*") if path.is_file() and path.suffix != ".parquet"]:
+        packed = tmp_path / "gzip" / path.relative_to(tmp_path / "as it is").with_name(f"{path.name}.gz")
+        packed.parent.mkdir(parents=True, exist_ok=True)
+        packed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+    assert not (tmp_path / "gzip").exists() or graphs_of(tmp_path / "gzip") == expected
+
+
+def test_packed_files_of_atif_are_found_by_the_names_that_refer_to_them(tmp_path: Path) -> None:
+    step = {"step_id": 1, "source": "agent", "message": "x"}
+    first = {"schema_version": "ATIF-v1.7", "session_id": "s", "agent": {"name": "a", "version": "1"}, "steps": [step],
+             "continued_trajectory_ref": "trajectory.cont-1.json"}  # fmt: skip
+    then = {key: part for key, part in first.items() if key != "continued_trajectory_ref"}
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "packed").mkdir()
+    for name, value in (("trajectory.json", first), ("trajectory.cont-1.json", then)):
+        text = json.dumps(value).encode()
+        (tmp_path / "plain" / name).write_bytes(text)
+        (tmp_path / "packed" / f"{name}.gz").write_bytes(gzip.compress(text, mtime=0))
+    plain = graphs_of(tmp_path / "plain")
+    assert len(plain) == 1 and graphs_of(tmp_path / "packed") == plain
+
+
+def test_a_table_is_one_graph_as_csv_json_lines_and_parquet(tmp_path: Path) -> None:
+    (text,) = DEFINED["table"].files.values()
+    table = pa_csv.read_csv(io.BytesIO(text.encode()))
+    for folder in ("csv", "lines", "parquet"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "csv" / "dump.csv").write_text(text)
+    rows = [{key: cell for key, cell in row.items() if cell is not None} for row in table.to_pylist()]
+    (tmp_path / "lines" / "dump.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(table, tmp_path / "parquet" / "dump.parquet")
+    assert graphs_of(tmp_path / "lines") == graphs_of(tmp_path / "csv")
+    assert graphs_of(tmp_path / "parquet") == graphs_of(tmp_path / "csv")
 
 
 NODES = [

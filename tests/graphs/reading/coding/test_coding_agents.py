@@ -230,6 +230,32 @@ def test_a_codex_sub_agent_has_no_acts_of_the_session_that_it_was_forked_from(
     assert (note.kind, note.value, note.is_failure) == ("lone-subagent", PARENT, False)
 
 
+def test_a_codex_sub_agent_is_joined_to_the_session_that_started_it(tmp_path: Path) -> None:
+    """It was a trace of its own, and the note of its end was a human's text."""
+    own = "019ff8a1-1600-7000-8000-000000000000"
+    note = (
+        f'<subagent_notification>\n{{"agent_path": "{CHILD}", "status": {{"errored": "x"}}}}\n</subagent_notification>'
+    )
+    output = json.dumps({"agent_id": CHILD, "nickname": "Mill"})
+    parent = [
+        codex("session_meta", 0, id=PARENT, cli_version="0.145.0"),
+        codex("response_item", 1, type="function_call", name="spawn_agent", arguments="{}", call_id="s"),
+        codex("response_item", 2, type="function_call_output", call_id="s", output=output),
+        codex("event_msg", 3, type="token_count", info={"last_token_usage": {"input_tokens": 9, "output_tokens": 4}}),
+        codex("response_item", 10, type="message", role="user", content=[{"type": "input_text", "text": note}]),
+        codex("response_item", 11, type="message", role="assistant", content=[]),
+    ]
+    for name, lines in (("parent", parent), ("child", fork(own)), ("copy", fork(own))):
+        (tmp_path / f"rollout-{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = read(tmp_path)
+    assert traces.problems == () and traces.traces["trace"].to_pylist() == [PARENT]
+    assert shape(traces) == [
+        ("orchestrator_decision", "codex"), ("spawn", "codex"), ("message", "subagent"), ("tool_call", "subagent"),
+        ("tool_result", "subagent"), ("return", "subagent"), ("orchestrator_decision", "codex"),
+    ]  # fmt: skip
+    assert traces.evidence["tokens"].amounts.tolist() == [4, 1]
+
+
 def test_a_codex_fork_without_a_turn_of_its_own_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rollout-child.jsonl"
     lines = fork("019ff89e-9a00-7000-8000-000000000000", forked_from_id=PARENT)
