@@ -3,8 +3,7 @@
     row_advantages   rows of a trainer to advantages and metrics, compiled once: `RowAdvantages`, `rows_advantage`
     trainer_credit   what an integration of a trainer is written on: `TrainerCredit`
     watch            what to look at while training: `Watch`
-    verl, trl, tunix, agent_lightning, skyrl, verifiers, openrlhf
-                     what connects the core with each; import the one that you train with
+    verl, trl, ...   what connects the core with each trainer; import the one that you train with
 
 Nothing here imports a trainer, PyTorch or JAX before it is used. docs/trainers.md has the lines that a user writes.
 """

@@ -30,7 +30,7 @@ class CreditGRPOTrainer(GRPOTrainer):
 
     What `rollout_infos` hold under the names of `TrainerCredit.columns_of` are columns; without a `turn`, each sample
     of a request is one. `scale_rewards="none"` leaves out the method's scale. A sample that no reward function scored
-    gets 0 and enters no baseline. Everything else is ms-swift's.
+    gets 0 and enters no baseline. Everything else is ms-swift's; its Megatron trainer is another class.
 
     Attributes:
       credit: a method by name, or a function; set on the class or in a subclass.

@@ -107,6 +107,8 @@ class TrainerCredit:
                 raise CreditError(
                     f"{name!r} is in some rows only, and not in row {lacking[0]}: {self.rows.how_to_pass}"
                 )
+            if rows is not None and len(labels) != rows:
+                raise CreditError(f"{len(labels)} entries have {name!r}, for {rows} rows: {self.rows.how_to_pass}")
             (columns if name in COLUMNS else columns["evidence"])[name] = column
         return columns
 

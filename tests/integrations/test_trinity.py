@@ -102,7 +102,7 @@ def test_a_renamed_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_overhead_beside_trinitys_own() -> None:
     draw, ours = np.random.default_rng(4), made("grpo", rows=1024, eps=1e-6)
     compare(
-        "trinity",
+        "Trinity-RFT",
         functools.cache(lambda rows: [experience(i // 8, i % 8, 0, float(draw.normal())) for i in range(rows)]),
         lambda data: ours(data)[0],
         lambda data: of_trinity()(data)[0],
