@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= test,lint
 
-.PHONY: demo test coverage test-slow studies lint docs pictures notebooks bench clean
+.PHONY: demo test coverage test-slow studies lint docs speed pictures notebooks bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ studies: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The page of speed, from what its benchmarks measure in half an hour.
+speed: $(VENV)/installed
+	$(BIN)/python docs/write_speed.py --measure
 
 # The pictures of the site and the recording of a terminal, from what the commands do.
 pictures: $(VENV)/installed

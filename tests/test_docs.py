@@ -77,12 +77,24 @@ def test_the_site_fills_each_mark_once() -> None:
     assert found == {*hooks().TABLES, *written}
 
 
-def test_the_page_of_methods_is_current_and_has_every_formula() -> None:
-    """`python docs/write_methods.py` writes it."""
-    spec = importlib.util.spec_from_file_location("write_methods", ROOT / "docs" / "write_methods.py")
+def writer_of(name: str) -> ModuleType:
+    """A script of docs that writes a page."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     writer = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(writer)
+    return writer
+
+
+def test_the_page_of_speed_is_current() -> None:
+    """`python docs/write_speed.py` writes it, from what was measured."""
+    writer = writer_of("write_speed")
+    assert writer.PAGE.read_text(encoding="utf-8") == writer.page()
+
+
+def test_the_page_of_methods_is_current_and_has_every_formula() -> None:
+    """`python docs/write_methods.py` writes it."""
+    writer = writer_of("write_methods")
     assert writer.PAGE.read_text(encoding="utf-8") == writer.page()
     assert writer.PICTURE.read_text(encoding="utf-8") == writer.picture()
     for name, method in credit.METHODS.items():
