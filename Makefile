@@ -33,8 +33,9 @@ test: $(VENV)/installed
 # With every notebook, from start to end.
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow and not optimised"
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m optimised $$(grep -rl --include="test_*.py" mark.optimised tests)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow and (sampled or not optimised)"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "optimised and not (slow and sampled)" \
+	  $$(grep -rl --include="test_*.py" mark.optimised tests)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .

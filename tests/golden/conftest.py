@@ -68,7 +68,10 @@ def by_columns(**columns: Any) -> tuple:
     return graph, outcome, rows.event_reward, arrays, rows.event
 
 
-@pytest.fixture(params=[by_columns, pytest.param(by_hand, marks=pytest.mark.slow)], ids=lambda way: way.__name__)
+@pytest.fixture(
+    params=[by_columns, pytest.param(by_hand, marks=[pytest.mark.sampled, pytest.mark.slow])],
+    ids=lambda way: way.__name__,
+)
 def batch(request: pytest.FixtureRequest) -> Callable[..., tuple]:
     return request.param
 

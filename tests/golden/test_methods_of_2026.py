@@ -227,7 +227,11 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
 @pytest.mark.parametrize(
     ("name", "columns", "options", "expected"),
     [
-        pytest.param(*case, id=f"{case[0]} {i}", marks=[pytest.mark.slow] * (case[0] in {c[0] for c in CASES[:i]}))
+        pytest.param(
+            *case,
+            id=f"{case[0]} {i}",
+            marks=[pytest.mark.sampled, pytest.mark.slow] if case[0] in {c[0] for c in CASES[:i]} else [],
+        )
         for i, case in enumerate(CASES)
     ],
 )
