@@ -1,6 +1,6 @@
 """The merged values of the other members of a key, into which the member's own value does not enter by a single bit.
 
-A total minus the own value would not do: if that value is 1,000 times the others, the difference is rounding. A sum over
+A total minus the own value would not do: if that value is 1,000 times the others, the difference is rounding. A sum of
 the others alone would round differently at each member. So the members of a key are leaves of a binary tree over their
 positions. The others of a member are the subtrees beside its path to the root. Their choice and order do not depend on
 the member's value or key. An empty subtree adds an exact 0, so padding changes no bit.
