@@ -343,6 +343,7 @@ def _cleaned(
     answer = jnp.isfinite((credit - baseline) / scale) & jnp.isfinite(scale) & (scale > 0)
     reason = jnp.asarray(reason, jnp.int8)
     reason = jnp.where((reason == np.int8(Reason.VALID)) & ~answer, np.int8(Reason.OUT_OF_RANGE), reason)
+    # The later reason wins: padding before no action, before a frozen agent, before what the method says.
     reason = jnp.where(graph.trained_mask, reason, np.int8(Reason.FROZEN))
     reason = jnp.where(jnp.asarray(graph.action_mask), reason, np.int8(Reason.NOT_AN_ACTION))
     reason = jnp.where(jnp.asarray(graph.event_mask), reason, np.int8(Reason.PADDING))

@@ -283,6 +283,7 @@ def _exploding(traces: Traces, credit: Credit | None) -> Finding:
     np.maximum.at(greatest, trace[valid], np.abs(np.asarray(credit.advantage, np.float64)[:n][valid]))
     known = np.bincount(trace[valid], minlength=m) > 0
     group = np.asarray(graph.group_ids)[:m]
+    # The root mean square of the other groups' traces: sums over all groups, less the own one.
     squares, sizes = np.bincount(group, greatest**2), np.bincount(group, known)
     others, count = squares.sum() - squares[group], sizes.sum() - sizes[group]
     comparable = known & (count >= FEWEST) & (others > 0)

@@ -89,6 +89,7 @@ class TeamWork:
         of_family[self._siblings] = True
         mine = of_family[self.agent[rows]] & (size[family[rows]] > 1)
         rows, ids = rows[mine], ids[mine]
+        # One number for a family and a content. A row repeats if another sibling has the first row of its number.
         key, agent = family[rows] * (ids.max(initial=0) + 2) + ids, self.agent[rows]
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
         repeats = agent[first][which] != agent

@@ -89,6 +89,7 @@ def largest_advantage(ledger: Entries, result: Credit) -> Largest:
     reward, expected = (np.asarray(x, np.float64) for x in (ledger.reward, ledger.expected))
     group, scored = np.asarray(graph.group_ids), np.asarray(ledger.scored)
     spread = _ranges([reward], group, scored)
+    # A group of equal rewards is measured against its expectation; without a spread there, by the mean of the others.
     spread = np.where(spread > 0, spread, _ranges([reward, expected], group, scored))
     known = spread[spread > 0]
     spread = np.where(spread > 0, spread, known.mean() if known.size else 0)[group][np.asarray(graph.trace_ids)]

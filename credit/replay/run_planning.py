@@ -80,6 +80,7 @@ def run_costs(traces: Traces) -> RunCosts:
             spent = spent + np.where(read >= 0, read, 0)
     whole = np.zeros(m)
     np.add.at(whole, trace, spent)
+    # The sum from an event to the end of its trace is a difference of running sums, and so is the number of unknowns.
     spent_until = np.cumsum(np.where(np.isnan(spent), 0.0, spent))
     last = np.searchsorted(trace, np.arange(m), side="right") - 1
     unknown = np.cumsum(np.isnan(spent))

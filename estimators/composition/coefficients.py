@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from estimators.clusters import first_of_cluster, independent_groups
-from estimators.composition.others_of_key import others_of_key
+from estimators.composition.merged_others import merged_others
 from estimators.relative_mean import mean_from_first
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
@@ -88,7 +88,7 @@ def fitted_coefficients(graph: EventGraph, outcome: Array, rows: Array, target: 
 
     def buckets(p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         theirs = _bucket(freedom, variance, p)
-        without, total = others_of_key(theirs, sums, jnp.add)
+        without, total = merged_others(theirs, sums, jnp.add)
         return theirs, without, jnp.zeros((BUCKETS, *sums.shape[1:]), sums.dtype).at[theirs].set(total)
 
     theirs, without, totals = jax.lax.map(buckets, values_of_p)
@@ -154,7 +154,7 @@ def _spreads(
     squares = segment_sum((apart - mean[group]) ** 2, family, num, lead)
     freedom = segment_count(family, num, lead & (trace != first), outcome.dtype)
     each = _Moments(lead.astype(value.dtype), jnp.where(lead, value, 0), jnp.zeros_like(value))
-    left = jax.tree.map(lambda x: x[sample], others_of_key(group, each, _merged)[0])
+    left = jax.tree.map(lambda x: x[sample], merged_others(group, each, _merged)[0])
     return freedom, _variance(squares, freedom), left.size, _variance(left.squares, left.size - 1)
 
 

@@ -81,6 +81,7 @@ def policy_gradient(graph: EventGraph, credit: Credit, score: Array) -> Gradient
     total, groups = jnp.sum(traces), jnp.sum(jnp.where(traces > 0, 1, 0))
     mean = jnp.sum(by_group, axis=0) / jnp.where(total > 0, total, 1)
     count = groups.astype(pushed.dtype)
+    # Groups are independent, traces of a group are not: the error is that of a ratio of sums over groups.
     squares = jnp.sum((by_group - traces[:, None] * mean[None]) ** 2, axis=0)
     error = safe_sqrt(squares * count / jnp.where(count > 1, count - 1, 1)) / jnp.where(total > 0, total, 1)
     return Gradient(mean, jnp.where(groups > 1, error, jnp.inf), groups)

@@ -133,6 +133,7 @@ def doubly_robust_contrast(
     known = jnp.isfinite(m1) & jnp.isfinite(m0) & (jnp.isfinite(y) | ~(took | left))
     usable = decision_mask & overlap & known
     y, m1, m0 = (jnp.where(usable, x, jnp.zeros_like(x)) for x in (y, m1, m0))
+    # m1 − m0 + (a/p1)(y − m1) − ((1 − a)/p0)(y − m0): right on average if the values or the propensities are right.
     inverse = jnp.where(took, 1 / jnp.where(usable, p1, 1), 1 / jnp.where(usable, p0, 1))
     residual = jnp.where(took, y - m1, jnp.where(left, m0 - y, jnp.zeros_like(y)))
     score = jnp.where(usable, m1 - m0 + residual * inverse, jnp.zeros_like(y))

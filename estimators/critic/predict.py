@@ -61,6 +61,7 @@ def predict_replaced(fitted: Fitted, corpus: CriticData, at: Array, features: Ar
     start = np.concatenate([[0], np.cumsum(lengths)])
     where = np.repeat(np.arange(len(at)), lengths)
     source = np.arange(start[-1]) - start[where] + first[where]
+    # Each prefix becomes a trace of its own: its rows are copied, and what points at rows moves by `shift`.
     shift = start[:-1] - first
     edges = [
         np.arange(*np.searchsorted(corpus.receivers, (low, high + 1))) for low, high in zip(first, at, strict=True)

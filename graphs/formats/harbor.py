@@ -23,7 +23,7 @@ from graphs.formats import atif
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode_record
 from graphs.reading.keys import opening, opening_of
-from graphs.reading.source import Source, without_compression
+from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT, TraceRecord
 
@@ -80,7 +80,7 @@ def sniff(head: bytes) -> bool:
 
 def claims(members: Iterable[Source], trajectories: Iterable[Source]) -> list[Source]:
     """The ATIF trajectories that lie in folders of trials with a result among `members`."""
-    folders = {real_folder(source.name) for source in members if without_compression(source.name) == "result.json"}
+    folders = {real_folder(source.name) for source in members if source.file_name == "result.json"}
     return [source for source in trajectories if _trial(source) in folders]
 
 

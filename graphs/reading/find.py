@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from graphs.errors import Problem
 from graphs.reading.addresses import FetchedPath, is_remote, list_remote, local_path, normal_address, real_folder
-from graphs.reading.source import COMPRESSIONS, Source, without_compression
+from graphs.reading.source import COMPRESSIONS, Source
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
@@ -134,7 +134,7 @@ def without_foreign(
             named = os.path.dirname(source.name)
             folder = folder_of.setdefault(named, "") or real_folder(source.name)
             folder_of[named] = folder
-            places[index] = _Place(folder, without_compression(source.name))
+            places[index] = _Place(folder, source.file_name)
     above = _with_parents(folder_of.values())
     candidates = [
         (folder, index, name, row)

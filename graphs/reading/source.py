@@ -109,6 +109,11 @@ class Source:
         with self.path.open("rb") as file:
             return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
 
+    @property
+    def file_name(self) -> str:
+        """The file's own name, without folders and without the suffix of a compression."""
+        return without_compression(self.name)
+
     def release(self) -> None:
         """Forget the content, so that a folder's files are not all in memory at once.
 

@@ -39,14 +39,16 @@ def gather_tokens(
     counts = {name: _counts(column) for name, column in lists.items()}
     stated = {name: np.asarray(column.is_valid()) for name, column in lists.items()}
     length = np.zeros(n, np.int64)
-    for name in reversed(TOKEN_COLUMNS):
+    for name in reversed(TOKEN_COLUMNS):  # the first list in order is written last, so it wins
         length = np.where(stated[name], counts[name], length)
     sound = ~stated["token_mask"] | (counts["token_mask"] == length)
     mask = np.repeat(actions, np.where(sound, length, 0))
-    own = np.repeat(stated["token_mask"], np.where(sound, length, 0))
-    mask[own] = _values(lists["token_mask"], sound)
+    # Tokens of events with a mask of their own; the others keep whether their event is an action.
+    has_mask = np.repeat(stated["token_mask"], np.where(sound, length, 0))
+    mask[has_mask] = _values(lists["token_mask"], sound)
     ends = np.cumsum(np.where(sound, length, 0))
     totals = np.concatenate([[0], np.cumsum(mask)])
+    # Generated tokens of each event, by differences of running sums: log-probabilities may be of these alone.
     generated = totals[ends] - totals[ends - np.where(sound, length, 0)]
     whole = counts["token_log_probs"] == length
     fits = ~stated["token_log_probs"] | whole | (counts["token_log_probs"] == generated)

@@ -143,6 +143,7 @@ class QualityWorld:
         """Draw n traces; equal seeds draw equal traces."""
         rng = np.random.default_rng([seed, self.events, self.agents])
         size, workers, turns = self.events, self.workers, self.turns
+        # Events: task, plan, a spawn for each worker, turns of workers and orchestrator in any order, aggregate, stop.
         order = np.full((n, size), -1)
         middle = np.full((n, size - 4 - workers), -1)
         middle[:, : workers * turns] = np.repeat(np.arange(workers), turns)
@@ -168,6 +169,7 @@ class QualityWorld:
         good = np.zeros((n, size), bool)
         good[:, 2 : 2 + workers] = well
 
+        # Features are a rotation of: quality, how well a worker was spawned, the task, and columns that mean nothing.
         latent = np.zeros((n, size, self.columns))
         latent[..., 3:] = rng.normal(size=(n, size, self.columns - 3))
         latent[..., 0] = np.where(spread > 0, quality, 0)

@@ -63,6 +63,7 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
             _refuse(record, score, "disagreeing-rewards", at, score.value, expected)
     alike: dict[tuple[str, str, float], list[Score]] = {}
     earlier: dict[str, list[tuple[int, float]]] = {}
+    # Scores of calls and tools add up. Alike ones without ids may be one score stated twice, and are refused below.
     for score in inner:
         position = written.opened.get(score.span)
         if position is None or tree.spans[score.span].kind not in (Kind.CALL, Kind.TOOL):

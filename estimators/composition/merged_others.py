@@ -1,9 +1,9 @@
-"""What the other members of a key come to together, without a bit of the member's own value, whatever its size.
+"""The merged values of the other members of a key, into which the member's own value does not enter by a single bit.
 
-What is left of a total after a value 1,000 times the others is taken off is rounding, and the rounding of a plain sum
-changes with the place of the member. So the members of a key are leaves of a binary tree over their positions, and the
-others of a member are the subtrees beside its path to the root. Neither which these are nor their order depends on the
-member's value or key. An empty subtree adds an exact 0, so padding changes no bit.
+A total minus the own value would not do: if that value is 1,000 times the others, the difference is rounding. A sum of
+the others alone would round differently at each member. So the members of a key are leaves of a binary tree over their
+positions. The others of a member are the subtrees beside its path to the root. Their choice and order do not depend on
+the member's value or key. An empty subtree adds an exact 0, so padding changes no bit.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import TypeVar
 import jax
 import jax.numpy as jnp
 
-__all__ = ["others_of_key"]
+__all__ = ["merged_others"]
 
 Values = TypeVar("Values")
 
 
-def others_of_key(key: jax.Array, values: Values, merge: Callable[[Values, Values], Values]) -> tuple[Values, Values]:
-    """For each member the others of its key merged, and all of its key.
+def merged_others(key: jax.Array, values: Values, merge: Callable[[Values, Values], Values]) -> tuple[Values, Values]:
+    """For each member, the values of the other members of its key merged, and the values of all members merged.
 
-    All of a key are, bit for bit, what a member of another key would find there: its own leaf of that tree is empty.
+    Members of a key are the leaves of a binary tree. What is merged without a member leaves that leaf empty, and keeps
+    the tree: the order of additions is the same for every member.
 
     Examples:
-      >>> without, total = others_of_key(jnp.array([0, 2, 0]), jnp.array([1.0, 3.0, 1e30]), jnp.add)
+      >>> without, total = merged_others(jnp.array([0, 2, 0]), jnp.array([1.0, 3.0, 1e30]), jnp.add)
       >>> without.tolist()[1:], total.tolist()[1]
       ([0.0, 1.0], 3.0)
 
@@ -39,14 +40,16 @@ def others_of_key(key: jax.Array, values: Values, merge: Callable[[Values, Value
     """
     num = key.shape[0]
     order = jnp.argsort(key).astype(jnp.int32)  # stable: members of a key in the order of their positions
-    at, place = key[order], jnp.arange(num, dtype=jnp.int32)
+    sorted_key, place = key[order], jnp.arange(num, dtype=jnp.int32)
 
     def wider(level: jax.Array, state: tuple[jax.Array, jax.Array, Values, Values]) -> tuple[object, ...]:
         first, past, total, without = state  # of the subtree: its places are first <= place < past
+        # A bit of a member's position says whether its subtree is the left or the right one of its parent. The sibling
+        # lies directly before or behind it in `order`, unless the key has no member there.
         right = (order >> level) & 1 == 1
         beside = jnp.where(right, first - 1, past)
         near = jnp.clip(beside, 0, num - 1)
-        sibling = (beside == near) & (at[near] == at) & (order[near] >> level == (order >> level) ^ 1)
+        sibling = (beside == near) & (sorted_key[near] == sorted_key) & (order[near] >> level == (order >> level) ^ 1)
         more = jax.tree.map(lambda x: jnp.where(sibling.reshape(num, *(1,) * (x.ndim - 1)), x[near], 0), total)
         first = jnp.where(sibling & right, first[near], first)
         past = jnp.where(sibling & ~right, past[near], past)

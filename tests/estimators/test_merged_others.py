@@ -13,10 +13,10 @@ import pytest
 
 import credit
 from estimators.clusters import independent_groups
-from estimators.composition.others_of_key import others_of_key
+from estimators.composition.merged_others import merged_others
 from tests.helpers.linear_time import assert_linear
 
-SUMS = jax.jit(functools.partial(others_of_key, merge=jnp.add))
+SUMS = jax.jit(functools.partial(merged_others, merge=jnp.add))
 
 
 @pytest.mark.sampled
