@@ -296,6 +296,26 @@ def coverage_of_worlds_table() -> str:
     return markdown_table([*head, "bias"], rows)
 
 
+def shapley_peers_table() -> str:
+    """Error of the best shapiq estimator over ours, and coverage, on games with interactions: families by cells."""
+    found = results("shapley")["interactions"]["cells"]
+    cells = {tuple(name.split(", ", 1)): cell for name, cell in found.items()}
+    sizes = list(dict.fromkeys(size for _, size in cells))
+    rows = []
+    for family in dict.fromkeys(family for family, _ in cells):
+        row = [family]
+        for size in sizes:
+            if (family, size) not in cells:  # not run
+                row.append("")
+                continue
+            cell = cells[family, size]
+            ratio, best = cell["error of the best peer / ours"], min(cell["peers"], key=cell["peers"].get)
+            figure = f"{ratio:.3g}" if ratio >= 0.01 else "0.00"
+            row.append(f"{figure} ({best}); {100 * cell['coverage']:.0f} %")
+        rows.append(row)
+    return markdown_table(["game", *(size.replace("n = ", "").replace(", budget", " units,") for size in sizes)], rows)
+
+
 def critic_signs_table() -> str:
     """Which effects the sign test of the critic finds, by size of the log."""
     rows = [[f"{row['tasks']} × {row['traces'] // row['tasks']}", str(row["effect"]), str(row["fits"]),
@@ -567,6 +587,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table named critics -->": named_critics_table,
     "<!-- table mixture -->": ledger_mixture_table,
     "<!-- table coverage of worlds -->": coverage_of_worlds_table,
+    "<!-- table shapley peers -->": shapley_peers_table,
     "<!-- table critic signs -->": critic_signs_table,
     "<!-- table shifts -->": lambda: off_policy_table("shifts"),
     "<!-- table free -->": lambda: off_policy_table("free"),
