@@ -128,7 +128,7 @@ CATALOG: tuple[CatalogRow, ...] = (
         "2505.20732",
         "channel",
         "discounted_return",
-        _rewards("its fitted parts of the outcome") + "; what they leave of it is not in them",
+        _rewards("parts of the outcome, fitted by `estimators.critic.outcome_parts`") + "; the rest is left out",
     ),
     CatalogRow("LaRe", "2412.16989", "channel", "discounted_return", _rewards("its decoded rewards of steps")),
     CatalogRow("SCRIBE", "2601.03555", "channel", "mt_grpo", _judged("its judge's scores by skill")),
