@@ -263,6 +263,7 @@ def test_a_codex_sub_agent_is_joined_to_the_session_that_started_it(tmp_path: Pa
         ("codex", "rollout-2026-11-26T17-26-53-*", '"role": "assistant"', '"role": 5'),
         ("opencode", "sub-agent.json", '"role": "assistant"', '"role": 5'),
         ("cline", "agent_*", '"role": "assistant"', '"role": 5'),
+        ("gemini_cli", "*/*.jsonl", '"type": "gemini"', '"type": 5'),
     ],
 )
 def test_a_trace_is_not_read_without_a_sub_agent_that_cannot_be_read(
