@@ -21,7 +21,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.placed import placed_elements
-from graphs.formats.common.sessions import Session, Writer, join, noted, write_nested
+from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
@@ -119,24 +119,21 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose files are among the sources.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "unknown-tool-call", "no-events". Named
-    while it reads: "lone-subagent".
+    Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "unknown-tool-call", "no-events",
+    "lost-row". Named while it reads: "lone-subagent".
     """
-    sessions = list[_Parsed]()
+    sessions, lost = list[_Parsed](), set[str]()
     for source in sources:
         for document in documents(source):
             try:
                 sessions.append(_session(document))
             except TraceError as error:
+                lost.add(error.problem.trace)
                 yield error.problem
         source.release()
     _pair(sessions)
-    heads, parts = join(sessions)
-    for session in heads:
-        try:
-            yield from noted(_record(session, parts), "sessionId", session.parent)
-        except TraceError as error:
-            yield error.problem
+    # No call names a session, so one that is lost may be a part of its lead's trace.
+    yield from records(sessions, {name.partition("__")[0] for name in lost}, _record, "sessionId")
 
 
 def _session(document: Document) -> _Parsed:

@@ -33,7 +33,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.responses import OUTPUTS, Item, Responses, Usage
-from graphs.formats.common.sessions import Session, Writer, join, noted, write_nested
+from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
@@ -176,22 +176,18 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose rollouts are among the sources.
 
     A line that is not as expected refuses its session. Problem kinds: those of `graphs.reading.json_problems`,
-    "unknown-tool-call", "bad-value", "several-sessions" (a fork whose own turns nothing tells from those copied). Named
-    while it reads: "lone-subagent".
+    "unknown-tool-call", "bad-value", "lost-row", "several-sessions" (a fork whose own turns nothing tells from those
+    copied). Named while it reads: "lone-subagent".
     """
-    names, rollouts = short_names(sources), list[_Rollout]()
+    names, rollouts, lost = short_names(sources), list[_Rollout](), set[str]()
     for source in sources:
         try:
             rollouts.append(_rollout(source, names[source.name]))
         except TraceError as error:
+            lost.add(error.problem.trace)
             yield error.problem
         source.release()
-    heads, parts = join(rollouts)
-    for rollout in heads:
-        try:
-            yield from noted(_record(rollout, parts), "parent_thread_id", rollout.parent)
-        except TraceError as error:
-            yield error.problem
+    yield from records(rollouts, lost, _record, "parent_thread_id")
 
 
 def _rollout(source: Source, name: str) -> _Rollout:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -99,13 +99,14 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose files are among the sources.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "no-events".
+    Problem kinds: those of `graphs.reading.json_problems`, "no-events", "lost-row".
     """
-    names, sessions = short_names(sources), list[_Session]()
+    names, sessions, lost = short_names(sources), list[_Session](), set[str | None]()
     for source in sources:
         try:
             sessions.append(_session(source, names[source.name]))
         except TraceError as error:
+            lost.add(error.problem.trace)
             yield error.problem
         source.release()
     subs = {session.id: session for session in sessions if session.is_sub}
@@ -118,7 +119,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     for session in sessions:
         if not session.is_sub or session.id not in started:
             try:
-                yield _record(session, subs)
+                yield _record(session, subs, lost)
             except TraceError as error:
                 yield error.problem
 
@@ -151,7 +152,7 @@ def _merged(known: _Line, line: _Line) -> _Line:
     return line
 
 
-def _record(session: _Session, subs: dict[str, _Session]) -> TraceRecord:
+def _record(session: _Session, subs: dict[str, _Session], lost: Collection[str | None]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started.
 
     A stack takes the place of recursion: agents may nest deeper than Python's stack.
@@ -185,6 +186,9 @@ def _record(session: _Session, subs: dict[str, _Session]) -> TraceRecord:
                 )
             else:
                 team.returned(call.agent_id or "", f"{name}.return", agent, place, time=time, status=status)
+        elif call.agent_id in lost:
+            expected = "a session that can be read: it is a part of this trace"
+            record.refuse("lost-row", "toolCalls.agentId", call.agent_id, expected)
         elif call.agent_id in subs and call.agent_id not in taken:
             taken.add(call.agent_id)
             label = call.name

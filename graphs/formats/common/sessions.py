@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
-from graphs.errors import Problem
+from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
+from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Session", "Writer", "join", "noted", "write_nested"]
+__all__ = ["Session", "Writer", "records", "write_nested"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -79,9 +80,46 @@ def write_nested(writer: Writer) -> None:
             stack.append(below)
 
 
-def noted(record: TraceRecord, field: str, parent: str) -> Iterator[TraceRecord | Problem]:
-    """A record, and a note where it is of a sub-agent that is not joined to `parent`, which started it."""
-    yield record
-    if parent:
-        expected = "one trace with the session that started it; a sub-agent's is read as a trace of its own"
-        yield Problem("lone-subagent", record.file, record.line, field, parent, expected, record.trace_id)
+def records(
+    sessions: Sequence[S], lost: Collection[str], write: Callable[[S, dict[str, S]], TraceRecord], field: str
+) -> Iterator[TraceRecord | Problem]:
+    """A record for each session that is no part of another's trace.
+
+    A trace one of whose sessions cannot be read is refused ("lost-row"). A sub-agent without the session that started
+    it is named ("lone-subagent").
+
+    Args:
+      sessions: those that were read.
+      lost: ids of those that cannot be read.
+      write: the record of a session and of the parts that it started.
+      field: where a session states what started it.
+    """
+    heads, parts = join(sessions)
+    for head in heads:
+        missing = next((name for name in _named(head, parts) if name and name in lost), None)
+        place, problem = head.place, None
+        if missing is not None:
+            expected = "a session that can be read: it is a part of this trace"
+            problem = Problem("lost-row", place.file, place.line, field, excerpt(missing), expected, head.id)
+        elif head.parent:
+            expected = "one trace with the session that started it; a sub-agent's is read as a trace of its own"
+            problem = Problem("lone-subagent", place.file, place.line, field, head.parent, expected, head.id)
+        try:
+            if missing is None:
+                yield write(head, parts)
+        except TraceError as error:
+            problem = error.problem
+        if problem is not None:
+            yield problem
+
+
+def _named(head: S, parts: dict[str, S]) -> Iterator[str]:
+    """The ids of a session, and of those that it and its parts started."""
+    waiting, seen = [head], set[str]()
+    yield head.id
+    while waiting:
+        for name in waiting.pop().started:
+            if name not in seen:
+                seen.add(name)
+                yield name
+                waiting += [parts[name]] if name in parts else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,28 @@ def test_a_codex_sub_agent_is_joined_to_the_session_that_started_it(tmp_path: Pa
         ("tool_result", "subagent"), ("return", "subagent"), ("orchestrator_decision", "codex"),
     ]  # fmt: skip
     assert traces.evidence["tokens"].amounts.tolist() == [4, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "old", "new"),
+    [
+        ("codex", "rollout-2026-11-26T17-26-53-*", '"role": "assistant"', '"role": 5'),
+        ("opencode", "sub-agent.json", '"role": "assistant"', '"role": 5'),
+        ("cline", "agent_*", '"role": "assistant"', '"role": 5'),
+        ("gemini_cli", "*/*.jsonl", '"type": "gemini"', '"type": 5'),
+    ],
+)
+def test_a_trace_is_not_read_without_a_sub_agent_that_cannot_be_read(
+    name: str, file: str, old: str, new: str, tmp_path: Path
+) -> None:
+    shutil.copytree(RECORDINGS / name, tmp_path / name)
+    (path,) = (tmp_path / name).glob(file)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path / name)
+    assert [problem.kind for problem in caught.value.problems] == ["bad-type", "lost-row"]
 
 
 def test_a_codex_fork_without_a_turn_of_its_own_is_refused(tmp_path: Path) -> None:
