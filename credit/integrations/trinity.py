@@ -28,7 +28,7 @@ WRITE = "the workflow writes it into info of every Experience, under this name"
 HOOKS = {AdvantageFn: ("compute_in_trainer",)}  # the others are abstract there: Python refuses a class that lacks one
 
 
-class CreditAdvantage(AdvantageFn, ExperienceOperator):  # type: ignore[misc,unused-ignore]
+class CreditAdvantage(AdvantageFn, ExperienceOperator):
     """An experience is a row, its run a trace, its task in the batch a group; `eid.step` tells order and turn.
 
     The outcome of a run is the reward of its last step, as in Trinity's `step_wise_grpo`. What `info` holds under the

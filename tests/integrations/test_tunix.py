@@ -92,7 +92,7 @@ def test_eight_steps_of_training() -> None:
         return {}
 
     scope: dict[str, Any] = {"GRPOConfig": grpo_learner.GRPOConfig}
-    exec(block("py", 'estimator("rloo")'), scope)
+    exec(block("py", "GRPOConfig("), scope)
     before = jax.tree.map(jnp.copy, nnx.state(made.actor_trainer.model, nnx.Param))
     learner = grpo_learner.GRPOLearner(
         rl_cluster=made,
