@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pyarrow as pa
 
+from credit.tables.column_teams import Team
 from estimators.base import Credit
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -35,8 +36,7 @@ class RowNames:
       rows: the caller's row at each position of an event, [N].
       traces: id of each trace.
       groups: id of each group.
-      agents: name of each agent instance.
-      roles: role of each agent instance.
+      team: the agent instances.
     """
 
     graph: EventGraph
@@ -44,8 +44,7 @@ class RowNames:
     rows: np.ndarray
     traces: pa.Array
     groups: pa.Array
-    agents: pa.Array
-    roles: pa.Array
+    team: Team
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +129,7 @@ def as_traces(source: Traces | Rows) -> Traces:
 
 def _traces(rows: Rows) -> Traces:
     names, graph = rows.names, rows.names.graph
-    n, agents, traces = len(rows.event), len(names.agents), len(names.traces)
+    n, agents, traces = len(rows.event), len(names.team.name_ids), len(names.traces)
     none = pa.nulls(traces, pa.string())
     first = np.zeros(traces, np.int64)
     first[np.asarray(graph.trace_ids)[:n][::-1]] = names.rows[::-1]
@@ -152,9 +151,9 @@ def _traces(rows: Rows) -> Traces:
         ),
         agents=pa.table(
             {
-                "agent": names.agents,
-                "name": names.agents,
-                "role": names.roles,
+                "agent": names.team.names,
+                "name": names.team.names,
+                "role": names.team.roles,
                 "parent": np.asarray(graph.agent_parent)[:agents],
                 "trace": np.asarray(graph.agent_trace)[:agents],
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,30 @@ class Team:
       by_agent: their rows, in the order of events.
       name_ids, role_ids: of each instance, [A].
       parents: the instance that spawned each, itself where none did, [A].
-      names, roles: the texts of each instance.
+      distinct_names, distinct_roles: what `name_ids` and `role_ids` number; None where all are called "agent", and
+        where roles are names.
     """
 
     by_agent: Segments
     name_ids: np.ndarray
     role_ids: np.ndarray
     parents: np.ndarray
-    names: pa.Array
-    roles: pa.Array
+    distinct_names: pa.Array | None
+    distinct_roles: pa.Array | None
+
+    @functools.cached_property
+    def names(self) -> pa.Array:
+        """The name of each instance, as text: few batches of a trainer are asked for it."""
+        if self.distinct_names is None:
+            return pa.repeat("agent", len(self.name_ids))
+        return self.distinct_names.take(pa.array(self.name_ids)).cast(pa.string())
+
+    @functools.cached_property
+    def roles(self) -> pa.Array:
+        """The role of each instance, as text."""
+        if self.distinct_roles is None:
+            return self.names
+        return self.distinct_roles.take(pa.array(self.role_ids)).cast(pa.string())
 
 
 def team_of_rows(agent: Any, role: Any, parent: Any, instance: Any, by_trace: Segments) -> Team:
@@ -59,18 +75,16 @@ def team_of_rows(agent: Any, role: Any, parent: Any, instance: Any, by_trace: Se
         numbered, first = renumber(numbered * wide + copies[order], (int(numbered.max()) + 1) * wide)
     name_of = name_ids[first]
     by_agent = Segments("agent", numbered, first, order, lambda i: None if names is None else names[name_of[i]])
-    agents = pa.repeat("agent", len(first)) if names is None else names.take(pa.array(name_of)).cast(pa.string())
-    role_ids, roles = name_of, agents
+    role_ids, role_names = name_of, None
     if role is not None:
         role_codes, role_names = factorise("role", role, n)
         role_ids = by_agent.constant("role", role_codes[order], "an agent has one role within a trace")
-        roles = role_names.take(pa.array(role_ids)).cast(pa.string())
     parents = np.arange(by_agent.count)
     if parent is not None:
         if names is None:
             raise ColumnError("parent", [], "names agents, and there is no agent= column")
         parents = _parents(parent, names, trace_ids, name_ids, first, by_agent)
-    return Team(by_agent, name_of, role_ids, parents, agents, roles)
+    return Team(by_agent, name_of, role_ids, parents, names, role_names)
 
 
 def _parents(

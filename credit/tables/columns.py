@@ -173,7 +173,7 @@ def from_columns(
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])
     padded = pad_array(outcome.astype(np.float32), to.traces)
-    names = RowNames(graph, padded, order, trace_names, group_names, team.names, team.roles)
+    names = RowNames(graph, padded, order, trace_names, group_names, team)
     return graph, padded, Rows(position, to.events, arrays, names)
 
 

@@ -362,8 +362,10 @@ class RowAdvantages:
         `initial` is `state`, float32 [A] by id: one number under the name "" for a method that carries one, whoever
         acts. Options that name agents are bool [A], the instances so called.
         """
+        if self._state_of is None and not self._agents_named:
+            return {}, {}
         roles = self._options.get("by") == "role_name"
-        words = rows.roles if roles else rows.agents
+        words = rows.team.roles if roles else rows.team.names
         arrays: dict[str, Any] = {
             option: pad_array(np.isin(words.to_pylist(), names), graph.num_agents)
             for option, names in self._agents_named.items()
