@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = page("command-line")
 OF_OTHERS = {
     *("--repeats", "--warm", "--xla"),  # of the benchmarks' scripts and of XLA
+    "--external",  # of ms-swift, whose option goes on in _plugins
     *("--advantage-estimator", "--custom-reward-post-process-path", "--save"),  # of slime and of ADK
 }
 
