@@ -196,6 +196,10 @@ SCHEMES: dict[str, Scheme] = {
 _GIVEN = ("value", "propensity", "tokens", "stage", "greedy_reward")
 
 
+OF_VERDICTS = ("unitymas_o",)
+"""Methods of which outcomes alone leave nothing but 0 after the first turn, without noise to divide by."""
+
+
 def left_out() -> dict[str, str]:
     """Registered methods without a scheme, and why."""
     with_form = {scheme.method for scheme in SCHEMES.values()}
@@ -203,7 +207,7 @@ def left_out() -> dict[str, str]:
         name: f"needs {', '.join(method.needs)}"
         for name, method in METHODS.items()
         if name not in with_form and not set(method.needs) <= set(_GIVEN)
-    }
+    } | dict.fromkeys(OF_VERDICTS, "needs a verdict on each turn")
 
 
 def registered() -> dict[str, Scheme]:
@@ -212,7 +216,7 @@ def registered() -> dict[str, Scheme]:
     return {
         name: _from_function(name, method.fn, method.summary, together=method.scope in ("batch", "sequence"))
         for name, method in METHODS.items()
-        if name not in with_form and set(method.needs) <= set(_GIVEN)
+        if name not in with_form and set(method.needs) <= set(_GIVEN) and name not in OF_VERDICTS
     }
 
 
