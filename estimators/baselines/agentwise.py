@@ -39,7 +39,6 @@ def at_grpo(
     """AT-GRPO: each row against the rows of the same agent at the same turn of the same task.
 
         A_i = (R_i − μ_k) / (sd_k + 1e-6)        ddof 1
-
         mode "turn"        k = (task, turn, agent)
              "design"      k = (task, agent, proposal) of rows that state `proposal`, (task, agent) of the others
              "question"    k = (task, agent)
