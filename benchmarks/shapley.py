@@ -132,7 +132,12 @@ def interactions(seed: int, games: int = 20, beside: int = 5) -> dict[str, Any]:
     A peer that needs more evaluations than the budget, or solves fewer unknowns than it has, is left out.
     """
     out: dict[str, Any] = {"seed": seed, "games": games, "games beside shapiq": beside, "cells": {}}
+    earlier = json.loads(RESULTS.read_text()).get("interactions", {}) if RESULTS.exists() else {}
+    if all(earlier.get(name) == out[name] for name in out if name != "cells"):  # a run that was cut off goes on
+        out["cells"] = earlier["cells"]
     for (n, budget), family in itertools.product(CELLS, GAMES):
+        if f"{family}, n = {n}, budget {budget}" in out["cells"]:
+            continue
         drawn = [GAMES[family](n, np.random.default_rng([seed, n, k])) for k in range(games)]
         answers = [ours(game, budget, seed + k) for k, game in enumerate(drawn)]
         pairs = list(zip(drawn, answers, strict=True))
