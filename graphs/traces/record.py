@@ -20,7 +20,7 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt
 from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "topological_order"]
@@ -243,6 +243,10 @@ def _check_numbers(record: TraceRecord) -> None:
     for position, amount in enumerate(event_rewards if not _all_within(event_rewards, -math.inf, math.inf) else ()):
         if amount is not None and not math.isfinite(amount):
             record.refuse("non-finite-reward", f"events[{position}].event_reward", amount, "a finite number", position)
+    for name in (name for name in record.columns if name in FLAGS):
+        for position, amount in enumerate(record.columns[name]):
+            if amount is not None and amount not in (0, 1):
+                record.refuse("bad-value", f"events[{position}].{name}", amount, "true, false, 1 or 0", position)
     # A trace states few of the keys, so its columns are gone through and not the keys.
     doubtful = {
         name for name, column in record.columns.items() if name in _RANGES and not _all_within(column, *_RANGES[name])

@@ -86,7 +86,10 @@ def events_of(traces: Sequence[Trace]) -> Events:
     fields = {name: table.field(i) for i, name in enumerate(names)}
     for name, field in flags.items():  # Arrow makes no number of True
         stated = (getattr(event, field) for event in events)
-        fields[name] = pa.array([None if one is None else float(one) for one in stated], pa.float64())
+        amounts = [None if one is None else float(one) for one in stated]
+        fields[name] = pa.array(amounts, pa.float64())
+        if not set(amounts) <= {None, 0.0, 1.0}:  # which `graphs.traces.record.check` names
+            sound[np.repeat(np.arange(len(traces)), counts)[[amount not in (None, 0, 1) for amount in amounts]]] = False
     types = pc.index_in(fields.pop("type"), _EVENT_NAMES).to_numpy().astype(np.int32)
     numbers = {name: column.to_numpy(zero_copy_only=False) for name, column in fields.items() if _is_number(column)}
     return Events(counts, types, fields | numbers, turns, sound)

@@ -100,6 +100,7 @@ def test_a_negative_time_is_refused_and_a_missing_one_is_not(n: int) -> None:
         (lambda r: r.columns.update(event_reward=[None, math.nan]), "non-finite-reward", "events[1].event_reward", 11),
         (lambda r: r.columns.update(value=[None, None, -1e39]), "out-of-range", "events[2].value", 12),
         (lambda r: r.columns.update(tokens=[-1]), "out-of-range", "events[0].tokens", 10),
+        (lambda r: r.columns.update(trainable=[None, 0.5]), "bad-value", "events[1].trainable", 11),
         (lambda r: r.columns.update(tokens=[2**31]), "out-of-range", "events[0].tokens", 10),
         (
             lambda r: r.columns.update(token_ids=[None, [1, 2]], token_log_probs=[None, [-1.0]]),

@@ -104,6 +104,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[], str]]] = {
     "agent missing": ("missing-field", "events[4].agent", changed("events", 4, "agent", to=...)),
     "agent null": ("bad-type", "events[4].agent", changed("events", 4, "agent", to=None)),
     "agent empty": ("empty-id", "events[4].agent", changed("events", 4, "agent", to="")),
+    "mark a half": ("bad-value", "events[1].trainable", changed("events", 1, "trainable", to=0.5)),
     "t negative": ("out-of-range", "events[0].t", changed("events", 0, "t", to=-1)),
     "t text": ("bad-type", "events[0].t", changed("events", 0, "t", to="0")),
     "t bool": ("bad-type", "events[0].t", changed("events", 0, "t", to=True)),
