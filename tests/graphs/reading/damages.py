@@ -90,7 +90,7 @@ def swapped(draw: random.Random, lines: Lines, other: Lines) -> tuple[Lines, Lin
 DAMAGES: tuple[Damage, ...] = (cut, glued, zeroed, head_lost, tail_torn, doubled, reordered, swapped)
 
 NAMED_BY_PLACE = frozenset({"openhands", "verifiers results", "rollouts of verl", "rollouts of skyrl",
-                            "rollouts of nemo-rl", "rollouts of nemo gym"})  # fmt: skip
+                            "rollouts of nemo-rl", "rollouts of nemo gym", "rollouts of tinker"})  # fmt: skip
 """Logs whose traces are named by file and line. A row that moved has another's id: its content tells what it is."""
 
 
