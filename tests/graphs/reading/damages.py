@@ -183,9 +183,9 @@ def faults(
     named = {problem.trace for problem in new}
     named_files = {problem.file for problem in new} & files
     if by_content:
-        wholes = Counter(left.values()) & Counter(intact.values())
-        part = {trace for trace, content in left.items() if content not in wholes}
-        gone = {trace for trace, content in intact.items() if content not in wholes}
+        known = set(intact.values())  # a doubled row is two runs, for two samples may be equal
+        part = {trace for trace, content in left.items() if content not in known}
+        gone = _beyond(intact, left)
     else:
         fields = _KIND if damage in (doubled, reordered) else None  # order may tell which number is of which event
         part = {trace for trace in left.keys() & intact if left[trace].lacks(intact[trace], fields)}
@@ -198,6 +198,17 @@ def faults(
 
 _OF_WHOLE_LINES = ("unfinished-line", "unknown-format")
 """A last line that may still be written; a first line without which nothing tells the format of the others."""
+
+
+def _beyond(these: dict[str, Content], those: dict[str, Content]) -> set[str]:
+    """Traces whose content is not, or not as often, among others: the rows of two files may be equal."""
+    room = Counter(those.values())
+    more = set()
+    for trace, content in these.items():
+        room[content] -= 1
+        if room[content] < 0:
+            more.add(trace)
+    return more
 
 
 def _without_line(problem: Problem) -> tuple[str, str, str, str]:
