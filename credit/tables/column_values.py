@@ -261,7 +261,7 @@ def _refuse_missing(column: str, missing: np.ndarray) -> NoReturn:
     raise ColumnError(column, np.flatnonzero(missing), f"{lacking}; expected a string or an integer")
 
 
-def finite(column: str, values: np.ndarray, advice: str = "leave out rows without a reward") -> np.ndarray:
+def finite(column: str, values: np.ndarray, advice: str) -> np.ndarray:
     """The values, all of which must be finite, also as float32.
 
     Raises:

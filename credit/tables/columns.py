@@ -282,7 +282,7 @@ def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -
     else:
         amounts = in_range(column, "flag" if column in FLAGS else kind, numbers(column, values, n))
         if column == "event_reward":
-            finite(column, amounts)
+            finite(column, amounts, "expected a number in each row, 0 where it earned nothing by itself")
         present = np.isfinite(amounts)
         amounts = np.where(present, amounts, 0)
     amounts, present = amounts[by_trace.order], present[by_trace.order]
