@@ -37,7 +37,7 @@ Holds = Literal["traces", "session", "parts"]
 Item = TraceRecord | Part | Problem
 
 # A whole JSON string, or a whole number: the forms in which ids stand. What has no closing quote is no whole id.
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\.){1,200})"|(?<![\w.+-])(\d{1,19})(?![\w.])', re.DOTALL)
+_TOKEN = re.compile(rb'"(?=((?:[^"\\]|\\.){1,200})")|(?<![\w.+-])(\d{1,19})(?![\w.])', re.DOTALL)
 
 
 def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) -> Iterator[Item]:
@@ -175,7 +175,7 @@ def _tokens(text: bytes) -> Iterator[str]:
             yield (match[1] or match[2]).decode("utf-8", "replace")
         else:
             try:
-                yield msgspec.json.decode(match[0], type=str)
+                yield msgspec.json.decode(b'"' + match[1] + b'"', type=str)
             except JSON_ERRORS:
                 continue
 

@@ -28,6 +28,7 @@ _STEP = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|(?P<any>\[\.\.\.\])")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _LITERAL = re.compile(rb"-?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
 _RAW = msgspec.json.Decoder(msgspec.Raw)
+_FIRST_KEY = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:')
 _OPENING = 12  # bytes that the records of a file begin with alike: a brace, a key, a colon
 _REQUIRED = re.compile(r"required field `(\w+)`")
 
@@ -47,6 +48,9 @@ def is_one_record(text: bytes) -> bool:
     """
     opening = text[:_OPENING]
     if not opening.startswith(b"{") or text.count(opening) > 1:
+        return False
+    first = _FIRST_KEY.match(text)
+    if first is not None and re.search(rb":\s*" + re.escape(first[0]), text):  # cut before a value: the next record is it
         return False
     try:
         _RAW.decode(_LITERAL.sub(b"0", text))  # NaN, which Python writes, is a fault of one value

@@ -13,6 +13,8 @@ import pytest
 from graphs.errors import TraceError
 from graphs.formats import FORMATS, Format
 from graphs.logs import found_logs, read
+from graphs.reading import damage
+from graphs.reading.json_problems import is_one_record
 
 from .all_formats import ALL
 from .damages import DAMAGES, damaged, faults, found
@@ -80,12 +82,26 @@ def test_a_reader_without_a_line_about_damage_keeps_the_rule(tmp_path: Path, mon
     assert len(intact) == 7 and not problems
     for number in range(200):
         draw = random.Random(number)
-        damage = draw.choice(DAMAGES)
-        after = damage(draw, *originals)
+        change = draw.choice(DAMAGES)
+        after = change(draw, *originals)
         for file, own in zip(files, after, strict=True):
             file.write_bytes(b"".join(own))
         changed = {str(file) for file, old, new in zip(files, originals, after, strict=True) if old != new}
-        assert faults(intact, [], tmp_path, changed, damage)[0] == [], (number, damage.__name__)
+        assert faults(intact, [], tmp_path, changed, change)[0] == [], (number, change.__name__)
+
+
+@pytest.mark.parametrize("keys", [("run_id", "seq"), ("seq", "run_id")])
+def test_two_records_glued_where_the_first_was_cut_are_not_one(keys: tuple[str, str]) -> None:
+    """At every byte, before a value and within a string, too; and the second one's id is among the tokens."""
+    first, second = (
+        json.dumps({key: {"run_id": run, "seq": number}[key] for key in keys} | {"text": "a b", "done": False}).encode()
+        for run, number in (("alpha", 0), ("beta-793", 1))
+    )
+    for cut in range(1, len(first)):
+        glued = first[:cut] + second
+        assert not is_one_record(glued), glued
+        assert "beta-793" in set(damage._tokens(glued)), glued
+    assert is_one_record(first[:-1]) and is_one_record(first.replace(b"false", b"NaN"))
 
 
 def test_the_rule_names_what_to_do(tmp_path: Path) -> None:
