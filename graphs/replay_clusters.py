@@ -11,14 +11,14 @@ Two traces share a choice if
     context           an action of each has the same `context` id, and in one of them an earlier action precedes it, or
     sibling_parent    the same, with the `sibling_parent` id.
 
-Siblings at the first action of their traces share only the task. Where each earlier action has a `node` id, in every
-trace of a context, the nodes alone decide: independent traces may reach one context by equal choices. An action with an
-`alternative` and no node is a draw of its own. Sharing is transitive: a cluster is a connected component of these
-links. A cluster may span groups, as replays under another task do. If links across groups join traces of one group that
-share nothing within it, ids count within each group only.
+Siblings at the first action of their traces share only the task. Where every trace of a context has an earlier action,
+and each of these has a node or an alternative, the context is no link: independent traces may reach one context by
+equal choices. An action with an `alternative` and no node is a draw of its own. Sharing is transitive: a cluster is a
+connected component of these links. A cluster may span groups, as replays under another task do. Where it would join two
+traces of one group that share nothing in that group, the traces of this cluster are linked within their groups only.
 
 A node is one draw, so what its traces state of it must agree. A log that names alternatives by `node`, as this library
-once asked of logs for `credit.off_policy`, would make replays of independent traces. It is refused where that shows.
+once asked of logs for `credit.off_policy`, would turn independent traces into replays. It is refused where that shows.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def _before_in_trace(graph: EventGraph, mask: np.ndarray) -> np.ndarray:
 def replays_elsewhere(graph: EventGraph, scored: Array) -> np.ndarray:
     """Traces that share a choice with a trace of another group, and have no independent trace in their own.
 
-    A method that compares the traces of a group refuses them, and answers the other trace. Whether a trace has replays
-    may depend on its own choices, and then so does what is answered: docs/bias.md has the bias. The same ids may also
+    A method that compares the traces of a group gives them no number, but gives the other trace one. So a trace's own
+    choices may decide whether it gets a number: docs/bias.md has the bias. The same ids may also
     have been counted afresh in each group; a log cannot tell the two apart.
 
     Args:

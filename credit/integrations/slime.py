@@ -29,10 +29,11 @@ WRITE = "the rollout function writes it into the metadata of every Sample, under
 class CreditPostProcess:
     """A function of slime's `--custom-reward-post-process-path`: advantages of all samples of a rollout step.
 
-    A sample is a row, its `rollout_id` the trace (else each sample is one), its `group_index` the task. What its
-    `metadata` hold under the names of `TrainerCredit.columns_of` are columns.
-    A method that pays agents (`RowAdvantages.pays_agents`) gets the reward of each agent by itself, which its samples
-    share; the others get the reward that the samples of a rollout share. A sample whose reward is None gets 0.
+    A sample is a row. Its `rollout_id` is the trace, without one the sample itself. Its `group_index` is the task.
+    What its `metadata` hold under the names of `TrainerCredit.columns_of` are columns.
+    A method that pays agents (`RowAdvantages.pays_agents`) reads a sample's reward as its agent's: samples of one agent
+    must agree. The others read it as the rollout's: all samples of a rollout must agree. A sample whose reward is None
+    gets 0.
 
     Args:
       credit: a method by name, or a function.
@@ -88,6 +89,6 @@ class CreditPostProcess:
 
 
 def _version(sample: Any) -> float:
-    """The version of the weights that ended a sample; NaN where it states none, or no number."""
+    """The version of the weights that wrote the end of a sample; NaN where it states none, or no number."""
     last = sample.weight_versions[-1] if sample.weight_versions else ""
     return float(last) if last.isdecimal() else np.nan

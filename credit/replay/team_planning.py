@@ -38,14 +38,14 @@ def plan_coalitions(
 
     The coalitions are those of `credit.shapley_plan`: all 2^N where the budget runs each `least` times on each task,
     else a sample. Runs go where they lower the sum of the shares' squared standard errors most: a row with weight
-    w_i in φ_i = Σ_c w_ic v_c and an outcome spread σ gets runs in proportion to σ √(Σ_i w_i²).
+    w_ic in φ_i = Σ_c w_ic v_c and an outcome spread σ gets runs in proportion to σ √(Σ_i w_ic²).
 
     Args:
       traces: what was read; a task is a group.
       budget: runs in all, or tokens in all.
       unit: "runs" or "tokens". A run is expected to take as many tokens as the task's traces did on average.
       units: names of the agents that are players; the others always act. Default: all agents of the log.
-      least: smallest number of runs of a coalition on a task.
+      least: smallest number of runs of a coalition on a task, earlier ones included.
       seed: of the coalitions and of the runs.
       known: results of earlier runs.
       game: the coalitions of an earlier plan, to which this one adds runs; `units` is then that plan's.
@@ -57,7 +57,7 @@ def plan_coalitions(
       CreditError: a name that no agent has, or too small a budget.
     """
     names = sorted(set(traces.agents["name"].to_pylist()))
-    strangers = [unit for unit in units if unit not in names]
+    strangers = [name for name in units if name not in names]
     if strangers:
         raise CreditError(f"the log has no agent named {strangers[0]!r}; it has {excerpt(names)}")
     players = game.units if game is not None else tuple(units) or tuple(names)
@@ -77,8 +77,8 @@ def plan_coalitions(
     ]
     steering = np.repeat(weight, len(first))
     repeat = game.plan.evaluations
-    shares = allocated(jobs, budget, unit, least, np.tile(spread, repeat), np.tile(price, repeat), known, steering)
-    return ReplayPlan("shapley", shares, seed, game)
+    planned = allocated(jobs, budget, unit, least, np.tile(spread, repeat), np.tile(price, repeat), known, steering)
+    return ReplayPlan("shapley", planned, seed, game)
 
 
 def _game(

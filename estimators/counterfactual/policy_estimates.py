@@ -34,7 +34,7 @@ class Evaluation:
       estimator: "snips", "doubly_robust" or "switch"; `policy_value` has their formulas.
       threshold: τ, the weight above which "switch" leaves out the correction. None: the square root of the number of
         draws.
-      refusals: when a context gets no answer. None: the limits that the function states.
+      refusals: when a context gets no answer. None: the limits of the function that is called.
 
     Raises:
       CreditError: `estimator` is none of its choices, or `threshold` is NaN.
@@ -77,11 +77,12 @@ class Estimate(NamedTuple):
 
 
 class _Model(NamedTuple):
-    """A model of the outcomes, by draw: m(a), its mean under π_e, and whether m(a) is a mean of other draws of a."""
+    """A model of the outcomes, by draw: m(a), its mean under π_e, whether m(a) is a mean of other draws of a, and
+    whether it is known."""
 
     value: jax.Array
     mean: jax.Array
-    self_taught: jax.Array
+    from_siblings: jax.Array
     known: jax.Array
 
 
@@ -110,6 +111,7 @@ def _snips(d: Drawn) -> Estimate:
     others, rest = _snips_without(d)
     value = safe_divide(_total(d, w * y), _total(d, w))
     influence = safe_divide(w * (y - value[of]), rest)
+    # Each influence leaves its own draw out of the weights already, so that the factor is (n − 1) / n.
     variance = safe_divide(d.draws - 1, d.draws) * _total(d, influence**2)
     return Estimate(value, safe_sqrt(variance), influence, others, rest > 0, jnp.ones(len(w), bool))
 
@@ -149,23 +151,23 @@ def _doubly_robust(graph: EventGraph, d: Drawn, logged: Alternatives, evaluation
     else:
         model = _sibling_model(d, drawn_here, others)
 
-    residual, unsure = w * (y - model.value), jnp.zeros_like(d.draws)
+    residual, squared_bias = w * (y - model.value), jnp.zeros_like(d.draws)
     if evaluation.estimator == "switch":
         limit = jnp.sqrt(d.draws)[of] if evaluation.threshold is None else evaluation.threshold
-        left_out = d.draw_mask & (w > limit) & ~model.self_taught
+        left_out = d.draw_mask & (w > limit) & ~model.from_siblings
         spread = safe_divide(_total(d, (y - model.value) ** 2), d.draws)
         share = safe_divide(_total(d, jnp.where(left_out, w, 0)), d.draws)
-        unsure = jnp.minimum(share, 1) ** 2 * spread
+        squared_bias = jnp.minimum(share, 1) ** 2 * spread
         residual = jnp.where(left_out, 0, residual)
     score = model.mean + residual
     value = safe_divide(_total(d, score), d.draws)
     influence = safe_divide(score - value[of], d.draws[of])
     if siblings:
-        # Alternatives drawn k times have the weight π_e / k, whatever their propensity: their error goes by k, too.
+        # Alternatives drawn k times have the weight π_e / k, whatever their propensity: each draw's error is over k.
         within = safe_divide(d.target, drawn_here) * (y - model.value)
         within = within * safe_sqrt(safe_divide(drawn_here - 1, drawn_here))
         between = safe_divide(model.mean - value[of], d.draws[of])
-        influence = jnp.where(model.self_taught, within + between, influence)
-    variance = safe_divide(d.draws, d.draws - 1) * _total(d, influence**2) + unsure
+        influence = jnp.where(model.from_siblings, within + between, influence)
+    variance = safe_divide(d.draws, d.draws - 1) * _total(d, influence**2) + squared_bias
     without = model.mean if siblings else safe_divide(_total(d, score)[of] - score, d.draws[of] - 1)
     return Estimate(value, safe_sqrt(variance), influence, without, jnp.ones(n, bool), model.known)

@@ -1,8 +1,8 @@
 """Monte-Carlo Shapley credit as *plan → evaluate → solve*.
 
-plan, choice = make_plan(key, n, budget, noise=0.5)       what to evaluate; `choice.reason` says why
+plan, choice = make_plan(key, n, budget, noise=0.5)       what to evaluate; `choice.reason` says why this method
 values = ...                                              one number for each row of `plan.coalitions`
-shares = solve(plan, values, degrees=choice.degrees)      shares with standard errors
+shares = solve(plan, values, degrees=choice.degrees)      shares with errors; `degrees`: slopes in team size
 credit = spread(graph, shares_by_id, stderr_by_id, level="agent")
 """
 

@@ -110,8 +110,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
     Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events", "unordered-events" (neither files nor times order the spans). Alone:
-    faults of an item whose trace is not known; "unknown-item", an object that is neither a trace nor a span.
+    "parent-cycle", "missing-parent", "no-events", "unordered-events" (neither files nor times order the spans). No
+    trace refused: faults of an item whose trace is not known; "unknown-item", neither a trace nor a span.
     """
     log = _Log()
     for source in sources:
@@ -172,7 +172,7 @@ class _Log:
         raise TraceError(Problem("unknown-item", place.file, place.line, "object", shown, expected))
 
     def _trace(self, name: str, place: Place) -> _Trace:
-        """What is known of a trace, of which a part stands here."""
+        """The trace of this id, noted to have a part here."""
         trace = self.traces.get(name)
         if trace is None:
             trace = self.traces[name] = _Trace(place)

@@ -74,9 +74,9 @@ class Glimpse:
     """The findings of the first pass over a list of files.
 
     Attributes:
-      index: where each trace is; its `group` counts `groups`, and its `source` the list of files.
+      index: where each trace is; its `group` is a position in `groups`, its `source` one in the list of files.
       groups: names of the groups in order of appearance.
-      problems: records whose ids cannot be read; they are not read again.
+      problems: files and records that cannot be decoded; they are not read again. Others show when a chunk is read.
       files: length of the list.
     """
 
@@ -158,13 +158,13 @@ def hash_of(text: str) -> int:
 
 
 def divide(index: ChunkIndex, events: int, names: Sequence[str] = ()) -> list[np.ndarray]:
-    """Rows of the index of each chunk: whole groups, and with them the groups of traces that bear one id.
+    """Rows of the index of each chunk: whole groups. Groups that have a trace id in common share a chunk.
 
     Args:
       index: of all traces.
       events: how many a chunk may have.
-      names: of the groups, as the log has them. A task may bear a name that `graphs.traces.grouping` would give to a
-        group of another one, `q [small]` of `q`: such tasks come in one chunk, where they are told apart.
+      names: of the groups, as the log has them. `graphs.traces.grouping` may call a group of task `q` `q [small]`, and
+        a task may have that name, too: both come in one chunk, where they are told apart.
     """
     together = np.arange(int(index.group.max()) + 1)
     by_name = np.argsort(index.name, kind="stable")
@@ -212,15 +212,17 @@ def _pieces(source: Source) -> Iterator[tuple[Piece | Problem, int]]:
     if source.path is not None and is_plain(source.path) and source.path.stat().st_size <= source.limits.file_bytes:
         with source.path.open("rb") as file:
             first = file.readline()
+            # "}", a newline, "{": one object a line, so that lines need no decoding to be told apart.
             if first.startswith(b"{") and NEXT_OBJECT.match(first[-2:] + file.read(1)):
                 file.seek(0)
                 yield from _lines(file)
                 return
     for piece in pieces(source):
-        yield (
-            piece,
-            0 if isinstance(piece, Problem) else source.data.find(piece[2], piece[1]) + len(piece[2]) - piece[1],
-        )
+        length = 0
+        if not isinstance(piece, Problem):
+            _, offset, record = piece
+            length = source.data.find(record, offset) + len(record) - offset
+        yield piece, length
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[Piece, int]]:

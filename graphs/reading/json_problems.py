@@ -50,7 +50,9 @@ def is_one_record(text: bytes) -> bool:
     if not opening.startswith(b"{") or text.count(opening) > 1:
         return False
     first = _FIRST_KEY.match(text)
-    if first is not None and re.search(rb":\s*" + re.escape(first[0]), text):  # cut before a value: the next record is it
+    if first is not None and re.search(
+        rb":\s*" + re.escape(first[0]), text
+    ):  # cut before a value: the next record is it
         return False
     try:
         _RAW.decode(_LITERAL.sub(b"0", text))  # NaN, which Python writes, is a fault of one value

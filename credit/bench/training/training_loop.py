@@ -31,7 +31,7 @@ from graphs.text import counted
 __all__ = ["Answer", "Curves", "Signal", "TrainingSettings", "train"]
 
 CHUNK = 20
-"""Updates of one call of the compiled function; a run ends with the chunk in which its budget does."""
+"""Updates of one call of the compiled function; a run stops after the chunk that uses up its budget."""
 
 
 class Answer(NamedTuple):
@@ -68,8 +68,8 @@ class TrainingSettings:
 
     Attributes:
       steps: the budget is `steps` × traces of a step × D events. Runs that a signal asks for are paid from it, so that
-        a signal with evidence makes fewer updates; a task with stops leaves more.
-      groups: groups of traces in a step; the kind of group g is g modulo K.
+        a signal with evidence makes fewer updates. Traces that stop early cost less, so that there are more.
+      groups: groups of traces in a step; the kind of group g is g modulo K, the kinds of the task.
       group_size: traces of a group.
       policy: "tabular", "mlp" or "transformer", as `team_policies` has them.
       hidden: width of the MLP or of the transformer.
@@ -110,7 +110,7 @@ class TrainingSettings:
 
 
 class Curves(NamedTuple):
-    """The course of training, one entry an update whose cost the budget holds, and one for the last policy: [U + 1].
+    """The course of training: [U + 1], before each of the U updates that fit the budget, and after the last.
 
     Attributes:
       expected: float64, J, the exact expected return, before each update.
@@ -143,8 +143,8 @@ def train(
       settings: of the loop.
       seed: of everything random; the same seed gives the same curves bit for bit on one machine.
       learning_rate: of the optimizer.
-      devices: of this process, over which the groups of a step are spread; by default one. The draws are those of one
-        device, and XLA adds the sums over devices.
+      devices: of this process, over which the groups of a step are spread; by default one. The draws do not
+        depend on the devices; sums may round differently.
 
     Returns:
       `Curves`.
@@ -218,16 +218,23 @@ def _compiled(
 
             slope = jax.grad(loss)(parameters)
 
-            def exactly(p: Any) -> jax.Array:
+            def exact_of(p: Any) -> jax.Array:
                 return exact_return(task, policy_logits(task, settings, p))
 
-            expected, exact = jax.value_and_grad(exactly)(parameters)
+            expected, exact_slope = jax.value_and_grad(exact_of)(parameters)
             with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
                 change, memory = optimizer.update(slope, memory, parameters)
             by_group = rollout.reward.reshape(settings.groups, settings.group_size)
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
             events = rollout.taken.sum().astype(jnp.float32) + answer.cost
-            row = (expected, -_cosine(slope, exact), _entropy(logits), unequal, jnp.asarray(answer.answered), events)
+            row = (
+                expected,
+                -_cosine(slope, exact_slope),
+                _entropy(logits),
+                unequal,
+                jnp.asarray(answer.answered),
+                events,
+            )
             return (jax.tree.map(lambda p, c: p - learning_rate * c, parameters, change), memory, answer.state), row
 
         return jax.lax.scan(step, carry, jax.random.split(key, CHUNK))

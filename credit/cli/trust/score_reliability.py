@@ -25,8 +25,8 @@ __all__ = ["reliability"]
 
 KINDS = ("tool", "agent", "role", "type")
 LEGEND = (
-    "agreement: correlation between the halves, from -1 to 1. of the whole: what two data sets as large as the logs "
-    "would agree to. numbers: those that both halves have."
+    "agreement: correlation between the halves, from -1 to 1. of the whole: the agreement expected of "
+    "two logs, each as large as all of these. numbers: those that both halves have."
 )
 HALVES: tuple[Halves, ...] = ("groups", "traces")
 
@@ -120,5 +120,5 @@ def _agreement(
     except SplitError as error:
         return str(error)
     if math.isnan(result.agreement):
-        return f"not every split has 3 numbers in common that differ; on average they have {result.units:.0f}"
+        return f"some split has fewer than 3 numbers in both halves, or equal ones; the mean is {result.units:.0f}"
     return result
