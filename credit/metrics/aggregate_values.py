@@ -8,6 +8,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
+from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.segment import segment_count, segment_first
@@ -28,7 +29,8 @@ class AggregateValue:
       results: mean number of results that one combined.
       outcome, best, mean: means over aggregations of the trace's outcome, the best result and the mean result.
       over_best, over_mean: means of outcome − best and outcome − mean.
-      over_best_stderr, over_mean_stderr: their standard errors over traces; None for one trace.
+      over_best_stderr, over_mean_stderr: their standard errors over traces, those that share choices counted as one;
+        None for one.
     """
 
     agent: str
@@ -55,7 +57,8 @@ def aggregate_values(traces: Traces) -> list[AggregateValue]:
       traces: what was read, with `agent_reward` at events of the combined agents.
 
     Raises:
-      CreditError: no action of type `aggregate`, no `agent_reward`, or no aggregation of which all is known.
+      CreditError: no action of type `aggregate`, no `agent_reward`, no aggregation of which all is known, or
+        differences that single precision does not hold.
 
     Examples:
       >>> import json, pathlib, tempfile
@@ -87,7 +90,9 @@ def aggregate_values(traces: Traces) -> list[AggregateValue]:
     combined: dict[int, set[int]] = {}
     for sender, receiver in zip(senders[within].tolist(), receivers[within].tolist(), strict=True):
         combined.setdefault(receiver, set()).add(int(agent[sender]))
-    outcome = np.asarray(traces.reward, np.float64)
+    outcome, _ = exact_outcomes(traces)
+    # Traces that share choices are one sample.
+    sample = np.arange(len(outcome)) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
     found: dict[str, list[tuple[int, float, float, float, int]]] = {}
     unknown: dict[str, int] = {}
     for event in np.flatnonzero(combines).tolist():
@@ -97,27 +102,30 @@ def aggregate_values(traces: Traces) -> list[AggregateValue]:
         if len(results) < 2 or not np.isfinite(results).all() or not math.isfinite(outcome[number]):
             unknown[name] = unknown.get(name, 0) + 1
         else:
-            row = (number, float(outcome[number]), float(results.max()), float(results.mean()), len(results))
+            mean = float(results.mean())
+            row = (int(sample[number]), float(outcome[number]), float(results.max()), mean, len(results))
             found.setdefault(name, []).append(row)
     if not found:
         raise CreditError(
             f"none of {sum(unknown.values())} aggregations has an outcome and two results with an 'agent_reward'"
         )
+    off = [outcome - mean for rows in found.values() for _, outcome, _, mean, _ in rows]
+    refuse_coarse("'agent_reward'", rewards, np.array(off))
     return [_row(name, rows, unknown.get(name, 0)) for name, rows in sorted(found.items())]
 
 
 def _row(name: str, rows: list[tuple[int, float, float, float, int]], unknown: int) -> AggregateValue:
-    of_trace, outcome, best, mean, count = (np.array(column) for column in zip(*rows, strict=True))
+    sample, outcome, best, mean, count = (np.array(column) for column in zip(*rows, strict=True))
     over_best, over_mean = outcome - best, outcome - mean
     return AggregateValue(
         name, len(rows), unknown, float(count.mean()), float(outcome.mean()), float(best.mean()), float(mean.mean()),
-        float(over_best.mean()), _error(over_best, of_trace), float(over_mean.mean()), _error(over_mean, of_trace),
+        float(over_best.mean()), _error(over_best, sample), float(over_mean.mean()), _error(over_mean, sample),
     )  # fmt: skip
 
 
-def _error(values: np.ndarray, trace: np.ndarray) -> float | None:
-    """The standard error of a mean over rows of which those of one trace belong together; None for one trace."""
-    _, number = np.unique(trace, return_inverse=True)
+def _error(values: np.ndarray, sample: np.ndarray) -> float | None:
+    """The standard error of a mean over rows of which those of one sample belong together; None for one sample."""
+    _, number = np.unique(sample, return_inverse=True)
     off = np.bincount(number, values - values.mean())
     if len(off) < 2:
         return None

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from estimators.base import REASONS, Reason
 from estimators.counterfactual.more_or_less import ERROR_ESS, LEAST_PART, Over
 from graphs.errors import CreditError
@@ -161,7 +162,9 @@ def candidate_values(traces: Traces, *, over: Over = "batch") -> list[CandidateV
 
 def _earned_from(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """The outcome of each decision's trace and the event rewards from it on: float64 [decisions]."""
-    trace, outcome = np.asarray(traces.graph.trace_ids), np.asarray(traces.reward, np.float64)
+    trace, (outcome, is_double) = np.asarray(traces.graph.trace_ids), exact_outcomes(traces)
+    if not is_double:
+        refuse_coarse("outcomes", outcome, outcome - np.nanmin(outcome, initial=np.inf))
     earned: np.ndarray = outcome[trace[rows]]
     if "event_reward" not in traces.evidence:
         return earned

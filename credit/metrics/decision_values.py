@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs
+from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from estimators.base import REASONS, Reason
 from estimators.counterfactual.more_or_less import (
     KEYS,
@@ -88,7 +89,7 @@ def step_values(
 
     Raises:
       CreditError: no such kind, no decision of it in the log, evidence that `basis` needs is missing, a price without a
-        cost, or an event without the cost.
+        cost, an event without the cost, or differences that single precision does not hold.
 
     Examples:
       >>> import credit
@@ -107,7 +108,14 @@ def step_values(
     name = f"{kind}_propensity"
     step = evidence.get("event_reward", np.zeros(graph.num_events, np.float32))
     chance = evidence.get(name, np.full(graph.num_events, np.nan, np.float32))
-    p = points(graph, traces.reward, step, name, chance, over)
+    outcome, is_double = exact_outcomes(traces)
+    # Values are differences: relative to one outcome, single precision holds those of outcomes on a large offset.
+    differences = outcome - np.nanmin(outcome, initial=np.inf)
+    if not is_double or basis != "logs":
+        refuse_coarse("outcomes", outcome, differences)
+    relative = np.full(graph.num_traces, np.nan, np.float32)
+    relative[: len(outcome)] = differences
+    p = points(graph, relative, step, name, chance, over)
     where = np.asarray(p.where)
     if not where.any():
         raise CreditError(f"the log has no action of type {kind} and none with {name}: expected one, with an outcome")
@@ -136,7 +144,7 @@ def step_values(
         elif price:  # the cost is of logs, and its error beside that of the gain is not known
             errors = np.full_like(errors, np.inf)
     return [
-        _row(traces, p, rows, over, gains, errors, reasons, spent, costs, price)
+        _row(traces, p, rows, over, basis, gains, errors, reasons, spent, costs, price)
         for rows in _by_key(np.asarray(p.key), where)
     ]
 
@@ -222,11 +230,27 @@ def _by_key(key: np.ndarray, where: np.ndarray) -> list[np.ndarray]:
     return np.split(rows, np.flatnonzero(np.diff(key[rows])) + 1)
 
 
+def _unseen(more: np.ndarray, chance: np.ndarray) -> str:
+    """Why decisions say nothing of one side, in words; "" where they do.
+
+    `stop_credit` answers such steps, with a value near 0: its mean over all logs has no bias. One log is read here, and
+    the 0 would be taken for a finding.
+    """
+    if more.all() or not more.any():
+        return "every decision fell one way: nothing shows what the other is worth"
+    off = abs(float((more - chance).sum()))
+    # Counts of rare events have long tails: two more than four standard deviations.
+    if off > 4 * math.sqrt(float((chance * (1 - chance)).sum())) + 2:
+        return REASONS[Reason.CONTRADICTION]
+    return ""
+
+
 def _row(
     traces: Traces,
     p: Points,
     rows: np.ndarray,
     over: Over,
+    basis: Basis,
     gains: np.ndarray,
     errors: np.ndarray,
     reasons: np.ndarray,
@@ -239,7 +263,11 @@ def _row(
     agent = int(np.asarray(graph.agent_ids)[first])
     step = int(np.sum(np.asarray(p.where)[:first] & (np.asarray(graph.agent_ids)[:first] == agent)))
     group = traces.traces["group"][int(trace[first])].as_py() if "task" in KEYS[over] else ""
-    answered = reasons[first] == Reason.VALID
+    more, chance = np.asarray(p.more)[rows], np.asarray(p.chance)[rows]
+    reason = REASONS[int(reasons[first])]
+    if not reason and basis == "logs":
+        reason = _unseen(more, chance)
+    answered = not reason
     gain = float(gains[first]) if answered else None
     extra = float(costs[first]) if costs is not None and answered and not math.isnan(costs[first]) else None
     error = float(errors[first])
@@ -252,11 +280,11 @@ def _row(
         agent=traces.agents["name"][agent].as_py(),
         step=step,
         decisions=len(rows),
-        more=int(np.asarray(p.more)[rows].sum()),
+        more=int(more.sum()),
         gain=gain,
         cost=extra,
         value=None if gain is None else gain - price * (extra or 0.0),
         stderr=error if answered and math.isfinite(error) else None,
         spent=previous,
-        reason=REASONS[int(reasons[first])],
+        reason=reason,
     )

@@ -6,10 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from graphs.errors import CreditError
 from graphs.floats import COARSE, RELATIVE, rounded_differences
 from graphs.traces.batch import Traces
 
-__all__ = ["UNRESOLVED", "acting", "agents_apart", "distinguishable", "group_differences", "of_agents", "returns"]
+__all__ = [
+    "UNRESOLVED",
+    "acting",
+    "agents_apart",
+    "distinguishable",
+    "exact_outcomes",
+    "group_differences",
+    "of_agents",
+    "refuse_coarse",
+    "returns",
+]
 
 UNRESOLVED = {
     "fine": "outcomes differ by less than single precision, in which methods compute, holds; subtract an offset, or "
@@ -69,6 +80,36 @@ def agents_apart(traces: Traces) -> np.ndarray:
     return found
 
 
+def exact_outcomes(traces: Traces) -> tuple[np.ndarray, bool]:
+    """The outcome of each real trace, float64, and whether it has the log's double precision, as its channel does."""
+    reward = np.asarray(traces.reward[: traces.sizes.traces])
+    for name, channel in traces.evidence.items():
+        if name.startswith("rewards."):
+            logged = np.asarray(channel.array[: len(reward)], np.float64)
+            if np.array_equal(logged.astype(np.float32), reward, equal_nan=True):
+                return logged, True
+    return reward.astype(np.float64), False
+
+
+def refuse_coarse(what: str, values: np.ndarray, differences: np.ndarray) -> None:
+    """Refuse numbers of single precision whose rounding is above a hundredth of the differences that are wanted.
+
+    Args:
+      what: names the numbers.
+      values: float, NaN where there is none.
+      differences: float, in double precision where the log has it.
+
+    Raises:
+      CreditError: they are so.
+    """
+    size, most = (float(np.nanmax(np.abs(x), initial=0)) for x in (values, differences))
+    if 0 < most < 100 * np.finfo(np.float32).eps * size:
+        raise CreditError(
+            f"{what} of {size:.6g} with differences of {most:.3g}: single precision does not hold them; subtract an "
+            "offset"
+        )
+
+
 def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     """The returns with outcomes in the log's double precision, and how far rounding may put each off: float64 [traces].
 
@@ -76,15 +117,10 @@ def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     channel, as of columns, have single precision only.
     """
     n, single = traces.sizes, np.finfo(np.float32).eps
-    exact, reward = returns(traces), np.asarray(traces.reward[: n.traces])
-    error = float(single) * np.abs(reward.astype(np.float64))
-    for name, channel in traces.evidence.items():
-        if name.startswith("rewards."):
-            logged = np.asarray(channel.array[: n.traces], np.float64)
-            if np.array_equal(logged.astype(np.float32), reward, equal_nan=True):
-                exact += np.where(np.isfinite(reward), logged - reward, 0)
-                error = np.zeros_like(error)
-                break
+    outcome, is_double = exact_outcomes(traces)
+    reward = np.asarray(traces.reward[: n.traces], np.float64)
+    exact = returns(traces) + np.where(np.isfinite(reward), outcome - reward, 0)
+    error = np.zeros(n.traces) if is_double else float(single) * np.abs(reward)
     step = traces.evidence.get("event_reward")
     if step is not None:
         sizes = np.abs(np.where(step.mask, step.array, 0)[: n.events].astype(np.float64))

@@ -90,3 +90,33 @@ def test_of_replays_the_error_leaves_out_no_cost_and_an_unknown_cost_is_refused(
     )[2].traces  # fmt: skip
     row = step_values(alone, basis="replays", cost="tokens", price=1e-3)[0]
     assert row.cost is None and row.value is None and row.reason
+
+
+def steps(count: int, chance: float, more: int, offset: float = 0.0) -> Traces:
+    """Traces of one decision, of which the first `more` go on and earn 5 more."""
+    goes_on = [i < more for i in range(count)]
+    rewards = [offset + 0.25 * (i % 3) + 5.0 * on for i, on in enumerate(goes_on)]
+    return credit.from_columns(
+        group=["q"] * count, trace=list(range(count)), agent=["lead"] * count, reward=rewards,
+        event_type=["message" if on else "stop" for on in goes_on], evidence={"stop_propensity": [chance] * count},
+    )[2].traces  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("count", "chance", "more", "words"),
+    [(60, 0.5, 0, "one way"), (60, 0.5, 60, "one way"), (60, 0.99, 0, "one way"), (60, 0.5, 1, "contradict"),
+     (60, 0.5, 59, "contradict"), (60, 0.5, 40, ""), (60, 0.99, 1, "")],
+)  # fmt: skip
+def test_a_side_that_was_not_seen_and_draws_against_their_chances_have_no_number(
+    count: int, chance: float, more: int, words: str
+) -> None:
+    row = step_values(steps(count, chance, more))[0]
+    assert (row.value is None) == bool(words) and words in row.reason
+
+
+def test_an_offset_that_single_precision_does_not_hold_is_refused() -> None:
+    """Columns have single precision; logs have double, of which the test of commands is."""
+    near = step_values(steps(60, 0.5, 30, 1000.0))[0].value
+    assert near == pytest.approx(step_values(steps(60, 0.5, 30))[0].value, rel=1e-3)
+    with pytest.raises(CreditError, match="subtract an offset"), pytest.warns(UserWarning):
+        step_values(steps(60, 0.5, 30, 1e8))

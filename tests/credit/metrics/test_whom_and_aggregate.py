@@ -113,6 +113,10 @@ def test_what_cannot_be_told_is_refused_with_its_reason(tmp_path: Path) -> None:
     assert found["x"].value is None and "support" in found["x"].reason
     single = candidate_values(read(tmp_path, [ask("a", "x", 1.0), ask("b", "y", 0.0), ask("c", "y", 0.0)]))
     assert [row.value is None for row in single] == [True, False] and "too few" in single[0].reason
+    pairs = [("a", "x", 0.0), ("b", "x", 0.25), ("c", "y", 1.0), ("d", "y", 0.5)]
+    far = candidate_values(read(tmp_path, [ask(name, agent, 1e9 + reward) for name, agent, reward in pairs]))
+    near = candidate_values(read(tmp_path, [ask(name, agent, reward) for name, agent, reward in pairs]))
+    assert far == near  # the log has double precision
     with pytest.raises(CreditError, match="nobody was asked"):
         candidate_values(read(tmp_path, [ask("a", "x", None)]))
 
@@ -141,6 +145,14 @@ def test_aggregation_by_hand(tmp_path: Path) -> None:
     assert (row.agent, row.decisions, row.unknown, row.results) == ("judge", 2, 1, 2.0)
     assert (row.over_best, row.over_mean) == (-0.25, 0.125)
     assert row.over_best_stderr == pytest.approx(0.25) and row.over_mean_stderr == pytest.approx(0.375)
+    far = [combine(n, 1e8 + r, [1e8 + x for x in y]) for n, r, y in (("a", 0.5, [0.5, 0.25]), ("b", 0.25, [0.5, 0.75]))]
+    with pytest.raises(CreditError, match="subtract an offset"):
+        aggregate_values(read(tmp_path, far))
+    replays = [combine("a", 1.0, [1.0, 0.0]), combine("b", 0.0, [0.5, 0.0])]
+    for log in replays:
+        log["events"][0] |= {"node": "n", "context": "c"}
+    (row,) = aggregate_values(read(tmp_path, replays))
+    assert (row.decisions, row.over_best_stderr) == (2, None)  # one sample
     with pytest.raises(CreditError, match="no action of type aggregate"):
         aggregate_values(read(tmp_path, [ask("a", "x", 1.0)]))
     with pytest.raises(CreditError, match="agent_reward"):
