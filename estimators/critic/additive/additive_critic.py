@@ -9,9 +9,9 @@ of them given the prefix before the event, so an event contributes only what it 
 
 and x − x̄ is divided by the spread of x. h_e holds five things: the sums of x over the trace so far and over the agent
 so far, and x of the event's causes, of its agent's previous event and of the event that activated its agent. The place
-of an event is its role, its depth in the spawn forest and its number among its agent's actions. The weights add up over levels, from
-coarse to fine: one weight vector for all events, one for each type of event, one for each place, and one for each place
-of each agent (told apart by the spawn that created it):
+of an event is its role, its depth in the spawn forest and its number among its agent's actions. The weights add up over
+levels, from coarse to fine: one weight vector for all events, one for each type of event, one for each place, and one
+for each place of each agent (told apart by the spawn that created it):
 
     w(e) = w_all + w_type(e) + w_place(e) + w_agent(e)
 
