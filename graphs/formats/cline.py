@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -100,6 +101,7 @@ class _Parsed(Session):
       is_lead: whether it is that session.
       asked: the task of each call that starts a sub-agent.
       joined: the session that such a call started.
+      answered: the calls of tools that have a result, and no error.
     """
 
     root: str = ""
@@ -108,6 +110,7 @@ class _Parsed(Session):
     messages: list[tuple[_Message, Place]] = dataclasses.field(default_factory=list)
     asked: dict[str, str] = dataclasses.field(default_factory=dict)
     joined: dict[str, str] = dataclasses.field(default_factory=dict)
+    answered: set[str] = dataclasses.field(default_factory=set)
 
 
 def sniff(head: bytes) -> bool:
@@ -120,7 +123,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose files are among the sources.
 
     Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "unknown-tool-call", "no-events",
-    "lost-row". Named while it reads: "lone-subagent".
+    "lost-row", "duplicate-trace" (two copies of a session differ). Named while it reads: "lone-subagent",
+    "missing-subagent".
     """
     sessions, lost = list[_Parsed](), set[str]()
     for source in sources:
@@ -133,7 +137,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         source.release()
     _pair(sessions)
     # No call names a session, so one that is lost may be a part of its lead's trace.
-    yield from records(sessions, {name.partition("__")[0] for name in lost}, _record, "sessionId")
+    roots = {name.partition("__")[0] for name in lost}
+    yield from records(sessions, roots, _record, parent="sessionId", started="messages.content.input.task")
 
 
 def _session(document: Document) -> _Parsed:
@@ -151,6 +156,8 @@ def _session(document: Document) -> _Parsed:
         message = decode(_MESSAGE, element, at=f"messages[{index}]", **at)
         session.messages.append((message, where))
         for block in message.content:
+            if block.type == "tool_result" and not block.is_error:
+                session.answered.add(block.tool_use_id)
             if block.type == "tool_use" and block.name == _SPAWN and bytes(block.input):
                 session.asked[block.id] = decode(_TASK, block.input, at=f"messages[{index}].content.input", **at).task
     return session
@@ -167,11 +174,12 @@ def _pair(sessions: list[_Parsed]) -> None:
         copies.setdefault(session.id, []).append(session)
     calls = dict[tuple[str, str], list[tuple[str, str]]]()
     subs = dict[tuple[str, str], list[str]]()
-    for first, *_ in copies.values():
+    for first, *others in copies.values():
         for call, task in first.asked.items():
             calls.setdefault((first.root, task), []).append((first.id, call))
-        if not first.is_lead and first.messages:
-            text = "".join(block.text for block in first.messages[0][0].content)
+        openings = [session.messages[0][0] for session in (first, *others) if session.messages]
+        texts = dict.fromkeys("".join(block.text for block in message.content) for message in openings)
+        for text in texts if not first.is_lead else ():
             subs.setdefault((first.root, text), []).append(first.id)
     for key, found in subs.items():
         if len(found) == len(calls.get(key, ())) == 1:
@@ -181,6 +189,15 @@ def _pair(sessions: list[_Parsed]) -> None:
                 session.started.append(found[0])
             for session in copies[found[0]]:
                 session.parent = parent
+    heads = [first for first, *_ in copies.values()]
+    free = Counter(first.root for first in heads if not first.is_lead)  # sessions that may be those of other calls
+    free.subtract(first.root for first in heads for _ in first.joined)
+    for first in heads:
+        for call, task in first.asked.items():
+            if call in first.answered and call not in first.joined:
+                free[first.root] -= 1
+                for session in copies[first.id] if free[first.root] < 0 else ():
+                    session.unmatched.append(task)
 
 
 def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:

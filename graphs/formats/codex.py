@@ -33,7 +33,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.responses import OUTPUTS, Item, Responses, Usage
-from graphs.formats.common.sessions import Session, Writer, records, write_nested
+from graphs.formats.common.sessions import Session, Writer, once, records, write_nested
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
@@ -177,7 +177,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
     A line that is not as expected refuses its session. Problem kinds: those of `graphs.reading.json_problems`,
     "unknown-tool-call", "bad-value", "lost-row", "several-sessions" (a fork whose own turns nothing tells from those
-    copied). Named while it reads: "lone-subagent".
+    copied), "duplicate-trace" (two copies of a session differ). Named while it reads: "lone-subagent",
+    "missing-subagent".
     """
     names, rollouts, lost = short_names(sources), list[_Rollout](), set[str]()
     for source in sources:
@@ -187,7 +188,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
             lost.add(error.problem.trace)
             yield error.problem
         source.release()
-    yield from records(rollouts, lost, _record, "parent_thread_id")
+    yield from records(rollouts, lost, _record, parent="parent_thread_id", started="payload.output.agent_id")
 
 
 def _rollout(source: Source, name: str) -> _Rollout:
@@ -196,7 +197,7 @@ def _rollout(source: Source, name: str) -> _Rollout:
     has_envelopes: bool | None = None  # as the first line tells
     session: _Session | None = None
     is_copied, has_history = False, False
-    for raw, place in documents(source):
+    for raw, place in once(documents(source)):
         digest.update(raw + b"\n")
         where: dict[str, Any] = {"file": source.name, "line": place.line, "trace": rollout.id}
         if not has_envelopes:

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Collection, Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.placed import placed_elements
+from graphs.formats.common.sessions import Session, once, records
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
@@ -75,11 +77,9 @@ class _Line(msgspec.Struct, rename="camel"):
 
 
 @dataclasses.dataclass(slots=True)
-class _Session:
-    """A file: its session, and its messages by id, in the order of their first lines."""
+class _Session(Session):
+    """A session with its messages by id, in the order of their first lines."""
 
-    id: str
-    place: Place
     is_sub: bool = False
     messages: dict[str, tuple[_Line, Place]] = dataclasses.field(default_factory=dict)
 
@@ -99,9 +99,10 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose files are among the sources.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "no-events", "lost-row".
+    Problem kinds: those of `graphs.reading.json_problems`, "no-events", "lost-row", "duplicate-trace" (two copies of a
+    session differ). Named while it reads: "missing-subagent".
     """
-    names, sessions, lost = short_names(sources), list[_Session](), set[str | None]()
+    names, sessions, lost = short_names(sources), list[_Session](), set[str]()
     for source in sources:
         try:
             sessions.append(_session(source, names[source.name]))
@@ -109,19 +110,14 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
             lost.add(error.problem.trace)
             yield error.problem
         source.release()
-    subs = {session.id: session for session in sessions if session.is_sub}
-    started = {
-        call.agent_id
-        for session in sessions
-        for message, _ in session.messages.values()
-        for call in message.tool_calls or ()
-    }
+    parents: dict[str, set[str]] = {}  # the file of a sub-agent does not say what started it
     for session in sessions:
-        if not session.is_sub or session.id not in started:
-            try:
-                yield _record(session, subs, lost)
-            except TraceError as error:
-                yield error.problem
+        for started in session.started:
+            parents.setdefault(started, set()).add(session.id)
+    for session in sessions:
+        if session.is_sub and len(parents.get(session.id, ())) == 1:
+            (session.parent,) = parents[session.id]
+    yield from records(sessions, lost, _record, parent="sessionId", started="toolCalls.agentId")
 
 
 def _session(source: Source, name: str) -> _Session:
@@ -130,11 +126,12 @@ def _session(source: Source, name: str) -> _Session:
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode_record`.
     """
-    session = _Session(name, Place(source.name, 1, 0))
-    for raw, place in documents(source):
+    session, digest = _Session(name, "", Place(source.name, 1, 0), b"", is_stated=False), hashlib.sha256()
+    for raw, place in once(documents(source)):
+        digest.update(raw + b"\n")
         line = decode_record(_LINE, raw, file=source.name, line=place.line, trace=session.id)
         if line.session_id is not None:
-            session.id, session.is_sub = line.session_id, line.kind == "subagent"
+            session.id, session.is_sub, session.is_stated = line.session_id, line.kind == "subagent", True
         if line.id is not None:
             known = session.messages.get(line.id)
             session.messages[line.id] = (line if known is None else _merged(known[0], line)), place
@@ -142,6 +139,9 @@ def _session(source: Source, name: str) -> _Session:
             for element, where in placed_elements(raw, line.messages, place, at="messages", trace=session.id):
                 message = decode(_LINE, element, file=source.name, line=where.line, at="messages", trace=session.id)
                 session.messages[message.id or str(where.offset)] = message, where
+    calls = (call for message, _ in session.messages.values() for call in message.tool_calls or ())
+    session.started = list(dict.fromkeys(call.agent_id for call in calls if call.agent_id))  # a call may resume one
+    session.content = digest.digest()
     return session
 
 
@@ -152,7 +152,7 @@ def _merged(known: _Line, line: _Line) -> _Line:
     return line
 
 
-def _record(session: _Session, subs: dict[str, _Session], lost: Collection[str | None]) -> TraceRecord:
+def _record(session: _Session, parts: dict[str, _Session]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started.
 
     A stack takes the place of recursion: agents may nest deeper than Python's stack.
@@ -186,10 +186,7 @@ def _record(session: _Session, subs: dict[str, _Session], lost: Collection[str |
                 )
             else:
                 team.returned(call.agent_id or "", f"{name}.return", agent, place, time=time, status=status)
-        elif call.agent_id in lost:
-            expected = "a session that can be read: it is a part of this trace"
-            record.refuse("lost-row", "toolCalls.agentId", call.agent_id, expected)
-        elif call.agent_id in subs and call.agent_id not in taken:
+        elif call.agent_id in parts and call.agent_id not in taken:
             taken.add(call.agent_id)
             label = call.name
             if call.name == _INVOKE and bytes(call.args):
@@ -198,7 +195,7 @@ def _record(session: _Session, subs: dict[str, _Session], lost: Collection[str |
                 label = called.agent_name
             team.agent(call.agent_id, label, parent=agent)
             team.spawn(agent, name, call.agent_id, place, time=time, tool=call.name)
-            stack.append((call.agent_id, _steps(subs[call.agent_id], spawned=True)))
+            stack.append((call.agent_id, _steps(parts[call.agent_id], spawned=True)))
         else:
             positions[name] = team.tool_call(agent, name, place, time=time, tool=call.name)
     if not record.ids:

@@ -129,8 +129,8 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose exports are among the sources.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "no-events", "lost-row". Named while it reads:
-    "lone-subagent".
+    Problem kinds: those of `graphs.reading.json_problems`, "bad-value", "no-events", "lost-row",
+    "duplicate-trace" (two copies of a session differ). Named while it reads: "lone-subagent", "missing-subagent".
     """
     sessions, lost = list[_Parsed](), set[str]()
     for source in sources:
@@ -141,7 +141,7 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
                 lost.add(error.problem.trace)
                 yield error.problem
         source.release()
-    yield from records(sessions, lost, _record, "info.parentID")
+    yield from records(sessions, lost, _record, parent="info.parentID", started="parts.state.metadata.sessionId")
 
 
 @dataclasses.dataclass(slots=True)

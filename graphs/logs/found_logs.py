@@ -101,7 +101,8 @@ class Corpus:
                 options = {"attach_orphans": orphans == ATTACH}
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
-            for item in outcomes.noted(apply_run_states(undamaged(items, members, FORMATS[name].holds), errors)):
+            whole = undamaged(items, members, FORMATS[name].holds, self.problems)
+            for item in outcomes.noted(apply_run_states(whole, errors)):
                 is_silent = False
                 if not (isinstance(item, Problem) and item in reported):
                     yield item

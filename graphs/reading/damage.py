@@ -8,6 +8,8 @@ format holds (`graphs.formats.Format.holds`):
   row of a table states the trace in its column of traces.
 - Otherwise every trace of the file is refused, except those that the format marks as complete. So is every trace of
   other files that share a trace with this file, and every trace whose id the record states.
+- "session": if a trace states a sub-agent whose session was not found (`MISSING_PART`), any file or record that cannot
+  be read may be that session, and refuses the trace.
 - "session": a last line without its newline is a log that is still being written. It is named, and the trace stays.
 
 Readers do nothing about damage. The functions of this folder note what they cannot read in `Source.lost`. A problem
@@ -25,11 +27,17 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.reading.json_problems import JSON_ERRORS, is_one_record
-from graphs.reading.source import Lost, Source
+from graphs.reading.source import Lost, Source, without_compression
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Holds", "undamaged"]
+__all__ = ["MISSING_PART", "Holds", "undamaged"]
+
+MISSING_PART = "missing-subagent"
+"""The kind of the note, which a reader yields before the trace, that a session of a sub-agent was not found."""
+
+_MAY_HOLD = (".json", ".jsonl", ".ndjson")
+"""Names of files that may hold the session of a sub-agent."""
 
 Holds = Literal["traces", "session", "parts"]
 """What a record of a format is: a whole trace, a part of its file's only trace, or a part of any trace."""
@@ -40,7 +48,9 @@ Item = TraceRecord | Part | Problem
 _TOKEN = re.compile(rb'"(?=((?:[^"\\]|\\.){1,200})")|(?<![\w.+-])(\d{1,19})(?![\w.])', re.DOTALL)
 
 
-def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) -> Iterator[Item]:
+def undamaged(
+    items: Iterable[Item], sources: Sequence[Source], holds: Holds, unread: Sequence[Problem] = ()
+) -> Iterator[Item]:
     """What a reader yields, without the traces that may lack a record, and with a problem for each of them.
 
     Traces pass as they come until a record is lost. From then on they wait for the end, since the ids of all traces
@@ -51,6 +61,7 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
       items: what the format's reader yields.
       sources: the files that it reads; their `lost` is complete when a record of them comes.
       holds: what a record of the format is.
+      unread: problems of other files, whose format is not known.
     """
     if holds == "traces":
         yield from items
@@ -60,10 +71,23 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     by_name = {source.name: source for source in sources}
     refused: dict[str, Problem] = {}
     without_trace: list[Problem] = []
+    lacking: dict[str, Problem] = {}  # by id of a trace, the note that a part of it was not found
+    suspects: list[Problem] | None = None  # what may hold such a part
     waiting: list[TraceRecord | Part] = []
     read: set[str] = set()  # ids of waiting traces: a fault that a reader names behind its trace does not refuse it
     for item in items:
-        if isinstance(item, Problem):
+        note = lacking.pop(item.trace_id, None) if isinstance(item, TraceRecord) else None
+        if note is not None:
+            if suspects is None:
+                suspects = _that_may_hold_a_part([*without_trace, *unread], sources)
+            if suspects:
+                refused[note.trace] = _of_trace(suspects[0], note.trace)
+                yield refused[note.trace]
+                continue
+            yield note
+        if isinstance(item, Problem) and item.kind == MISSING_PART:
+            lacking[item.trace] = item
+        elif isinstance(item, Problem):
             yield item
             if item.is_failure and item.trace:
                 if item.trace not in read:
@@ -89,6 +113,18 @@ def undamaged(items: Iterable[Item], sources: Sequence[Source], holds: Holds) ->
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
         yield from _without(item, refused.keys() | found.keys())
+
+
+def _that_may_hold_a_part(problems: Sequence[Problem], sources: Sequence[Source]) -> list[Problem]:
+    """Why files and records that may be the session of a sub-agent cannot be read.
+
+    A reader that yields `MISSING_PART` has read all sources by then.
+    """
+    lost = (place for source in _with_beside(sources) for place in source.lost.items())
+    # A log that is still being written states its session, unless its first line is the unfinished one.
+    of_records = (record.problem for offset, record in lost if not (record.is_unfinished and offset))
+    of_files = (problem for problem in problems if problem.is_failure)
+    return [p for p in (*of_records, *of_files) if without_compression(p.file).lower().endswith(_MAY_HOLD)]
 
 
 def _lost_in(item: TraceRecord | Part, by_name: Mapping[str, Source]) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from graphs.errors import Problem, TraceError
-from graphs.reading.documents import Place
+from graphs.reading.damage import MISSING_PART
+from graphs.reading.documents import Document, Place
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Session", "Writer", "records", "write_nested"]
+__all__ = ["Session", "Writer", "once", "records", "write_nested"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -25,6 +27,8 @@ class Session:
       place: where it stands.
       content: its text, by which copies are known.
       started: the ids of the sessions that its calls name, one a call.
+      unmatched: what its calls say of sub-agents whose sessions are not there, where they name no ids.
+      is_stated: whether the file states the id; otherwise it is the file's name, and the session may be any.
     """
 
     id: str
@@ -32,6 +36,8 @@ class Session:
     place: Place
     content: bytes
     started: list[str] = dataclasses.field(default_factory=list)
+    unmatched: list[str] = dataclasses.field(default_factory=list)
+    is_stated: bool = True
 
 
 S = TypeVar("S", bound=Session)
@@ -39,16 +45,20 @@ Writer = Generator[Any, None, None]
 """Appends the events of a session to a record, and yields the writer of each session that it starts in between."""
 
 
-def join(sessions: Sequence[S]) -> tuple[list[S], dict[str, S]]:
-    """The sessions that are traces, and by id those that are parts of them.
+def join(sessions: Sequence[S]) -> tuple[list[S], dict[str, S], dict[str, list[S]]]:
+    """The sessions that are traces, by id those that are parts of them, and by id those whose copies differ.
 
     A session is a part of its parent's trace if the parent is there and one call of it names the session. Without such
     a call, with several, or with different contents under its id it is a trace of its own.
     """
     by_id: dict[str, S] = {}
-    different = {session.id for session in sessions if by_id.setdefault(session.id, session).content != session.content}
+    disputed: dict[str, list[S]] = {}
+    for session in sessions:
+        first = by_id.setdefault(session.id, session)
+        if first.content != session.content:
+            disputed.setdefault(session.id, [first]).append(session)
     named = Counter(
-        (parent.id, started) for parent in by_id.values() for started in parent.started if started not in different
+        (parent.id, started) for parent in by_id.values() for started in parent.started if started not in disputed
     )
     parts = {
         session.id: session
@@ -64,7 +74,7 @@ def join(sessions: Sequence[S]) -> tuple[list[S], dict[str, S]]:
             waiting += [parts[name] for name in found]
         circle = next((name for name in parts if name not in reached), None)
         if circle is None:
-            return heads, parts
+            return heads, parts, disputed
         heads.append(parts.pop(circle))  # sessions that started each other: none of them is lost
         waiting = heads[-1:]
 
@@ -81,36 +91,75 @@ def write_nested(writer: Writer) -> None:
 
 
 def records(
-    sessions: Sequence[S], lost: Collection[str], write: Callable[[S, dict[str, S]], TraceRecord], field: str
+    sessions: Sequence[S],
+    lost: Collection[str],
+    write: Callable[[S, dict[str, S]], TraceRecord],
+    *,
+    parent: str,
+    started: str,
 ) -> Iterator[TraceRecord | Problem]:
     """A record for each session that is no part of another's trace.
 
-    A trace one of whose sessions cannot be read is refused ("lost-row"). A sub-agent without the session that started
-    it is named ("lone-subagent").
+    A trace one of whose sessions cannot be read is refused ("lost-row"), and so is one of whose sessions two copies
+    differ ("duplicate-trace"). A sub-agent without the session that started it is named ("lone-subagent"), and so is,
+    once a trace, a sub-agent whose session is not there ("missing-subagent").
 
     Args:
       sessions: those that were read.
       lost: ids of those that cannot be read.
       write: the record of a session and of the parts that it started.
-      field: where a session states what started it.
+      parent: the field in which a session states what started it.
+      started: the field in which a call states the session that it started.
     """
-    heads, parts = join(sessions)
+    heads, parts, disputed = join(sessions)
+    known = {session.id for session in sessions if session.is_stated}
     for head in heads:
-        missing = next((name for name in _named(head, parts) if name and name in lost), None)
-        place, problem = head.place, None
-        if missing is not None:
+        place, names = head.place, [name for name in _named(head, parts) if name]
+        unreadable = next((name for name in names if name in lost), None)
+        two = next((name for name in names if name in disputed and (head.parent or name != head.id)), None)
+        if unreadable is not None:
             expected = "a session that can be read: it is a part of this trace"
-            problem = Problem("lost-row", place.file, place.line, field, excerpt(missing), expected, head.id)
-        elif head.parent:
-            expected = "one trace with the session that started it; a sub-agent's is read as a trace of its own"
-            problem = Problem("lone-subagent", place.file, place.line, field, head.parent, expected, head.id)
+            yield Problem("lost-row", place.file, place.line, started, excerpt(unreadable), expected, head.id)
+            continue
+        if two is not None:  # two copies of a lead are two traces of one id, which `graphs.traces.copies` compares
+            files = " and ".join(dict.fromkeys(f"{copy.place.file}:{copy.place.line}" for copy in disputed[two][:2]))
+            expected = f"a session with one content: its copies {files} differ, so neither is read"
+            if two != head.id:
+                expected += ", nor the trace that it is a part of"
+            field = parent if two == head.id else started
+            yield Problem("duplicate-trace", place.file, place.line, field, excerpt(two), expected, head.id)
+            continue
+        absent = [name for name in names if name not in known]
+        absent += [
+            said for part in (head, *(parts[name] for name in names if name in parts)) for said in part.unmatched
+        ]
+        if absent:
+            expected = "the session of each sub-agent among the files: the trace is read without what it did"
+            value = excerpt(absent[0])
+            yield Problem(MISSING_PART, place.file, place.line, started, value, expected, head.id, len(absent))
         try:
-            if missing is None:
-                yield write(head, parts)
+            yield write(head, parts)
         except TraceError as error:
-            problem = error.problem
-        if problem is not None:
-            yield problem
+            yield error.problem
+            continue
+        if head.parent:
+            expected = "one trace with the session that started it; a sub-agent's is read as a trace of its own"
+            yield Problem("lone-subagent", place.file, place.line, parent, head.parent, expected, head.id)
+
+
+def once(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents of a file without a repetition of the file's beginning, as where its content was written twice."""
+    seen: list[bytes] = []
+    expected = 0  # the place in `seen` of the document that would go on with a repetition; 0 outside one
+    for document in documents:
+        digest = hashlib.blake2b(document.raw, digest_size=16).digest()
+        is_again = expected < len(seen) and digest == seen[expected]
+        if not is_again and expected and digest == seen[0]:
+            expected, is_again = 0, True
+        expected = expected + 1 if is_again else 0
+        if not is_again:
+            seen.append(digest)
+            yield document
 
 
 def _named(head: S, parts: dict[str, S]) -> Iterator[str]:

@@ -279,6 +279,79 @@ def test_a_trace_is_not_read_without_a_sub_agent_that_cannot_be_read(
     assert [problem.kind for problem in caught.value.problems] == ["bad-type", "lost-row"]
 
 
+SUB_AGENTS = {"codex": "rollout-2026-11-26T17-26-53-*", "opencode": "sub-agent.json", "cline": "agent_*",
+              "gemini_cli": "*/*.jsonl"}  # fmt: skip
+"""By recording of a team, the file of its sub-agent."""
+
+
+def recorded_team(name: str, folder: Path) -> Path:
+    """The file of the sub-agent in a copy of a recording."""
+    shutil.copytree(RECORDINGS / name, folder / name)
+    (path,) = (folder / name).glob(SUB_AGENTS[name])
+    return path
+
+
+@pytest.mark.parametrize("name", SUB_AGENTS)
+def test_two_contents_of_a_sub_agents_session_refuse_the_trace_that_it_is_a_part_of(name: str, tmp_path: Path) -> None:
+    """The file that sorts last was read, or the lead without its sub-agent."""
+    path = recorded_team(name, tmp_path)
+    whole = read(tmp_path / name)
+    further = path.with_name(f"zz-{path.name}")
+    further.write_bytes(path.read_bytes())
+    assert shape(read(tmp_path / name)) == shape(whole)
+    text = path.read_text()
+    shorter = (
+        "".join(text.splitlines(keepends=True)[:4]) if path.suffix == ".jsonl" else text.replace("assistant", "user")
+    )
+    assert shorter != text
+    further.write_text(shorter)
+    with pytest.raises(NothingReadError, match=r"its copies .* differ, so neither is read") as caught:
+        read(tmp_path / name)
+    assert {problem.kind for problem in caught.value.problems} == {"duplicate-trace"}
+    assert {problem.file for problem in caught.value.problems} > {str(path), str(further)}
+
+
+@pytest.mark.parametrize("name", SUB_AGENTS)
+def test_a_sub_agent_without_a_file_is_named_and_a_file_that_may_be_its_own_refuses_the_trace(
+    name: str, tmp_path: Path
+) -> None:
+    """The lead alone had the credit, and nothing said so."""
+    path = recorded_team(name, tmp_path)
+    text = path.read_bytes()
+    path.unlink()
+    traces = read(tmp_path / name)
+    (note,) = traces.problems
+    assert (note.kind, note.is_failure, note.count) == ("missing-subagent", False, 1)
+    assert traces.traces["trace"].to_pylist() == [note.trace]
+    (tmp_path / name / "rewards.csv").write_bytes(b"")  # a name that no session has
+    assert read(tmp_path / name).traces["trace"].to_pylist() == [note.trace]
+    for damage in (b"\0" * len(text), b"", b"{}\n", b"[]", b"null", text[:99], b"\0\0" + text):
+        path.write_bytes(damage)
+        with pytest.raises(NothingReadError) as caught:
+            read(tmp_path / name)
+        problems = [problem for problem in caught.value.problems if problem.file == str(path)]
+        assert ("lost-row", note.trace) in [(problem.kind, problem.trace) for problem in problems], damage
+
+
+def test_a_trace_that_lacks_no_sub_agent_stays_beside_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    for name in SUB_AGENTS:
+        recorded_team(name, tmp_path)
+    (tmp_path / "empty.json").write_bytes(b"")
+    traces = read(tmp_path)
+    assert traces.sizes.traces == 4 and [problem.kind for problem in traces.problems] == ["empty-file"]
+
+
+def test_a_file_of_codex_whose_content_stands_twice_is_read_once(tmp_path: Path) -> None:
+    """Its calls and tokens counted twice."""
+    path = recorded_team("codex", tmp_path)
+    whole = read(tmp_path)
+    for text in (path.read_text() * 2, path.read_text() * 3 + path.read_text().partition("\n")[0] + "\n"):
+        path.write_text(text)
+        again = read(tmp_path)
+        assert shape(again) == shape(whole)
+        assert again.evidence["tokens"].amounts.tolist() == whole.evidence["tokens"].amounts.tolist()
+
+
 def test_a_codex_fork_without_a_turn_of_its_own_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rollout-child.jsonl"
     lines = fork("019ff89e-9a00-7000-8000-000000000000", forked_from_id=PARENT)
