@@ -193,20 +193,24 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
 
 def _rollout(source: Source, name: str) -> _Rollout:
     """What happened in a session."""
-    rollout, digest = _Rollout(name, "", Place(source.name, 1, 0), b""), hashlib.sha256()
+    rollout, digest = _Rollout(name, "", Place(source.name, 1, 0), b"", is_stated=False), hashlib.sha256()
     has_envelopes: bool | None = None  # as the first line tells
     session: _Session | None = None
     is_copied, has_history = False, False
     for raw, place in once(documents(source)):
         digest.update(raw + b"\n")
-        where: dict[str, Any] = {"file": source.name, "line": place.line, "trace": rollout.id}
+        where: dict[str, Any] = {
+            "file": source.name,
+            "line": place.line,
+            "trace": rollout.id if rollout.is_stated else "",
+        }
         if not has_envelopes:
             marker = decode_record(_MARKER, raw, **where)
             if marker.type is None and marker.record_type is not None:
                 continue
             if has_envelopes is None and marker.type is None and marker.id is not None and bytes(marker.instructions):
                 has_envelopes = False
-                rollout.id, rollout.system = marker.id or rollout.id, _AGENT
+                rollout.id, rollout.is_stated, rollout.system = marker.id or rollout.id, bool(marker.id), _AGENT
                 continue
             if has_envelopes is False:
                 _add(rollout, raw, place, math.nan, where)
@@ -220,7 +224,7 @@ def _rollout(source: Source, name: str) -> _Rollout:
                 has_history = has_history or stated.id != session.id
                 continue
             session = stated
-            rollout.id = session.id or rollout.id
+            rollout.id, rollout.is_stated = session.id or rollout.id, bool(session.id)
             rollout.system = f"codex {session.cli_version}".strip()
             spawn = _spawn(session, where)
             rollout.parent, rollout.role = spawn.parent_thread_id or "", spawn.agent_role or rollout.role

@@ -129,7 +129,8 @@ def _session(source: Source, name: str) -> _Session:
     session, digest = _Session(name, "", Place(source.name, 1, 0), b"", is_stated=False), hashlib.sha256()
     for raw, place in once(documents(source)):
         digest.update(raw + b"\n")
-        line = decode_record(_LINE, raw, file=source.name, line=place.line, trace=session.id)
+        trace = session.id if session.is_stated else ""
+        line = decode_record(_LINE, raw, file=source.name, line=place.line, trace=trace)
         if line.session_id is not None:
             session.id, session.is_sub, session.is_stated = line.session_id, line.kind == "subagent", True
         if line.id is not None:

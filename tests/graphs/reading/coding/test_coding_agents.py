@@ -325,7 +325,9 @@ def test_a_sub_agent_without_a_file_is_named_and_a_file_that_may_be_its_own_refu
     assert traces.traces["trace"].to_pylist() == [note.trace]
     (tmp_path / name / "rewards.csv").write_bytes(b"")  # a name that no session has
     assert read(tmp_path / name).traces["trace"].to_pylist() == [note.trace]
-    for damage in (b"\0" * len(text), b"", b"{}\n", b"[]", b"null", text[:99], b"\0\0" + text):
+    key = b'"id": ' if name in ("codex", "opencode") else b'"sessionId": '
+    nameless = text.replace(key, key + b'5, "was": ', 1)
+    for damage in (b"\0" * len(text), b"", b"{}\n", b"[]", b"null", text[:99], b"\0\0" + text, nameless):
         path.write_bytes(damage)
         with pytest.raises(NothingReadError) as caught:
             read(tmp_path / name)
