@@ -35,6 +35,37 @@ def test_parts_are_those_of_least_squares() -> None:
     np.testing.assert_allclose(ledger.unexplained[:12], left, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("columns", "scale", "offset"), [(256, 1.0, 0.0), (3, 1.0, 1000.0), (3, 1e12, 0.0), (20, 1e20, 0.0)]
+)
+def test_parts_have_no_rounding_of_single_precision(columns: int, scale: float, offset: float) -> None:
+    """A Cholesky factor of the features' squares in float32 finished with other numbers, all of them valid."""
+    rng = np.random.default_rng(1)
+    trace = np.repeat(np.arange(16), 4)
+    outcome = rng.integers(0, 2, 16).astype(float)
+    graph, reward, rows = credit.from_columns(group=[0] * 64, trace=trace, reward=outcome[trace], events=64)
+    x = rng.normal(size=(64, columns)) * scale + offset
+    result = outcome_parts(graph, reward, features=x)
+    # Features and the root of the ridge in other units are the same parts.
+    whole = np.vstack([x.reshape(16, 4, columns).sum(1) / scale, np.sqrt(1e-3) / scale * np.eye(columns)])
+    w = np.linalg.lstsq(whole, np.r_[outcome, np.zeros(columns)], rcond=None)[0]
+    got = rows.gather(result.credit)
+    np.testing.assert_allclose(got, x / scale @ w, atol=1e-6)
+    assert np.asarray(result.valid).all()
+    permuted = outcome_parts(graph, reward, features=x[:, rng.permutation(columns)])
+    np.testing.assert_allclose(rows.gather(permuted.credit), got, atol=1e-6)
+
+
+def test_columns_too_far_apart_for_double_precision_are_refused() -> None:
+    """The part of a small column beside one of 1e20 would be rounding."""
+    rng = np.random.default_rng(1)
+    graph, reward, _ = credit.from_columns(
+        group=[0] * 8, trace=np.arange(8), reward=rng.normal(size=8).astype(np.float32), events=8
+    )
+    near, far = (outcome_parts(graph, reward, features=rng.normal(size=(8, 2)) * [1, size]) for size in (1e6, 1e20))
+    assert np.asarray(near.valid).all() and (np.asarray(far.reason) == Reason.OUT_OF_RANGE).all()
+
+
 def test_features_of_another_shape_are_refused() -> None:
     graph, reward, _ = credit.from_columns(group=[0], trace=["a"], reward=[1.0], events=2)
     for features in (np.zeros(2), np.zeros((3, 1))):
