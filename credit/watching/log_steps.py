@@ -10,7 +10,7 @@ import numpy as np
 from credit.ledger.from_methods import compose_claims
 from credit.methods.running import run
 from credit.reports.corpus import survey
-from credit.watching.step_numbers import alignments, ledger_numbers, noise_number
+from credit.watching.step_numbers import alignments, groups_answered, ledger_numbers, noise_number
 from graphs.traces.batch import Traces
 
 __all__ = ["log_numbers"]
@@ -28,7 +28,7 @@ def log_numbers(
     """Numbers of one step's logs, by the names that `credit.integrations.Watch` gives them.
 
         credit/traces, /groups          counts
-        credit/groups_that_teach        share of groups whose traces have different outcomes
+        credit/groups_that_teach        share of groups in which an action has an answer other than 0
         credit/groups_of_one            share of groups of one trace
         credit/refused                  share of actions without an answer of the method
         credit/advantage_mean, _std     over the actions with an answer
@@ -58,11 +58,13 @@ def log_numbers(
     corpus, n = survey(traces), traces.sizes.events
     action = np.asarray(traces.graph.action_mask)[:n]
     answered = np.asarray(result.valid)[:n] & action
+    group = np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids)[:n]]
+    _, teach, _ = groups_answered(group, answered, np.asarray(result.advantage)[:n])
     advantage = np.asarray(result.advantage, np.float64)[:n][answered]
     numbers = {
         "credit/traces": float(corpus.traces),
         "credit/groups": float(corpus.groups),
-        "credit/groups_that_teach": corpus.teaching / corpus.groups,
+        "credit/groups_that_teach": int(teach.sum()) / corpus.groups,
         "credit/groups_of_one": len(corpus.singletons) / corpus.groups,
         "credit/refused": 1 - len(advantage) / max(int(action.sum()), 1),
         "credit/advantage_mean": float(advantage.mean()) if len(advantage) else 0.0,

@@ -12,9 +12,41 @@ if TYPE_CHECKING:
     from credit.ledger import Ledger
     from estimators.base import Credit
 
-__all__ = ["alignment", "alignments", "ledger_numbers", "noise_number", "signal_to_noise", "step_lines"]
+__all__ = [
+    "alignment",
+    "alignments",
+    "groups_answered",
+    "ledger_numbers",
+    "noise_number",
+    "signal_to_noise",
+    "step_lines",
+]
 
 LEDGER, ROLE, ALIGNMENT = "credit/ledger/", "credit/ledger/role/", "credit/alignment/"
+
+
+def groups_answered(
+    group: np.ndarray, answered: np.ndarray, advantage: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The groups of the rows, which of them teach, and which are silent: int [G], bool [G], bool [G].
+
+    A group teaches where one of its rows has an advantage that is not 0. It is silent where some of its rows have an
+    advantage, and all of these are 0. A group in which every row is refused is neither.
+
+    Args:
+      group: int [N], the group of each row, from 0.
+      answered: bool [N], whether the method gives the row an advantage.
+      advantage: float [N].
+
+    Examples:
+      >>> found = groups_answered(np.array([0, 0, 1, 2]), np.array([True] * 3 + [False]), np.array([1.0, -1, 0, 0]))
+      >>> [array.tolist() for array in found]
+      [[0, 1, 2], [True, False, False], [False, True, False]]
+    """
+    rows, answers, other = (np.bincount(group, use) for use in (None, answered, answered & (advantage != 0)))
+    ids = np.flatnonzero(rows)
+    teach = other[ids] > 0
+    return ids, teach, (answers[ids] > 0) & ~teach
 
 
 def noise_number(credit: Credit) -> dict[str, float]:

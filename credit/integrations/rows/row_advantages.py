@@ -161,9 +161,10 @@ class RowAdvantages:
 
     @property
     def silent_groups(self) -> list[Any]:
-        """The groups of the last batch, of several traces each, whose traces all earned the same, by their ids.
+        """The groups of the last batch in which every advantage that the method gave is 0, by their ids.
 
-        They are the groups that `credit/groups_that_teach` leaves out, but for groups of one trace.
+        A gradient gets nothing from them. A group in which every row is refused has no advantage and is not among them;
+        `credit/groups_that_teach` counts neither.
         """
         return [] if self.last is None else silent_groups(self.last)
 

@@ -68,8 +68,8 @@ def batch_metrics(
     unscored               rows without a reward, or that only fill up the batch
     refused                rows that entered and have no answer; refused/NAME by reason
     zero                   rows with an answer of exactly 0
-    groups_that_teach      groups whose traces differ in what they earned, in single precision; the others give every
-                           row 0
+    groups_that_teach      groups in which a row has an answer other than 0, whatever the method compares; the others
+                           are silent, or refused as a whole
     groups_of_one          groups of one trace, which have nothing to be compared with
     advantage_mean, advantage_std   over the rows with an answer
     policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
@@ -81,7 +81,8 @@ def batch_metrics(
     """
     from estimators.base import Reason
 
-    count, differ, resolved = group_spread(batch)
+    count, resolved = group_spread(batch)
+    _, teach, _ = _groups_answered(batch)
     answered = advantage[valid]
     entered = np.count_nonzero(use)
     metrics = {
@@ -92,7 +93,7 @@ def batch_metrics(
         "unscored": 1 - entered / len(use),
         "refused": 1 - len(answered) / entered,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
-        "groups_that_teach": np.count_nonzero(differ) / len(differ),
+        "groups_that_teach": np.count_nonzero(teach) / len(teach),
         "groups_of_one": np.count_nonzero(count == 1) / len(count),
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
@@ -158,13 +159,12 @@ def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:
     return {name: alike[name][1] for name in columns if alike[name][0]}
 
 
-def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The number of traces of each group, whether methods see a difference of returns, and whether it is the columns'.
+def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:
+    """The number of traces of each group, and whether the differences of returns are those of the columns.
 
-    Methods compute in single precision, and the columns have double: int [G], bool [G], bool. Where agents have
-    outcomes of their own, those of the agents of one name are compared, and a group differs where those of a name do.
+    Methods compute in single precision, and the columns have double: int [G], bool. Where agents have outcomes of their
+    own, those of the agents of one name are compared.
     """
-    from credit.reports.trace_returns import distinguishable
     from graphs.floats import rounded_differences
 
     real = np.asarray(batch.graph.trace_mask)
@@ -174,31 +174,34 @@ def group_spread(batch: Batch) -> tuple[np.ndarray, np.ndarray, bool]:
     if "event_reward" in batch.columns:
         earned += np.bincount(trace, batch.columns["event_reward"], minlength=len(earned))
     group = np.asarray(batch.graph.group_ids)[real]
-    groups = int(group.max()) + 1
-    count = np.bincount(group, minlength=groups)
+    count = np.bincount(group)
     key, earned = group, earned[real]
-    group_of_key = np.arange(groups)
     if "agent_reward" in batch.columns and not np.isnan(batch.columns["agent_reward"]).all():
-        key, earned, group_of_key = _of_agents(batch)
-    keys = len(group_of_key)
-    differ = np.bincount(group_of_key, distinguishable(earned, key, keys)[1], groups) > 0
-    return count[count > 0], differ[count > 0], not rounded_differences(earned, key, keys).any()
+        key, earned = _of_agents(batch)
+    return count[count > 0], not rounded_differences(earned, key, int(key.max()) + 1).any()
 
 
-def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Agents that have an outcome: the key of each, what each earned, and the group of each key."""
+def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """Agents that have an outcome: the key of each, and what each earned."""
     graph, own = batch.graph, batch.columns["agent_reward"]
     stated = ~np.isnan(own)
     agents, first = np.unique(np.asarray(graph.agent_ids)[batch.rows.event[stated]], return_index=True)
     group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[agents]]
     pairs = np.stack([group, np.asarray(graph.agent_name_ids)[agents]])
-    distinct, key = np.unique(pairs, axis=1, return_inverse=True)
-    return key, (own + batch.columns["reward"])[stated][first], distinct[0]
+    _, key = np.unique(pairs, axis=1, return_inverse=True)
+    return key, (own + batch.columns["reward"])[stated][first]
 
 
 def silent_groups(batch: Batch) -> list[Any]:
-    """Ids of the groups of several traces that all earned the same: methods that compare outcomes give them 0."""
-    count, differ, _ = group_spread(batch)
-    ids = np.unique(np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_mask)])
-    names: list[Any] = batch.rows.names.groups.take(pa.array(ids[~differ & (count > 1)])).to_pylist()
+    """Ids of the groups in which every answer of the method is 0, as `groups_answered` says."""
+    ids, _, silent = _groups_answered(batch)
+    names: list[Any] = batch.rows.names.groups.take(pa.array(ids[silent])).to_pylist()
     return names
+
+
+def _groups_answered(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    from credit.watching.step_numbers import groups_answered
+
+    event = batch.rows.event
+    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[event]]
+    return groups_answered(group, batch.reason[event] == 0, batch.advantage[event])

@@ -230,6 +230,23 @@ def test_silent_groups_are_named() -> None:
     assert advantages.silent_groups == [7]
 
 
+@pytest.mark.parametrize(("name", "silent"), [("dr_mas", []), ("rloo", ["q"])])
+def test_a_group_is_silent_where_the_method_gives_zeros(name: str, silent: list[str]) -> None:
+    """Rewards of events cancel in the trace: groups were silent in which agents, or rows, were told apart."""
+    advantages = RowAdvantages(name, rows=4)
+    steps = np.array([0.5, -0.5, 0.0, 0.0])
+    columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "agent": ["x", "y"] * 2, "turn": [0] * 4}
+    got = advantages(**columns, reward=np.ones(4), event_reward=steps)
+    assert bool(np.any(got.advantages)) == (not silent) == bool(got.metrics["credit/groups_that_teach"])
+    assert advantages.silent_groups == silent
+
+
+def test_a_group_that_is_refused_is_not_silent() -> None:
+    advantages = RowAdvantages("rloo", rows=4)
+    got = advantages(group=["q"] * 4, reward=np.array([-3e38, 3e38, 3e38, 0.0]))
+    assert not got.valid.any() and advantages.silent_groups == [] and got.metrics["credit/groups_that_teach"] == 0
+
+
 @pytest.mark.parametrize("name", ["rloo", "dr_mas"])
 def test_every_batch_has_the_same_metrics(name: str) -> None:
     """A page of a trainer that reads "groups_that_teach" ended in a KeyError on a step whose rewards all failed."""
