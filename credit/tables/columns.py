@@ -109,7 +109,7 @@ def from_columns(
       The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows.
 
     Warns:
-      UserWarning: single precision, in which methods compute, changes differences of outcomes of a group by over 1 %.
+      UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -128,13 +128,14 @@ def from_columns(
     columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
     by_trace, trace_names = _by_trace(trace)
     n, order = len(by_trace.order), by_trace.order
+    if "event_reward" in columns:
+        columns["event_reward"] = numbers("event_reward", columns["event_reward"], n)
     group_codes, group_names = named("group", group, n)
     group_ids = by_trace.constant("group", group_codes[order], "a trace belongs to one group")
     team = team_of_rows(role if agent is None else agent, role, parent, instance, by_trace)
     outcome = _outcome(reward, by_trace)
     if reward is None and row_reward is None:  # agents have outcomes of their own
         outcome = np.full(by_trace.count, np.nan)
-    _warn_of_rounding(outcome, group_ids)
     types = _types(event_type, order)
     position = np.empty(n, np.int32)
     position[order] = np.arange(n, dtype=np.int32)
@@ -172,6 +173,7 @@ def from_columns(
     graph = with_clusters(graph, **tree, stated=stated, names=trace_names.to_pylist() if "node" in arrays else None)
     if "trainable" in arrays:
         graph = with_trainable(graph, arrays["trainable"])
+    _warn_of_rounding(outcome, columns.get("event_reward"), by_trace, group_ids)
     padded = pad_array(outcome.astype(np.float32), to.traces)
     names = RowNames(graph, padded, order, trace_names, group_names, team)
     return graph, padded, Rows(position, to.events, arrays, names)
@@ -231,8 +233,13 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
     return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")
 
 
-def _warn_of_rounding(outcome: np.ndarray, group: np.ndarray) -> None:
-    """Warn where single precision changes differences of outcomes, float64 [T], within groups, int [T]."""
+def _warn_of_rounding(outcome: np.ndarray, steps: np.ndarray | None, by_trace: Segments, group: np.ndarray) -> None:
+    """Warn where single precision changes differences of returns within groups, int [T].
+
+    The return of a trace is its outcome, float64 [T], and what its rows earned besides, float64 [N].
+    """
+    if steps is not None:
+        outcome = outcome + np.bincount(by_trace.ids, steps[by_trace.order], by_trace.count)
     known = np.isfinite(outcome)
     rounded = rounded_differences(outcome[known], group[known], int(group.max()) + 1)
     if rounded.any():
