@@ -105,12 +105,9 @@ class Game:
         if not np.isfinite(v).all():
             row = int(np.flatnonzero(~np.isfinite(v))[0])
             raise CreditError(f"{int((~np.isfinite(v)).sum())} of {len(v)} rows have no value, first row {row}")
-        # A constant moves no share; taken away in double precision, it hides no difference in single precision.
-        v = v - v.mean()
         spread, least, most = float(np.ptp(v)), *(float(end) for end in (SINGLE.tiny, SINGLE.max))
         if not (spread == 0 or least <= spread <= most):
             raise CreditError(f"values differ by {spread:.3g}; expected {least:.1g} to {most:.1g}, or no difference")
-        v = v.astype(np.float32)
         error = np.asarray(noise, np.float32)
         shares: Shares = solve(
             self.plan,

@@ -11,7 +11,7 @@ from estimators.base import Credit, Reason, check_event_array, check_reward, fin
 from estimators.options import checked_options
 from estimators.relative_mean import mean_from_first
 from estimators.shapley.plan import Plan
-from estimators.shapley.solving import solve
+from estimators.shapley.solving import relative_values, solve
 from estimators.shapley.unit_shares import spread, units_of
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import Level
@@ -96,7 +96,6 @@ def shapley(
     )
 
 
-@functools.partial(jax.jit, static_argnames=("level", "degrees", "interactions"))
 def batch_shapley(
     graph: EventGraph,
     plan: Plan,
@@ -118,7 +117,7 @@ def batch_shapley(
     Args:
       graph: uses the ids of `level` and the masks.
       plan: of `stack_plans`, with a leading axis [P], one plan for each trace that has one.
-      values: float [P, C]; not finite where a row was not evaluated, which refuses the trace.
+      values: float [P, C], as of `solve`; not finite where a row was not evaluated, which refuses the trace.
       units: int32 [P, N], the id at `level` of each unit of each plan (`graphs.level_ids`; for agents, the instance).
       empty, full: float [P], v(∅) and v(N) where known: with the realised reward shares are conditional on it.
       noise: standard error of the values of enumerations, one number or float [C].
@@ -133,6 +132,38 @@ def batch_shapley(
     Raises:
       CreditError: wrong dtypes or shapes, at trace time.
     """
+    values, empty, full = relative_values(plan, values, empty, full)
+    ends = {"empty": empty, "full": full}
+    result: Credit = _batch_shapley(
+        graph,
+        plan,
+        values,
+        units,
+        **ends,
+        noise=noise,
+        above=above,
+        level=level,
+        degrees=degrees,
+        interactions=interactions,
+    )
+    return result
+
+
+@functools.partial(jax.jit, static_argnames=("level", "degrees", "interactions"))
+def _batch_shapley(
+    graph: EventGraph,
+    plan: Plan,
+    values: Array,
+    units: Array,
+    *,
+    empty: Array | None,
+    full: Array | None,
+    noise: Array | float,
+    above: Array | None,
+    level: Level,
+    degrees: tuple[int, ...],
+    interactions: bool,
+) -> Credit:
     values = jnp.asarray(values)
 
     def one(p: Plan, v: Array, low: Array | None, high: Array | None, chains: Array | None) -> tuple[Array, Array]:

@@ -17,10 +17,9 @@ from graphs.event_graph import Array
 from graphs.floats import at_least_float32
 from graphs.segment import safe_divide, safe_sqrt
 
-__all__ = ["mean_of_marginals", "solve"]
+__all__ = ["mean_of_marginals", "relative_values", "solve"]
 
 
-@functools.partial(jax.jit, static_argnames=("degrees", "interactions"))
 def solve(
     plan: Plan,
     values: Array,
@@ -39,7 +38,8 @@ def solve(
     Args:
       plan: what was evaluated.
       values: float [C], the value of each row of `plan.coalitions`; padding may hold anything. A value that is not
-        finite means "not evaluated" and makes all shares NaN, because the affected units are unknown.
+        finite means "not evaluated" and makes all shares NaN, because the affected units are unknown. Pass values that
+        differ by little for their size as a NumPy array of float64: `relative_values` keeps their differences.
       empty, full: v(∅) and v(N) where known, for example the realised reward: shares are then conditional on it, and
         the noise of the endpoints does not enter.
       noise: standard error of the values, one number or float [C]. Used by "exact" only, whose values do not repeat.
@@ -62,6 +62,61 @@ def solve(
       >>> shares.share.tolist(), float(shares.total)
       ([0.625, 0.375], 1.0)
     """
+    values, empty, full = relative_values(plan, values, empty, full)
+    shares: Shares = _solve(plan, values, empty, full, noise, above, degrees=degrees, interactions=interactions)
+    return shares
+
+
+def relative_values(
+    plan: Plan, values: Array, empty: Array | None, full: Array | None
+) -> tuple[Array, Array | None, Array | None]:
+    """Values less their mean, and both endpoints less the same: a constant changes no share.
+
+    It is taken away on the host in double precision, where it hides no difference as it does in single precision.
+    Arrays of JAX, and of NumPy in single precision, have lost what they lose and stay as they are; so do values of
+    which the difference would be no float32.
+
+    Args:
+      plan: one plan, or several with a leading axis.
+      values: float [..., C].
+      empty, full: float [...], v(∅) and v(N), or None.
+
+    Examples:
+      >>> import numpy as np
+      >>> from estimators.shapley import plan_exact
+      >>> values, empty, _ = relative_values(plan_exact(1), np.array([1e12, 1e12 + 1]), np.float64(1e12), None)
+      >>> values.tolist(), float(empty)
+      ([-0.5, 0.5], -0.5)
+    """
+    if any(isinstance(array, jax.core.Tracer) for array in (values, plan.row_mask, empty, full)):
+        return values, empty, full
+    if not isinstance(values, jax.Array):
+        values = np.asarray(values)
+    used = np.asarray(plan.row_mask)
+    if isinstance(values, jax.Array) or values.dtype != np.float64 or values.shape != used.shape:
+        return values, empty, full
+    used = used & np.isfinite(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        level = np.where(used, values, 0).sum(-1) / np.maximum(used.sum(-1), 1)
+        moved = values - level[..., None]
+        low, high = (None if end is None else np.asarray(end, np.float64) - level for end in (empty, full))
+        sizes = [np.abs(x).max(initial=0) for x in (moved[used], low, high) if x is not None]
+    fits = bool(np.all(np.array(sizes) <= np.finfo(np.float32).max))
+    return (moved, low, high) if fits else (values, empty, full)
+
+
+@functools.partial(jax.jit, static_argnames=("degrees", "interactions"))
+def _solve(
+    plan: Plan,
+    values: Array,
+    empty: Array | None,
+    full: Array | None,
+    noise: Array | float,
+    above: Array | None,
+    *,
+    degrees: tuple[int, ...],
+    interactions: bool,
+) -> Shares:
     values = jnp.asarray(values)
     if not jnp.issubdtype(values.dtype, jnp.floating):
         raise ArrayTypeError(f"values has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")

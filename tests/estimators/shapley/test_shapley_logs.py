@@ -252,6 +252,19 @@ def test_units_of_the_plan_are_those_of_the_log() -> None:
         logged_coalitions(graph_of([[0, 1]], [0]), np.ones(1), 0, by=None)
 
 
+@pytest.mark.parametrize("level", [1e6, 1e12])
+def test_a_constant_in_all_values_changes_no_share(level: float) -> None:
+    """At 1e12 shares were 0 with errors of 0, and at 1e6 they were off: values were cut to single precision first."""
+    plan, v = plan_exact(3), np.array([0.0, 0.5, 0.25, 1.0, 0.0, 0.5, 0.75, 2.0]) * (1 if level > 1e9 else 0.3)
+    usual = solve(plan, v)
+    for ends in ({}, {"empty": level + v[0], "full": level + v[-1]}):
+        moved = solve(plan, v + level, **ends)
+        np.testing.assert_allclose(moved.share, usual.share, atol=1e-6)
+        assert float(moved.total) == pytest.approx(v[-1], abs=1e-6)
+    batch = batch_shapley(graph_of([[0, 1, 2]], [0]), stack_plans([plan]), v[None] + level, np.arange(3)[None])
+    np.testing.assert_allclose(np.unique(batch.credit[np.asarray(batch.valid)]), np.unique(usual.share), atol=1e-6)
+
+
 @pytest.mark.slow
 def test_one_compiled_function_serves_a_batch_of_traces_of_different_size() -> None:
     teams = [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3]]
