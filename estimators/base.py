@@ -14,7 +14,7 @@ import numpy as np
 
 from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
-from graphs.floats import at_least_float32
+from graphs.floats import floating
 from graphs.html_table import html_table
 from graphs.text import counted, excerpt
 
@@ -260,10 +260,7 @@ def _floating(name: str, values: Array) -> jax.Array:
         raise ArrayTypeError(
             f"{name} is {excerpt(values)}, of type {type(values).__name__}; expected an array of floats"
         )
-    array: jax.Array = jnp.asarray(values)
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise ArrayTypeError(f"{name} has dtype {array.dtype}; expected a floating type (convert it, e.g. float32)")
-    return at_least_float32(array)
+    return floating(name, values)
 
 
 def finish(

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array
 
 if TYPE_CHECKING:
     import jax
 
-__all__ = ["COARSE", "RELATIVE", "at_least_float32", "rounded_differences"]
+__all__ = ["COARSE", "RELATIVE", "at_least_float32", "floating", "rounded_differences"]
 
 COARSE = (
     "differ by little for their size: single precision, in which methods compute, changes the differences, or a "
@@ -43,6 +44,29 @@ def at_least_float32(values: Array) -> jax.Array:
     array = jnp.asarray(values)
     wide = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize >= 4
     return array if wide else array.astype(jnp.float32)
+
+
+def floating(name: str, values: Array) -> jax.Array:
+    """An array of floats as `at_least_float32` gives it.
+
+    The error names what the array holds, not its type: JAX has made int64 into int32 by then.
+
+    Raises:
+      ArrayTypeError: integers, booleans or complex numbers.
+
+    Examples:
+      >>> floating("reward", np.arange(2))
+      Traceback (most recent call last):
+          ...
+      graphs.errors.ArrayTypeError: reward holds integers; expected floats (convert it, e.g. to float32)
+    """
+    import jax.numpy as jnp
+
+    array = jnp.asarray(values)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        held = {"b": "booleans", "c": "complex numbers"}.get(array.dtype.kind, "integers")
+        raise ArrayTypeError(f"{name} holds {held}; expected floats (convert it, e.g. to float32)")
+    return at_least_float32(array)
 
 
 def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:

@@ -22,9 +22,9 @@ import numpy as np
 from estimators.base import Credit, Estimand, Reason, Recursion, finish
 from estimators.composition.nesting import COARSE_TO_FINE
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import ArrayTypeError, CreditError
+from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.floats import at_least_float32
+from graphs.floats import floating
 from graphs.segment import safe_divide
 from graphs.text import counted
 
@@ -132,10 +132,7 @@ def claim(
         raise CreditError(f"unit is {unit!r}; expected one of {', '.join(COARSE_TO_FINE)}")
     if recursion is not None and estimand != "return":
         raise CreditError(f"recursion is given for estimand {estimand!r}; expected estimand 'return'")
-    amount = jnp.asarray(amount)
-    if not jnp.issubdtype(amount.dtype, jnp.floating):
-        raise ArrayTypeError(f"amount has dtype {amount.dtype}; expected a floating type (convert it, e.g. float32)")
-    amount = at_least_float32(amount)  # the square of an error of 1e-4 is 0 in 16 bits
+    amount = floating("amount", amount)  # the square of an error of 1e-4 is 0 in 16 bits
     _check_entries(graph, amount=amount, where=where)
     if jnp.ndim(jnp.asarray(stderr)) > 0:
         _check_entries(graph, stderr=stderr)

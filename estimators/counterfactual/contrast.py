@@ -18,7 +18,7 @@ from estimators.compared_ids import before_compiling, beyond, numbered
 from estimators.relative_mean import mean_from_first
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
-from graphs.floats import at_least_float32
+from graphs.floats import floating
 from graphs.levels import pair_ids
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 
@@ -207,12 +207,9 @@ def effective_size(
 
 
 def _floats(name: str, values: Array, n: int) -> jax.Array:
-    values = jnp.asarray(values)
-    if not jnp.issubdtype(values.dtype, jnp.floating):
-        raise ArrayTypeError(f"{name} has dtype {values.dtype}; expected a floating type")
-    if values.shape != (n,):
-        raise CreditError(f"{name} has shape {values.shape}; expected ({n},), one entry for each decision")
-    floats: jax.Array = at_least_float32(values)
+    floats: jax.Array = floating(name, values)
+    if floats.shape != (n,):
+        raise CreditError(f"{name} has shape {floats.shape}; expected ({n},), one entry for each decision")
     return floats
 
 

@@ -12,9 +12,9 @@ from estimators.shapley.interactions import solve_interactions
 from estimators.shapley.pairs import solve_pairs
 from estimators.shapley.plan import Plan
 from estimators.shapley.unit_shares import Shares
-from graphs.errors import ArrayTypeError, CreditError
+from graphs.errors import CreditError
 from graphs.event_graph import Array
-from graphs.floats import at_least_float32
+from graphs.floats import floating
 from graphs.segment import safe_divide, safe_sqrt
 
 __all__ = ["mean_of_marginals", "relative_values", "solve"]
@@ -117,14 +117,11 @@ def _solve(
     degrees: tuple[int, ...],
     interactions: bool,
 ) -> Shares:
-    values = jnp.asarray(values)
-    if not jnp.issubdtype(values.dtype, jnp.floating):
-        raise ArrayTypeError(f"values has dtype {values.dtype}; expected a floating type (convert it, e.g. float32)")
+    values = floating("values", values)
     if values.shape != plan.row_mask.shape:
         raise CreditError(f"values has shape {values.shape}; expected {plan.row_mask.shape}, one for each coalition")
     if interactions and plan.method == "pairs" and plan.noisy:
         raise CreditError("interactions are fitted to values without noise; expected a plan made with noisy=False")
-    values = at_least_float32(values)
     missing = jnp.any(plan.row_mask & ~jnp.isfinite(values))
     v = jnp.where(plan.row_mask & jnp.isfinite(values), values, 0)
     unit = jnp.asarray(plan.unit_mask)

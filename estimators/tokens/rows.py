@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from estimators.compared_ids import before_compiling, numbered
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array
-from graphs.floats import at_least_float32
+from graphs.floats import floating
 from graphs.levels import pair_ids
 from graphs.segment import segment_sum
 
@@ -45,7 +45,7 @@ def spread(row_values: Array, mask: Array) -> jax.Array:
       >>> rows.spread(np.array([0.5, -1.0]), mask).tolist()
       [[0.5, 0.5], [-1.0, 0.0]]
     """
-    values = _floating("row_values", row_values)
+    values = floating("row_values", row_values)
     mask = _response_mask(mask)
     if values.shape != mask.shape[:1]:
         raise CreditError(f"row_values has shape {values.shape}; expected {mask.shape[:1]}, one for each row")
@@ -184,7 +184,7 @@ def gae(
     # All rows step by step: one pass over the block, where an associative scan takes several. What is not under the
     # mask is passed over on the way: to clear it before or behind the scan takes more passes, some across the rows.
     none = jnp.zeros(rewards.shape[0], dtype)
-    behind = none if bootstrap is None else _floating("bootstrap", bootstrap).astype(dtype)
+    behind = none if bootstrap is None else floating("bootstrap", bootstrap).astype(dtype)
     if behind.shape != none.shape:
         raise CreditError(f"bootstrap has shape {behind.shape}; expected {none.shape}, one for each row")
     _, totals = jax.lax.scan(step, (behind, none), (rewards.T, value.T, mask.T), reverse=True)
@@ -245,7 +245,7 @@ def remax(token_rewards: Array, greedy_reward: Array, mask: Array) -> jax.Array:
       [[0.5, 0.5], [1.5, 0.0]]
     """
     rewards, mask = _tokens("token_rewards", token_rewards, mask)
-    greedy = _floating("greedy_reward", greedy_reward)
+    greedy = floating("greedy_reward", greedy_reward)
     if greedy.shape != mask.shape[:1]:
         raise CreditError(f"greedy_reward has shape {greedy.shape}; expected {mask.shape[:1]}, one for each row")
     to_go = jnp.flip(jnp.cumsum(jnp.flip(rewards, 1), 1), 1)
@@ -308,17 +308,10 @@ def _tokens(name: str, values: Array, mask: Array) -> tuple[jax.Array, jax.Array
 
 def _checked(name: str, values: Array, mask: Array) -> tuple[jax.Array, jax.Array]:
     """Values per token as float32 or wider, whatever they are outside the mask, and the mask."""
-    values, mask = _floating(name, values), _response_mask(mask)
+    values, mask = floating(name, values), _response_mask(mask)
     if values.shape != mask.shape:
         raise CreditError(f"{name} has shape {values.shape}; expected {mask.shape}, that of mask")
     return values, mask
-
-
-def _floating(name: str, values: Array) -> jax.Array:
-    array: jax.Array = jnp.asarray(values)
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        raise ArrayTypeError(f"{name} has dtype {array.dtype}; expected a floating type")
-    return at_least_float32(array)
 
 
 def _response_mask(mask: Array) -> jax.Array:

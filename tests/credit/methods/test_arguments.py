@@ -95,10 +95,13 @@ def test_what_is_no_array_or_batch_is_named(call: Callable[..., Any], words: str
 
 
 def test_numbers_of_a_wrong_type_are_a_type_error_too() -> None:
-    graph, reward, _ = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
+    """An array of int64 was said to have dtype int32, which JAX had made of it."""
+    graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
     for kind in (TypeError, credit.CreditError):
-        with pytest.raises(kind, match="reward has dtype int32; expected a floating type"):
+        with pytest.raises(kind, match="reward holds integers; expected floats"):
             credit.rloo(graph, reward.astype(int))
+    with pytest.raises(TypeError, match="value holds integers; expected floats"):
+        credit.run(rows, "gae", value=np.zeros(graph.num_events, np.int64))
 
 
 def test_tables_take_a_batch_and_a_result(log: Path, tmp_path: Path) -> None:
