@@ -34,8 +34,8 @@ a float per event into traces, timed right before and after each call: 23 ns an 
 
 <!-- table speed -->
 
-`gae`, `discounted_return`, `critic`, `turn_baseline`, `mt_grpo`, `maac` and `puppeteer` take 0.6 to 0.8 of these
-(older) rows. {c3}
+In it, each of {count} methods takes less than 45 segment sums. `gae`, `discounted_return`, `critic`, `turn_baseline`,
+`mt_grpo`, `maac` and `puppeteer` take 0.6 to 0.8 of these (older) rows. {c3}
 
 `gae` along the causal graph takes a step for each edge of the trace with the most: 236 segment sums for 6,000 edges a
 trace, 15 along the trace. On one block of 512 rows of 4,000, `estimators.tokens.rows.gae` takes 1.3 times as long as
@@ -189,6 +189,7 @@ def page() -> str:
     columns = results("columns")["ratios"]["process"]
     return TEXT.format(
         c3=C3,
+        count=len(results("methods")["speed"]["methods"]),
         commands=commands_table(),
         steps=steps_table(),
         categorical=columns["loop over categorical"],

@@ -234,14 +234,15 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
 
 
 def _warn_of_rounding(outcome: np.ndarray, steps: np.ndarray | None, by_trace: Segments, group: np.ndarray) -> None:
-    """Warn where single precision changes differences of returns within groups, int [T].
+    """Warn where single precision changes differences of outcomes, or of returns, within groups, int [T].
 
-    The return of a trace is its outcome, float64 [T], and what its rows earned besides, float64 [N].
+    Some methods compare outcomes, float64 [T]; others add what the rows earned besides, float64 [N].
     """
+    known, groups = np.isfinite(outcome), int(group.max()) + 1
+    rounded = rounded_differences(outcome[known], group[known], groups)
     if steps is not None:
-        outcome = outcome + np.bincount(by_trace.ids, steps[by_trace.order], by_trace.count)
-    known = np.isfinite(outcome)
-    rounded = rounded_differences(outcome[known], group[known], int(group.max()) + 1)
+        earned = outcome + np.bincount(by_trace.ids, steps[by_trace.order], by_trace.count)
+        rounded = rounded | rounded_differences(earned[known], group[known], groups)
     if rounded.any():
         warnings.warn(f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}", stacklevel=4)
 

@@ -367,7 +367,8 @@ def sepo(
     blame = weight if blame_weight is None else blame_weight
     bonus = jnp.where(outcome[of_trace] > 0, weight * u, -blame * u)
     result = compared(bonus, jnp.asarray(reward), scale=scale, eps=1e-6, singleton="raw")
-    reason = jnp.where((result.reason == Reason.VALID) & ~rated[agent], Reason.NO_EVIDENCE, result.reason)
+    lacks = jnp.asarray(Reason.NO_EVIDENCE, result.reason.dtype)
+    reason = jnp.where((result.reason == Reason.VALID) & ~rated[agent], lacks, result.reason)
     return _finish(graph, result.credit, result.baseline, result.scale, reason, "agent", "score", "sepo")
 
 

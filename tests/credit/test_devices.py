@@ -116,7 +116,7 @@ def test_options_and_shared_ids_give_the_numbers_of_one_device(tmp_path: Path) -
     log = tmp_path / "log.jsonl"
     log.write_text("".join(lines))
     said = on_eight_devices("-c", OPTIONS, str(log)).splitlines()
-    assert len(said) == 9 and [line for line in said if not line.endswith(" = ")] == []
+    assert len(said) == 11 and [line for line in said if not line.endswith(" = ")] == []
 
 
 @pytest.mark.slow

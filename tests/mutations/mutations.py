@@ -247,7 +247,7 @@ _READERS = (
              "is_new = False", "agents of ADK do not read each other"),
     Mutation(_FORMATS + "adk.py", "if target in record.instances:", "if False:",
              "a hand-over back starts an agent anew"),
-    Mutation(_FORMATS + "gemini_cli.py", "elif call.agent_id in subs and call.agent_id not in taken:", "elif False:",
+    Mutation(_FORMATS + "gemini_cli.py", "elif call.agent_id in parts and call.agent_id not in taken:", "elif False:",
              "a sub-agent of Gemini CLI is a tool"),
     Mutation(_FORMATS + "copilot_cli.py", "if line.type in _ENDS or tool_call not in self.ended:", "if True:",
              "a sub-agent of Copilot CLI returns twice"),

@@ -20,7 +20,7 @@ from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.traces.record import Agent, TraceRecord
-from graphs.traces.schema import EVENT_EVIDENCE, TEXT_COLUMNS
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TEXT_COLUMNS
 from graphs.writers import native, otlp
 
 CLOCK = 1_781_000_000.0
@@ -280,7 +280,7 @@ def test_a_channel_without_a_name_is_refused(tmp_path: Path) -> None:
 def test_every_evidence_key_has_a_place(tmp_path: Path) -> None:
     record = TraceRecord(trace_id="t", group_id="g", file="hand")
     values = {"float": 0.1, "count": 3, "id": "x"}
-    columns = {name: values[key.kind] for name, key in EVENT_EVIDENCE.items()}
+    columns = {name: 1.0 if name in FLAGS else values[key.kind] for name, key in EVENT_EVIDENCE.items()}
     record.event("a", EventType.MESSAGE, "one", action=True, **columns)
     record.event("b", EventType.TOOL_CALL, "one", action=False, **columns)
     record.event("c", EventType.SAFETY_EVENT, "one", action=False, **columns)
