@@ -180,7 +180,9 @@ def advantage(name: str, graph: Any, reward: np.ndarray, rows: Any, scores: np.n
             np.add.at(whole, np.asarray(graph.trace_ids)[rows.event], rows.event_reward[rows.event])
         return np.asarray(control_advantage(graph, whole, [claim], beta=1.0).credit.advantage)
     request = Request.of(name)
-    return np.asarray(request.fn(graph, reward, **request.arrays(rows.traces, (), {})).advantage)
+    arrays = request.arrays(rows.traces, (), {})  # in the precision of the rewards, which a bias of 1e-15 needs
+    arrays = {key: x.astype(reward.dtype) if x.dtype.kind == "f" else x for key, x in arrays.items()}
+    return np.asarray(request.fn(graph, reward, **arrays).advantage)
 
 
 def bias(name: str, world: World, batches: Batches, keys: frozenset[str], replayed: bool = False) -> float:

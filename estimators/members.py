@@ -153,7 +153,7 @@ def row_scores(
     rows = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[of_event]
     score = outcome[of_event]
     if event_reward is not None:
-        score = score + check_event_array(graph, "event_reward", event_reward)[0].astype(score.dtype)
+        score = score + check_event_array(graph, "event_reward", event_reward)[0]
     return jnp.where(rows, score, jnp.zeros_like(score)), rows
 
 

@@ -368,7 +368,7 @@ def sepo(
     bonus = jnp.where(outcome[of_trace] > 0, weight * u, -blame * u)
     result = compared(bonus, jnp.asarray(reward), scale=scale, eps=1e-6, singleton="raw")
     lacks = jnp.asarray(Reason.NO_EVIDENCE, result.reason.dtype)
-    reason = jnp.where((result.reason == Reason.VALID) & ~rated[agent], lacks, result.reason)
+    reason = jnp.where(result.valid & ~rated[agent], lacks, result.reason)
     return _finish(graph, result.credit, result.baseline, result.scale, reason, "agent", "score", "sepo")
 
 
