@@ -75,7 +75,7 @@ def asked_agents(traces: Traces) -> dict[int, str]:
     kind = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
     agent, action = np.asarray(graph.agent_ids), np.asarray(graph.action_mask)
     other = agent[senders] != agent[receivers]
-    # A call may emit its spawn or message as an effect: an event of the same agent, behind a causal edge, and no action.
+    # A call may emit its spawn or message as an effect: an event of the same agent, no action, behind a causal edge.
     emits = ~other & action[senders] & ~action[receivers] & (kind == EdgeType.CAUSAL)
     emitter = dict(zip(receivers[emits].tolist(), senders[emits].tolist(), strict=True))
     asked: dict[int, set[str]] = {}
