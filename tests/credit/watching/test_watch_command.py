@@ -52,7 +52,7 @@ def rollouts(tmp_path: Path) -> Path:
     folder.mkdir()
     first = [with_values("a", "q", 1.0, (0.5, 0.8)), with_values("b", "q", 0.0, (0.5, 0.1))]
     write(folder / "step_2.jsonl", first)
-    more = [with_values("c", "r", 1.0, (0.5, 0.5)), with_values("d", "r", 1.0, (0.5, 0.5))]
+    more = [with_values("c", "r", 1.0, (1.0, 1.0)), with_values("d", "r", 1.0, (1.0, 1.0))]  # no value changes
     write(folder / "step_10.jsonl", first + more)
     return folder
 
