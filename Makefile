@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= test,lint
+OPTIMISED = $$(grep -rl --include="test_*.py" mark.optimised tests)
 
 .PHONY: demo test coverage test-slow studies lint docs speed pictures notebooks bench clean
 
@@ -30,22 +31,22 @@ coverage: $(VENV)/installed
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
 
-# With every notebook, from start to end.
+# Each kind of test once, with every notebook; each test on quickly compiled code or on optimised code, not on both.
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable ".[run-notebooks,test]"
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow and (sampled or not optimised)"
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "optimised and not (slow and sampled)" \
-	  $$(grep -rl --include="test_*.py" mark.optimised tests)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "slow and not optimised"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "optimised and slow" $(OPTIMISED)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Statistical studies, some twenty minutes: coverage of intervals over many worlds, whole tables of bias, kills at many
-# moments, thousands of damaged files.
+# More of what CI tries, before a release, in about an hour and a half: laws of every method, intervals over many worlds,
+# whole tables of bias, kills at many moments, thousands of damaged files; and what is marked `optimised`, on such code.
 studies: $(VENV)/installed
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m study
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "study and not optimised"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "optimised and (study or not slow)" $(OPTIMISED)
 
 # The documentation site, in site/; warnings are errors. pyproject.toml says why MkDocs 2 is kept out.
 docs: $(VENV)/installed

@@ -119,10 +119,9 @@ def compiled_since() -> int:
 
 
 # XLA takes five times as long to make its code fast as to make it, and few tests run a function often enough to gain
-# by that. Tests marked `optimised` run a second time on optimised code, as users have it (`make test-slow`): every
-# method's laws and reference, the released code's numbers, and what must hold bit for bit, which contraction and
-# reordering could break. Further parameters of a `sampled` test are on quickly compiled code only: one setting of a
-# method's released numbers takes 5 s to compile with optimisation, and 1.5 s without.
+# by that. Slow tests that are marked `optimised` run on optimised code, as users have it, instead (`make test-slow`);
+# default tests with this mark do so as well, but among the studies: methods' laws and references, the released code's
+# numbers, and what must hold bit for bit, which contraction and reordering could break.
 QUICKLY_COMPILED = (
     "--xla_backend_optimization_level=0",
     "--xla_cpu_use_fusion_emitters=false",
@@ -155,7 +154,13 @@ SETTLED = {
     "at_grpo", "sepo",
     "stop_credit", "spawn_credit",
 }  # fmt: skip
-"""Methods whose tests marked `every_method` run with the slow tests only; a new method is not listed, so runs them."""
+"""Methods whose tests marked `every_method` are no default tests; a new method is not listed, so runs them."""
+
+OF_EACH_KIND = {
+    "grpo", "reinforce_pp", "spiral_rae", "gae", "turn_baseline", "mgrpo", "gigpo", "c3", "coma", "off_policy", "shapley",
+    "maporl",
+}  # fmt: skip
+"""A settled method of each scope and family of kernels: CI runs their tests marked `every_method`, studies the others'."""
 
 
 LONGEST = (
@@ -171,7 +176,7 @@ LONGEST = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to the slow run what compiles every settled method anew, and all but the first of a `sampled` test.
+    """Mark what a later run takes over: settled methods, and all but the first parameters of a `sampled` test.
 
     A `study` is run where the expression of markers names it, and nowhere else. The slow run begins with the files that
     take longest.
@@ -182,19 +187,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     with_studies = "study" in config.getoption("markexpr")
     studies, others, begun = [], [], set()
     for item in items:
-        marks = {mark.name for mark in item.iter_markers()}
-        if "study" in marks and not with_studies:
-            studies.append(item)
-            continue
-        others.append(item)
-        if "every_method" in marks and item.callspec.params["name"] in SETTLED:
-            item.add_marker(pytest.mark.slow)
-            marks.add("slow")
-        if "sampled" in marks and "slow" not in marks:
+        if item.get_closest_marker("every_method") and item.callspec.params["name"] in SETTLED:
+            item.add_marker("slow" if item.callspec.params["name"] in OF_EACH_KIND else "study")
+        sampled = item.get_closest_marker("sampled")
+        if sampled is not None:
             test = item.path, item.originalname
             if test in begun:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(sampled.kwargs.get("others", "study"))
             begun.add(test)
+        (others if with_studies or not item.get_closest_marker("study") else studies).append(item)
     config.hook.pytest_deselected(items=studies)
     items[:] = others
 

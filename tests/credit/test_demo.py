@@ -34,7 +34,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return result, text.getvalue(), out
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_everything_is_written_and_reads_back(ran: Ran) -> None:
     result, _, out = ran
     assert sorted(f.name for f in out.iterdir()) == ["advantages.parquet", "otlp", "trace.svg", "traces.jsonl"]
@@ -127,7 +127,7 @@ def test_a_format_that_changes_a_reward_is_found(tmp_path: Path, monkeypatch: py
         demo.run(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_another_seed_is_another_corpus(ran: Ran, tmp_path: Path) -> None:
     other = demo.run(tmp_path, seed=1)
     assert other.traces.sizes != ran[0].traces.sizes

@@ -68,7 +68,7 @@ for name, (fn, *arrays) in calls.items():
 """
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_compiled_methods_and_the_partition_do_not_communicate() -> None:
     _, *texts = re.split(r"^== (\w+)$", on_eight_devices("-c", COMPILED), flags=re.MULTILINE)
     compiled = dict(zip(texts[::2], texts[1::2], strict=True))
@@ -97,7 +97,7 @@ for name, options in [*calls, ("turn_baseline", {}), ("c3", {}), ("off_policy", 
 """
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_options_and_shared_ids_give_the_numbers_of_one_device(tmp_path: Path) -> None:
     """Options that take the whole batch, errors that are pooled over it, and contexts that several groups share."""
     rng, lines = np.random.default_rng(0), []

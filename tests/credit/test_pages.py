@@ -51,7 +51,7 @@ def median_of_the_guide() -> Callable[..., Credit]:
     return names["median_baseline"]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_median_of_the_guide_for_contributors_obeys_the_laws() -> None:
     credit.check(median_of_the_guide(), scope="group")
 

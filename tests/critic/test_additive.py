@@ -26,6 +26,7 @@ def increments(after: np.ndarray, start: np.ndarray, traces: int) -> tuple[np.nd
     return change.mean(axis=0), change.std(axis=0, ddof=1) * stderr_factor(len(after))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.slow
 def test_the_decisive_decision_comes_first(seed: int) -> None:
@@ -64,7 +65,7 @@ def test_later_events_and_other_traces_change_no_earlier_value() -> None:
     assert ((value > 0) & (value < 1)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_values_of_any_reward_are_in_its_units_and_scale_with_it() -> None:
     corpus = critic_data(DecisiveWorld().sample(3, 160))
     values = []

@@ -139,7 +139,7 @@ def test_centred_claims_have_mean_zero_and_serve_as_control_variates(episodes: Q
     assert int(partial.reason[2]) == Reason.NO_EVIDENCE
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_maac_is_one_step_and_normalised_by_agent_name_and_turn(episodes: QualityEpisodes) -> None:
     graph, reward = episodes.graph, episodes.reward
     before, after = (x[0] for x in _true(episodes))

@@ -51,7 +51,7 @@ print(json.dumps(said))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("lambda_", ["0.9", pytest.param("1.0", marks=pytest.mark.study)])
 def test_eight_devices_fit_what_one_fits(lambda_: str) -> None:
     """Values of prefixes differ by at most 1e-4 after five epochs, and a killed fit goes on bit for bit.

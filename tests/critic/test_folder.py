@@ -163,6 +163,7 @@ def test_a_damaged_additive_critic_is_refused_by_name(name: str, additive: tuple
     _refused(additive[1], tmp_path, *ADDITIVE[name])
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORK)
 def test_a_damaged_network_is_refused_by_name(name: str, network: tuple[Critic, Path], tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_runs_stand_at_the_event_that_ends_their_prefix() -> None:
     assert not np.any(batch.runs[2 * WORLD.events :])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_network_s_loss_of_n_runs_is_n_losses() -> None:
     episodes = WORLD.sample(0, 6)
     runs, mean = some_runs(6 * WORLD.events)

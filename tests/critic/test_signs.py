@@ -174,7 +174,7 @@ def test_messages_that_matter_do_not_validate_a_message_without_effect() -> None
     assert early.mean() > 0.9 and not late.any()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_folds_of_fitted_critics_find_the_decision_and_nothing_else() -> None:
     episodes = DecisiveWorld(good=0.8, bad=0.2, group_size=42).sample(0, 504)
     corpus = critic_data(episodes)

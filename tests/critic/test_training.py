@@ -58,7 +58,7 @@ def test_a_killed_run_goes_on_bit_for_bit(
         fit(corpus, split, dataclasses.replace(settings, seed=1), checkpoint=tmp_path / "run.npz")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_process_killed_at_any_moment_goes_on_bit_for_bit(
     tmp_path: Path, corpus: CriticData, split: Split, settings: Settings, fitted: Fitted
 ) -> None:
@@ -81,7 +81,7 @@ fit(corpus, split, {settings!r}, checkpoint=Path({str(tmp_path / "run.npz")!r}))
     assert same(fit(corpus, split, settings, checkpoint=tmp_path / "run.npz"), fitted)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: CriticData, split: Split, fitted: Fitted) -> None:
     """The loss at λ < 1 against a loop over each trace, written down from the definition."""
     scaled = corpus._replace(features=fitted.scaler(corpus.features))
@@ -104,7 +104,7 @@ def test_td_targets_are_lambda_returns_of_the_slow_values(corpus: CriticData, sp
         np.testing.assert_allclose(found, total, rtol=2e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_critic_before_training_says_the_mean_outcome(corpus: CriticData, fitted: Fitted) -> None:
     parameters = initial(fitted.sizes, 2, 0, 0.3)
     batch = pack(corpus, np.arange(2), room(corpus, 256))
@@ -113,7 +113,7 @@ def test_a_critic_before_training_says_the_mean_outcome(corpus: CriticData, fitt
     )
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_fit_says_whether_it_stopped_because_the_held_out_loss_no_longer_fell(
     corpus: CriticData, split: Split, settings: Settings
 ) -> None:
@@ -169,7 +169,7 @@ def test_a_regression_on_counts_finds_its_weights() -> None:
     np.testing.assert_allclose(predict_counts(fit_counts(x, z, one, "value"), x, "value"), z, atol=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_critic_of_values_answers_in_units_of_reward(corpus: CriticData, split: Split, settings: Settings) -> None:
     shifted = corpus._replace(reward=corpus.reward * 10 + 100)
     found = fit(shifted, split, dataclasses.replace(settings, head="value", members=1, epochs=1))

@@ -51,6 +51,7 @@ def test_rows_a_log_and_the_command_line_take_keys_by_name(tmp_path: Path) -> No
         credit.run(rows.traces, "rloo", by="task,anchor")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("population", ["trace", "agent", "row"])
 @pytest.mark.slow
 def test_every_population_and_score_is_that_of_loops(population: str) -> None:

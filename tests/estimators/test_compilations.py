@@ -59,6 +59,7 @@ def rows(rng: np.random.Generator, events: int) -> Sizes:
     return Sizes(events, 0, max(traces, int(events * rng.uniform(0.3, 1.0))), traces)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", [teams, rows], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("method", ["rloo", pytest.param("dr_mas", marks=pytest.mark.slow)])
 @pytest.mark.slow

@@ -33,6 +33,7 @@ def replayed(outcome: float) -> tuple[Any, Any, dict[str, Any], Any]:
     return graph, reward, {name: rows.evidence[name] for name in ("context", "node")}, rows
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("outcome", AWKWARD)
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_magrpo_compares_equal_returns_whatever_the_replays(baseline: Any, outco
     np.testing.assert_allclose(rows.gather(result.credit), outcome, rtol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_magrpo_without_a_baseline_keeps_the_return_itself() -> None:
     graph, reward, tree, rows = replayed(0.1)
     for baseline in ("none", "raw"):
@@ -111,6 +112,7 @@ def test_the_value_of_equal_leaves_is_theirs() -> None:
     assert (rows.gather(subtree_values(graph, reward, **tree)) == np.float32(10000.1)).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [0.0, 0.3])
 @pytest.mark.parametrize("outcome", AWKWARD)
@@ -122,6 +124,7 @@ def test_maac_brings_equal_advantages_to_0(outcome: float, value: float) -> None
     assert not rows.gather(result.advantage).any()
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "needs", "scope"),
@@ -215,6 +218,7 @@ def unevenly_placed(depth: int) -> tuple[Any, Any, dict[str, Any], Any, np.ndarr
     return graph, reward, dict(rows.evidence), rows, np.asarray(group) == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [2, 33])
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.985])

@@ -81,7 +81,7 @@ WRONG: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_every_argument_of_a_wrong_kind_is_refused_by_name(name: str) -> None:
     """Before, 1,900 of 5,000 such calls ended in a TypeError or an AttributeError from inside JAX."""

@@ -109,6 +109,7 @@ def slow_grpo(batch: Batch, by_agent: bool, rows_count: bool, std: bool) -> np.n
     return np.array(out)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, True), (True, False), (False, False)])
@@ -142,6 +143,7 @@ def slow_rloo(batch: Batch, by_agent: bool, rows_count: bool) -> np.ndarray:
     return np.array(out)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, False), (False, True)])

@@ -61,6 +61,7 @@ def expected_score(rows: list[dict], i: int, horizon: str, share: str) -> float:
     return total / sum(weights)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("horizon", ["discounted_sum", "last", "current"])
 @pytest.mark.parametrize("share", ["all", "individual"])
@@ -127,7 +128,7 @@ def expected_bonus(rows: list[dict], i: int, alpha: list[float]) -> float:
     return bonus
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_maporl_bonus_against_a_loop() -> None:
     alpha, seen = [0.5, 0.25, 0.125, 1.0], set()
     for seed in range(4):

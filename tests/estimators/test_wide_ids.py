@@ -29,6 +29,7 @@ def wide(ids: np.ndarray) -> np.ndarray:
     return np.where(ids >= 0, ids.astype(np.int64) * 2**32 + 7, -1)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "more"), CASES, ids=[f"{name} {' '.join(more)}" for name, more in CASES])
 def test_wide_ids_are_ids_like_others(name: str, more: dict[str, Any]) -> None:
@@ -51,6 +52,7 @@ def test_wide_ids_are_ids_like_others(name: str, more: dict[str, Any]) -> None:
         np.testing.assert_allclose(found.advantage, expected.advantage, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gigpo", "magrpo", "c3"])
 def test_ids_beyond_the_events_are_ids_inside_a_compiled_function(name: str) -> None:

@@ -89,7 +89,7 @@ def test_every_case_is_accounted_for() -> None:
     assert not set(CHECKED) & set(ELSEWHERE)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", CHECKED)
 def test_the_case_is_read_where_the_table_says(name: str) -> None:
     for place in CHECKED[name]:

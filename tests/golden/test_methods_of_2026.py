@@ -230,7 +230,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
         pytest.param(
             *case,
             id=f"{case[0]} {i}",
-            marks=[pytest.mark.sampled, pytest.mark.slow] if case[0] in {c[0] for c in CASES[:i]} else [],
+            marks=[pytest.mark.study] if case[0] in {c[0] for c in CASES[:i]} else [],
         )
         for i, case in enumerate(CASES)
     ],
@@ -238,7 +238,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[float]]] = [
 def test_numbers_are_those_of_the_code(
     name: str, columns: dict[str, Any], options: dict[str, Any], expected: list[float]
 ) -> None:
-    """Further settings of a method compile it anew: they run slow."""
+    """Further settings of a method compile it anew: they are studies."""
     _, _, rows = credit.from_columns(**columns)
     result = credit.run(rows.traces, name, **options)
     found = np.asarray(rows.gather(result.advantage))

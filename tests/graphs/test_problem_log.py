@@ -74,7 +74,7 @@ def test_a_table_of_many_broken_rows(tmp_path: Path, name: str) -> None:
     assert [p.line for p in named[:3]] == [2 + (first.count(b"\n") > 1) + i for i in range(3)]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_million_ragged_rows(tmp_path: Path) -> None:
     def prepare(rows: int) -> Callable[[], object]:
         path = tmp_path / f"{rows}.csv"
@@ -90,7 +90,7 @@ def test_a_million_ragged_rows(tmp_path: Path) -> None:
     assert_linear(prepare, 1_000_000, runs=1)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_million_empty_objects(tmp_path: Path) -> None:
 
     def prepare(lines: int) -> Callable[[], object]:

@@ -26,7 +26,7 @@ def test_check_takes_entries_of_the_table_and_partials() -> None:
     assert report.method == "grpo" and all(result.passed for result in report.results)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_evidence_of_ones_own_is_drawn() -> None:
     def mine(graph: Any, reward: Any, *, mood: Any) -> Credit:
         seen.append(mood.shape)

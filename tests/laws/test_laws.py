@@ -57,16 +57,17 @@ NEWER = {
 }  # fmt: skip
 """Methods of 2025 and 2026. The default run tries them on worked numbers (tests/golden/test_methods_of_2026.py)."""
 
-PRESETS = NEWER | {
+PRESETS = {
     "agent_lightning", "agent_lightning_rows", "c3_magrpo", "dr_grpo", "foldgrpo_fork", "matpo", "mrlx",
     "openrlhf_group_norm", "reinforce_batch", "slime_grpo", "trl_grpo", "verl_grpo", "verl_rloo", "wideseek_r1",
 }  # fmt: skip
-"""Other constants for a kernel that the default run tries under another name; these run with the slow tests."""
+"""Other constants for a kernel that the default run tries under another name; these are studies."""
 
 
 def grouped(names: Any) -> list[Any]:
-    """Parameters, those of presets marked as slow. The name comes first: `conftest` keeps its tests in one process."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in PRESETS)) for name in names]
+    """Parameters, marked by when they run. The name comes first: `conftest` keeps its tests in one process."""
+    later = dict.fromkeys(NEWER, pytest.mark.slow) | dict.fromkeys(PRESETS, pytest.mark.study)
+    return [pytest.param(name, marks=[later[name]] if name in later else []) for name in names]
 
 
 @functools.cache
@@ -124,9 +125,9 @@ def test_method_obeys_costly_law(name: str, law: str) -> None:
 
 @pytest.mark.optimised
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in credit.METHODS if name not in references.REFERENCES])
+@pytest.mark.every_method
+@pytest.mark.parametrize("name", credit.METHODS)
 def test_optimised_code_gives_the_numbers_of_single_operations(name: str) -> None:
-    """Methods with a reference are compared with it on optimised code, by `test_method_is_its_reference`."""
     result = subject(name).try_law("jit", LAWS["jit"])
     assert result.passed is not False, result.detail
 

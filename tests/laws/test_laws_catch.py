@@ -67,7 +67,7 @@ def test_the_sound_method_breaks_no_law() -> None:
     assert [result.law for result in report.results] == list(LAWS)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(("law", "method", "words"), FLAWED, ids=[f"{law}-{fn.__name__}" for law, fn, _ in FLAWED])
 def test_law_catches(law: str, method: Callable[..., Credit], words: str) -> None:
     with pytest.raises(LawError, match=r"breaks the law") as caught:
@@ -83,7 +83,7 @@ def declared(name: str, scope: Any) -> Subject:
     return Subject(method.fn, levels, scope, seed=0)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(
     ("scope", "method", "law"),
     [

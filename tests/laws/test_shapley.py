@@ -76,6 +76,7 @@ def test_shapley_obeys_law(law: str) -> None:
     assert result.passed is not False, result.detail
 
 
+@pytest.mark.study
 def test_units_share_the_whole_game_whatever_the_padding() -> None:
     """Per trace Σ shares of its agents = v(N), here by a loop over traces."""
     batch = ragged(3, {"worth": "event"})

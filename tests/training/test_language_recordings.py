@@ -31,7 +31,7 @@ def test_the_recorded_team_states_tokens_values_and_groups_that_teach() -> None:
     assert (np.abs(gap) < 4 * spread).all()  # the traces of a question are draws of what the values are means of
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_credit_of_the_recorded_team_adds_up_and_c3_agrees_with_the_values_on_average() -> None:
     exact = credit.read(RECORDINGS / "language_team.jsonl")
     steps = credit.METHODS["gae"](exact.graph, exact.reward, value=exact.evidence["value"].array, lambda_=0.0)

@@ -109,7 +109,7 @@ def test_a_rerun_repeats_the_tokens_before_its_decision_and_pays_for_the_rest(sa
     assert fresh.any() and not fresh.all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_log_holds_tokens_masks_and_log_probabilities(team: Any, said: Said, tmp_path: Path) -> None:
     traces = logged(tmp_path / "team.jsonl", as_traces(team, said, SIZE))
     assert not traces.problems and traces.tokens is not None
@@ -127,6 +127,7 @@ def test_the_log_holds_tokens_masks_and_log_probabilities(team: Any, said: Said,
     assert len(ids) <= taken.sum() * ANSWER and not tokens.mask.all()  # what was read is logged, too
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dr_mas", "turn_baseline"])
 def test_arrays_logs_and_rows_give_the_same_advantages(name: str, team: Any, said: Said, tmp_path: Path) -> None:

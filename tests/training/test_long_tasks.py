@@ -44,6 +44,7 @@ def test_what_is_out_of_range_is_refused() -> None:
         long_cell("add", 4, 0.0, "rloo", seeds=[3], tuning=[2, 3], budget=10)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_every_signal_learns_an_easy_task(signal: str) -> None:

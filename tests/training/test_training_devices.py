@@ -38,7 +38,7 @@ for name in sys.argv[1:]:
 SIGNALS = ("reinforce_batch", "gae")  # of scope "batch", and of "group" with a critic that learns on the way
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_eight_devices_learn_what_one_learns() -> None:
     """The exact expected return of every policy on the way differs by at most 1e-4."""
     command = [sys.executable, "-c", TRAIN, *SIGNALS]

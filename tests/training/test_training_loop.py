@@ -30,6 +30,7 @@ learned, evidence_of = jax.jit(learn), jax.jit(critic_evidence)
 SHORT = TrainingSettings(steps=40, groups=4, group_size=4)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["bottleneck", "router", "stopping"])
 @pytest.mark.slow
 def test_the_exact_return_is_the_sum_over_all_choices(name: str) -> None:
@@ -156,7 +157,7 @@ def test_a_network_shared_by_all_decisions_learns(policy: Literal["mlp", "transf
     assert curve.tobytes() == again.tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_transformers_decision_sees_the_kind_and_who_decided_up_to_it() -> None:
     task = learning_task("router")
     options = TrainingSettings(policy="transformer", hidden=8)
@@ -170,7 +171,7 @@ def test_a_transformers_decision_sees_the_kind_and_who_decided_up_to_it() -> Non
     assert np.abs(other - logits)[:, 2:].max(axis=(0, 2)).min() > 1e-3
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_taken_gradient_points_along_the_exact_one() -> None:
     task = learning_task("additive")
     large = TrainingSettings(steps=3, groups=64, group_size=16)
@@ -179,7 +180,7 @@ def test_the_taken_gradient_points_along_the_exact_one() -> None:
     assert jax.eval_shape(jax.grad(lambda x: exact_return(task, x)), logits).shape == logits.shape
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_evidence_is_right_and_paid_for() -> None:
     """Of a team that always chooses 1, on a task without luck: re-runs are known, and so is what they cost."""
     task = learning_task("checklist")
@@ -214,7 +215,7 @@ def test_a_table_beyond_32_bits_is_refused(rows: int, choices: int) -> None:
         categorical_at(jax.random.key(0), jnp.zeros((1, choices)), jnp.zeros(1, int), rows)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_c3_of_siblings_is_the_difference_of_the_two_rewards() -> None:
     task = learning_task("checklist")
     rollout = drawn(task, jnp.zeros((1, 12, 2)), 4, 4, jax.random.key(0))
@@ -225,7 +226,7 @@ def test_c3_of_siblings_is_the_difference_of_the_two_rewards() -> None:
     np.testing.assert_allclose(np.asarray(runs.own)[last, 11], gap[last], atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_critic_learns_additive_rewards_and_its_claims_are_centred() -> None:
     task = learning_task("checklist")
     critic = fresh_critic(task)
@@ -237,6 +238,7 @@ def test_the_critic_learns_additive_rewards_and_its_claims_are_centred() -> None
     assert np.abs(np.asarray(evidence.value) - np.asarray(rollout.value)).max() < 0.05
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["stopping", "router"])
 @pytest.mark.slow
 def test_the_critics_surprise_is_the_centred_increment_of_its_values(name: str) -> None:
@@ -253,7 +255,7 @@ def test_the_critics_surprise_is_the_centred_increment_of_its_values(name: str) 
             == np.asarray(e.value)[rollout.graph.event_mask]).all()  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_contrasts_of_choices_give_the_values_of_a_weight_for_each_choice() -> None:
     """With a table of decisions that are all taken, which says what no table says, the critic has a weight for each."""
     task = learning_task("router")
@@ -294,6 +296,7 @@ def test_naive_shaping_teaches_padding() -> None:
     assert final["rloo"] > final["activity_bonus"] + 4 * 0.025
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["shapley", "remax", pytest.param("stack", marks=pytest.mark.study)])
 def test_signals_with_evidence_learn(name: str) -> None:

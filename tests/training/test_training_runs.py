@@ -129,6 +129,7 @@ def test_a_table_of_something_else_is_refused_in_words(tmp_path: Path) -> None:
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("signal", ["rloo", "control_critic", "turn_baseline", "control_exact"])
 def test_a_method_that_refuses_every_action_is_not_trained(signal: str) -> None:
@@ -138,7 +139,7 @@ def test_a_method_that_refuses_every_action_is_not_trained(signal: str) -> None:
         run_training([signal], ["pivotal"], 1, alone, learning_rates=ONE)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_what_compares_no_traces_is_trained_in_groups_of_one() -> None:
     alone = TrainingSettings(steps=3, groups=4, group_size=1)
     rows = run_training(["exact_increments", "zero"], ["pivotal"], 1, alone, learning_rates=(0.4,))

@@ -120,6 +120,7 @@ def test_no_interval_is_claimed_from_one_group(drawn: Draw) -> None:
     draw_truth([one]).draw_without_rendering()
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_without_bias_have_the_slope_1(kind: str) -> None:

@@ -17,6 +17,7 @@ def x64() -> Iterator[None]:
     jax.config.update("jax_enable_x64", False)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("keys", [("alternative", "context", "propensity", "target_propensity"), ("trainable",)])
 def test_no_key_makes_leave_one_out_biased(keys: tuple[str, ...]) -> None:
@@ -26,7 +27,7 @@ def test_no_key_makes_leave_one_out_biased(keys: tuple[str, ...]) -> None:
         assert bias(name, world, Batches.independent(world, 2), frozenset(keys)) < 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.study)])
 def test_no_combination_of_keys_makes_a_method_biased(seed: int) -> None:
     world = World.drawn(seed)

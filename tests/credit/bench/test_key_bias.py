@@ -26,6 +26,7 @@ CASES: dict[str, tuple[dict[str, Any], float, float]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("world", ["stop-rewards", "hire-additive"])
 @pytest.mark.parametrize("case", CASES)

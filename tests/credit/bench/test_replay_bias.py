@@ -86,7 +86,7 @@ def test_siblings_of_one_prefix_are_no_baseline_for_each_other(method: Method) -
     np.testing.assert_array_equal(found, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_what_the_tree_refuses_is_said_where_the_advantages_are() -> None:
     """It was called unbiased by the mean of the other traces, for three siblings of one prefix and nobody else."""
 
@@ -100,6 +100,7 @@ def test_what_the_tree_refuses_is_said_where_the_advantages_are() -> None:
     assert "without" not in said(2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline, ledger_control])
 @pytest.mark.slow
 def test_two_fan_outs_give_the_gradient(method: Method) -> None:
@@ -142,6 +143,7 @@ def test_what_promises_no_bias_has_none_with_replays(name: str, world: str, fans
     assert row.answered > 0.2
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["moving_average", "spiral_rae"])
 def test_moving_averages_pass_over_replays_of_a_trace(name: str) -> None:
@@ -178,6 +180,7 @@ def controlled(batch: Batches) -> tuple[jax.Array, jax.Array]:
     return made.advantage, made.valid
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("fans", [1, 2, 3])

@@ -110,6 +110,7 @@ SHARED: Layout = "one task for all replays"
 ALONE: Layout = "no trace beside its own"
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["rloo", "turn_baseline"])
 @pytest.mark.parametrize("layout", ["one task", OWN, SHARED])

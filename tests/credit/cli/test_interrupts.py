@@ -17,6 +17,7 @@ LISTENING = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.slow
 def test_an_interrupt_leaves_no_file(sent: signal.Signals, code: int, tmp_path: Path) -> None:

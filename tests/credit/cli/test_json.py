@@ -117,7 +117,7 @@ def test_every_command_that_prints_has_the_option() -> None:
     assert COMMANDS.keys() - NO_REPORT.keys() <= CALLS.keys() | SLOW.keys() | OWN_TESTS
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", CALLS)
 def test_standard_output_is_one_object(name: str, names: dict[str, Any]) -> None:
     arguments, keys = CALLS[name]

@@ -16,7 +16,7 @@ from graphs.errors import CreditError
 from .logs import GOOD, ROOT, run
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("args", [["--help"], ["assign", "--help"], ["--version"], ["completion", "zsh"]])
 def test_help_imports_nothing_heavy(args: list[str]) -> None:
     script = (

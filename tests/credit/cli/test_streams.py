@@ -51,7 +51,7 @@ def test_every_command_leaves_in_silence_when_its_reader_left(stream: str, comma
     assert not process.stdout and not process.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_stream_that_the_shell_closed(good: Path) -> None:
     command = f'"$0" -m credit assign {good} -o - --method rloo >&-; echo $?; "$0" -m credit validate - <&-; echo $?'
     done = subprocess.run(["sh", "-c", command, sys.executable], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -86,7 +86,7 @@ PRINTING = ["validate", "traces", "show", "choose", "methods", "summary -m rloo"
 PRINTING += ["explain -m rloo", "audit -m rloo,gae", "compare -m rloo,gae"]  # which compile more
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("option", ["--json", ""])
 @pytest.mark.parametrize("command", PRINTING)
 def test_no_command_prints_what_could_control_a_terminal(command: str, option: str, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ for command in {commands}:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_console_without_a_character_shows_the_others(good: Path) -> None:
     """In one process, since loading JAX takes longer than the commands."""
     names = ("show", "audit", "compare", "validate", "methods", "choose")

@@ -120,7 +120,7 @@ def three(tmp_path: Path) -> Path:
     return write(tmp_path / "x.jsonl", [trace(f"t{i}", "q", float(5 + i)) for i in range(3)])
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(
     "command",
     [["assign", "-o", "{out}.csv"], ["assign", "--chunk-events", "3", "-o", "{out}.csv"], ["validate"], ["choose"],

@@ -53,7 +53,7 @@ def noise(graph: credit.EventGraph, rows: credit.Rows) -> credit.Credit:
     return credit.claim(graph, amount, estimand="increment", source="noise", centred=True, own_outcome=False)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_trace_without_a_baseline_takes_no_advantage_from_others() -> None:
     """Its R − b, NaN, entered the coefficients of all other traces: no action of the batch had an advantage."""
     graph, reward, rows = many_traces()
@@ -64,7 +64,7 @@ def test_a_trace_without_a_baseline_takes_no_advantage_from_others() -> None:
     assert np.flatnonzero(~valid).tolist() == [14, 15]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_frozen_actions_enter_no_coefficient_with_a_baseline_that_was_given() -> None:
     """With the same baseline from the library they did not: coefficients were 0.07 apart."""
     trainable = np.ones(600)

@@ -341,7 +341,7 @@ def test_every_question_cites_a_page_that_exists() -> None:
         assert pages and all((docs / page).is_file() for page in pages)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_orders_of_agents_are_counted_in_linear_time(tmp_path: Path) -> None:
     """20,000 traces, each of two agents of its own, have 20,000 orders."""
 

@@ -119,6 +119,7 @@ TRUTH: dict[str, tuple[tuple[str, ...], Callable[[credit.Traces, credit.Credit],
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TRUTH))
 def test_numbers_are_the_worlds(traces: credit.Traces, name: str) -> None:
@@ -145,7 +146,7 @@ def test_increments_of_a_sampled_world_come_back_from_its_log(tmp_path: Path) ->
     np.testing.assert_allclose(np.asarray(claim.credit)[actions], expected[actions], atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.every_method
 @pytest.mark.parametrize("name", sorted(credit.METHODS))
 def test_every_method_runs_on_logs_that_have_its_evidence(traces: credit.Traces, name: str) -> None:
     result = credit.run(traces, name)
@@ -170,6 +171,7 @@ def test_what_is_missing_is_named(tmp_path: Path, name: str) -> None:
             credit.run(read(path), name)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["tau_bench_airline", "who_and_when"])
 def test_every_name_runs_on_real_logs_or_names_what_is_missing(shared_data: Path, folder: str) -> None:

@@ -94,7 +94,7 @@ def alone_and_within(name: str, option: str, value: str) -> tuple[str, str]:
     return differing(states), differing(errors)
 
 
-@pytest.mark.slow
+@pytest.mark.every_method
 @pytest.mark.parametrize(("name", "option", "value"), EVERY)
 def test_a_group_alone_has_the_numbers_that_it_has_in_a_batch(name: str, option: str, value: str) -> None:
     scope, _ = credit.METHODS[name].scope_of(parse_options(name, [f"{option}={value}"] if option else []))

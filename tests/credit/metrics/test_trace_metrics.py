@@ -206,6 +206,7 @@ def test_sizes_of_teams_start_anew_with_each_trace(tmp_path: Path) -> None:
     assert team_sizes(native(tmp_path, STAR, ALONE)).tolist() == [1, 1, 1, 2, 3, 3, 2, 1, 1, 1, 1]
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["normal", "exponential", "half", "tenth"])
 def test_printed_intervals_cover(kind: str) -> None:

@@ -274,7 +274,7 @@ def test_a_bar_sees_each_trace_that_is_packed(findings: Findings, tmp_path: Path
     assert seen == list(range(5)) and len(held) == 5
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_many_long_traces_fit_into_two_megabytes(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     records = []

@@ -21,7 +21,7 @@ from graphs.errors import CreditError
 pytest.importorskip("matplotlib")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_size_title_and_type_of_any_picture_can_be_chosen(tmp_path: Path) -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
     results = {"rloo": credit.rloo(graph, reward), "mine:best": credit.grpo(graph, reward)}
@@ -95,7 +95,7 @@ def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
         assert not any(one.x1 > other.x0 for one, other in itertools.pairwise(boxes))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_panels_without_room_side_by_side_stand_below_each_other() -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
     names = ["rloo", "grpo", "dr_grpo", "mine:a_method_of_my_own"]
@@ -107,7 +107,7 @@ def test_panels_without_room_side_by_side_stand_below_each_other() -> None:
         credit.plot.refine(credit.plot.draw_comparison(compared), size=(0.5, 0.5))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_refused_size_comes_with_one_that_fits() -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
     compared = credit.compare(rows.traces, {name: credit.rloo(graph, reward) for name in ("rloo", "dr_mas", "grpo")})

@@ -194,7 +194,7 @@ def test_labels_lie_within_the_figure_and_apart() -> None:
     assert all(box.x0 >= 0 and box.x1 <= figure.axes[0].get_window_extent().x0 for box in boxes)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_largest_teams_are_thinned_out() -> None:
     traces = crowd(300, 4000)
     rng = np.random.default_rng(1)
@@ -209,7 +209,7 @@ def test_the_largest_teams_are_thinned_out() -> None:
     assert png(figure).startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_global_state_is_untouched() -> None:
     script = (
         "import sys; sys.path.insert(0, '.'); import credit; credit.plot.draw_trace\n"

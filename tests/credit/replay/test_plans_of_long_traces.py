@@ -32,7 +32,7 @@ def log(folder: Path, traces: list[tuple[str, int, float]]) -> Traces:
     return read(folder / "log.jsonl")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_plan_of_a_long_trace_is_linear(tmp_path: Path) -> None:
     """It listed all events before each decision: 15 GB and no end at 100,000 events."""
 
@@ -78,7 +78,7 @@ def test_the_first_ids_are_as_a_tuple() -> None:
         assert other == two and hash(other) == hash(two)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_spread_of_many_groups_is_that_of_a_slow_reading(tmp_path: Path) -> None:
     """A pass over all traces for each group took the square of their number."""
     rng = np.random.default_rng(0)

@@ -169,7 +169,7 @@ def test_shapley_from_a_log_through_the_command_line(home: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_predicted_error_of_a_share_is_that_of_its_runs() -> None:
     """The allocation's prediction against the spread of 400 solved games with normal outcomes."""
     world = MICRO["relay-and"]

@@ -25,6 +25,7 @@ def scripted(kind: str) -> ScriptedReplayer:
     return ScriptedReplayer(world, world.sample(jax.random.key(0), 3))
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_of_a_scripted_team_have_the_mean_of_its_truth(kind: str) -> None:

@@ -124,6 +124,7 @@ def outcomes(rng: np.random.Generator, kind: str, alone: bool, effect: float) ->
     return rows.traces
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("alone", [False, True])
 def test_chances_of_failed_against_succeeded_are_covered(alone: bool) -> None:

@@ -162,7 +162,7 @@ def test_a_trace_that_is_not_there_is_refused() -> None:
 # --- safety -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("kind", [kind for kind in HOSTILE if kind != "surrogate"])
 def test_hostile_names_come_out_harmless(kind: str) -> None:
     name = HOSTILE[kind]

@@ -43,7 +43,7 @@ def steps(result: Result) -> list[tuple[int, str]]:
     return [(row["step"], row["logs"]) for row in map(json.loads, result.stdout.splitlines())]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("outcomes", ["a.csv", "outcomes.csv", "z.csv"])
 @pytest.mark.parametrize("place", ["", "step_1"])
 @pytest.mark.parametrize("log", STEPS)

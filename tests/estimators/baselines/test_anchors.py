@@ -63,6 +63,7 @@ def loop(rows: dict, by_agent: bool, scale: bool, discount: float, weight: float
     return out
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("scale", ["none", "std"])

@@ -40,6 +40,7 @@ def columns(rows: list[dict]) -> tuple:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("over", ["batch", "group"])
 @pytest.mark.parametrize("scale", ["none", "std"])
@@ -74,6 +75,7 @@ def test_marshal_against_a_loop(seed: int, scale: str, over: str) -> None:
     assert np.asarray(at.gather(result.valid)).tolist() == valid
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_spiral_rae_against_a_loop(seed: int) -> None:

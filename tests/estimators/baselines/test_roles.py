@@ -191,6 +191,7 @@ def test_wideseek_r1_weights_against_a_loop(with_tokens: bool) -> None:
     assert not np.asarray(weights)[~np.asarray(log.graph.event_mask)].any()
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("by", [None, "agent_name"])
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
@@ -239,6 +240,7 @@ def test_foldgrpo_and_its_fork_against_loops(seed: int) -> None:
     log.check(released.foldgrpo_fork(log.graph, outcome, event_reward=event_reward), fork)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "max", "none"])
 @pytest.mark.parametrize("fan_outs", [[3, 2, 2], [2, 4]])
@@ -273,7 +275,7 @@ def test_magrpo_against_a_recursion(fan_outs: list[int], baseline: str) -> None:
     np.testing.assert_allclose(log.gather(result.advantage), expected, rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_joint_turns_that_overlap_in_a_log_are_those_that_do_not() -> None:
     """An agent that answers the first joint turn after another has begun the second belongs to the first."""
     rng = np.random.default_rng(5)
@@ -365,7 +367,7 @@ def test_crossed_magrpo_sums_the_joint_turns_of_a_completion(baseline: str) -> N
     assert valid.all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_crossed_magrpo_of_one_agent_is_aligned_and_refuses_missing_combinations() -> None:
     rows, _, _ = crossed_tree(alone=True)
     crossed, valid = crossed_magrpo(rows, joint_mode="cross")

@@ -73,6 +73,7 @@ def expected_gradient(method: object, traces: int, keep: object = None) -> np.nd
     return total
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("traces", [2, 3])
 def test_the_turn_baseline_is_unbiased_where_the_policy_decides_how_many_turns_there_are(traces: int) -> None:
@@ -162,6 +163,7 @@ def loop(rows: dict[str, list], method: str) -> list[float]:
     return out
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", ["turn_baseline", "none", "std"])

@@ -130,6 +130,7 @@ def quickly(batch: Batch) -> np.ndarray:
     return np.asarray(jax.jit(fitted_coefficients)(*batch))[:, :TRACES]
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_coefficients_are_those_of_a_loop(seed: int) -> None:
@@ -142,6 +143,7 @@ def test_coefficients_are_those_of_a_loop(seed: int) -> None:
         assert (expected != 0).mean() > 0.3
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 0, 2, 3])
 def test_padding_changes_no_bit_of_a_coefficient(seed: int) -> None:
@@ -150,6 +152,7 @@ def test_padding_changes_no_bit_of_a_coefficient(seed: int) -> None:
         np.testing.assert_array_equal(more, found[0])
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_the_order_of_traces_and_the_names_of_groups_do_not_matter(seed: int) -> None:
@@ -186,7 +189,7 @@ def test_no_bit_of_the_own_family_enters_a_coefficient(seed: int) -> None:
     assert moved > 0
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_work_grows_as_the_number_of_traces() -> None:
     """A row of a number for every group for each trace took 20 minutes at 1,000,000 traces."""
 

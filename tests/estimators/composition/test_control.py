@@ -80,6 +80,7 @@ def float64():
         yield
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("beta", [1.0, -0.4])
@@ -146,7 +147,7 @@ def test_without_claims_it_is_rloo() -> None:
     np.testing.assert_array_equal(result.credit.advantage, credit.rloo(graph, reward).advantage)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_beta_is_fitted_on_other_groups_and_zero_on_few_traces() -> None:
     rng = np.random.default_rng(0)
     for groups, few in ((4, True), (40, False)):
@@ -211,7 +212,7 @@ def test_claims_that_would_bias_are_left_out_by_name() -> None:
     assert "not centred" in result.refused["critic"]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_conversions_are_exact_or_refused() -> None:
     rng = np.random.default_rng(0)
     trace = np.repeat(np.arange(6), 4)
@@ -247,7 +248,7 @@ def test_conversions_are_exact_or_refused() -> None:
     assert np.asarray(rows.gather(made.valid)).reshape(6, 4)[0].tolist() == [True, False, False, False]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_coefficients_hold_nothing_of_a_replay_under_another_task() -> None:
     """A prefix that was run again by another version of the policy is in another group, and shares the choices."""
     rng = np.random.default_rng(0)

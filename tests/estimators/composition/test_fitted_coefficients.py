@@ -108,6 +108,7 @@ def test_the_spread_of_the_others_is_that_of_a_loop(replays: bool) -> None:
         assert found[3][t] == pytest.approx(np.var(left, ddof=1) if len(left) > 1 else 0, rel=1e-5, abs=1e-7)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("replays", [False, True])
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e6])

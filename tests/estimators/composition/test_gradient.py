@@ -21,7 +21,7 @@ def drawn(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return choices, size * (choices[..., 0] + choices[..., 1] * choices[..., 2]) + rng.normal(size=(GROUPS, TRACES))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_stated_error_is_the_spread_of_repeated_draws() -> None:
     rng = np.random.default_rng(0)
     trace = np.repeat(np.arange(GROUPS * TRACES), STEPS)

@@ -70,6 +70,7 @@ def test_a_context_below_several_nodes_has_a_first_event_below_each(several: boo
     assert jax.jit(_first_below)(above, context, row).tolist() == expected
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("baseline", ["loo", "full_mean"])
 @pytest.mark.parametrize("normalise", [False, True])
@@ -174,7 +175,7 @@ def test_what_holds_the_own_outcome_is_refused_where_it_is_to_be_left_out(option
         log.credit(own_outcome=False, q_value=q_value, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_what_shares_a_later_choice_is_left_out_with_the_own_outcome() -> None:
     """An alternative continued twice, once with the last of three decisions drawn twice; and a sibling. All 960 trees.
 
@@ -220,7 +221,7 @@ def test_what_shares_a_later_choice_is_left_out_with_the_own_outcome() -> None:
     np.testing.assert_allclose(gradient, of_each @ (every - chance), atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_claim_does_not_depend_on_whether_the_choice_was_to_stop() -> None:
     """Two siblings of a second decision, to stop or to go on; what goes on fans out again. All 50 trees.
 
@@ -297,7 +298,7 @@ def test_subtree_values_are_absent_off_the_tree() -> None:
     assert np.isnan(found[~np.asarray(log.graph.event_mask)]).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_stated_error_of_nested_fan_outs_is_the_spread_of_their_values() -> None:
     """ "x" is continued by ten choices, one of which is continued by 41 more: its value is no mean of 50 leaves."""
     paths = [

@@ -49,6 +49,7 @@ def slowly(y: list, w: list, p: list, a: list, model: list | None, expected: lis
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("critic", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["siblings", "critic"])
 @pytest.mark.slow
 def test_estimates_are_those_of_a_loop_over_draws(critic: bool) -> None:
@@ -102,7 +103,7 @@ def test_error_of_alternatives_that_were_drawn_often_goes_by_their_counts() -> N
         assert float(result.stderr[c]) == pytest.approx(np.sqrt(variance), rel=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_rewards_at_events_are_part_of_the_outcome() -> None:
     """As in `off_policy`: the value of a context was that of the outcomes alone."""
     graph, reward, given = overlapping_world(1).sample(np.random.default_rng(0), 4, DRAWS)
@@ -137,7 +138,7 @@ def test_switch_rests_on_the_model_where_weights_are_large() -> None:
     np.testing.assert_allclose(never.value, plain.value, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_on_policy_snips_is_the_leave_one_out_mean_of_c3() -> None:
     """One draw an alternative and π_e = π_b: the same numbers, also where each draw has several replays."""
     rng, n = np.random.default_rng(1), CONTEXTS * DRAWS

@@ -70,7 +70,7 @@ def test_intervals_cover_a_great_outcome_that_no_draw_had() -> None:
     assert (np.asarray(result.stderr)[:contexts][undrawn] > 0.45).all()  # half the range, times the 5 % without a draw
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_answers_do_not_select_by_outcome() -> None:
     """A lottery pays 1,000 at .002: without a win all outcomes are equal, which had no answer."""
     contexts, rng, values, covered = 16, np.random.default_rng(0), [], []
@@ -86,7 +86,7 @@ def test_answers_do_not_select_by_outcome() -> None:
     assert np.concatenate(covered).mean() >= 0.93
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_interval_is_one_of_the_value_whatever_the_estimator() -> None:
     """That of "switch" was narrower than the doubly robust one where no weight passed its threshold."""
     ends = []
@@ -107,7 +107,7 @@ def test_intervals_cover_in_worlds_drawn_by_seed() -> None:
             assert found["covered"] >= 0.93 - 2.5 * np.sqrt(0.05 * 0.95 / found["answers"]), (seed, found)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_answers_with_overlap_and_none_without() -> None:
     answered, covered, width = coverage(overlapping_world(0), 0, 200)
     assert answered >= 0.95 and 0.90 <= covered <= 0.99 and width <= 1.3
@@ -174,7 +174,7 @@ def test_no_estimate_in_twenty_worlds_without_an_answer() -> None:
             ).any()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_intervals_of_an_alternative_against_its_context_cover() -> None:
     """`Credit.stderr` counts the draws that credit and baseline share."""
     world = overlapping_world(1)

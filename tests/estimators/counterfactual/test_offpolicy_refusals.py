@@ -120,6 +120,7 @@ def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_t
     assert np.asarray(one.valid)[:DRAWS][rest[:DRAWS]].all()
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_favourite_that_is_hardly_ever_drawn_has_no_answer(seed: int) -> None:

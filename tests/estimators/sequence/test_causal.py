@@ -88,7 +88,7 @@ def test_against_a_recursion_over_successors(seed: int) -> None:
         assert float(result.advantage[e]) == pytest.approx(a, abs=2e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_where_each_event_leads_to_the_next_it_is_the_trace() -> None:
     at = padded(ragged(0, {"value": "event"}), SIZES)
     options = {"event_reward": at.event_reward, "discount": GAMMA, "lambda_": LAMBDA}
@@ -123,7 +123,7 @@ def test_a_trace_without_edges_is_refused_unless_it_is_one_event() -> None:
     assert REASONS[int(rows.gather(result.reason)[0])].startswith("the log lacks the evidence")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_derivatives_are_those_of_differences() -> None:
     batch = padded(branching(0), SIZES)
     value, reward = np.nan_to_num(batch.evidence["value"]), np.nan_to_num(batch.reward)

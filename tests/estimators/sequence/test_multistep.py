@@ -82,6 +82,7 @@ def by_loop(graph, reward, value, event_reward, discount, lambda_, along):
     return advantages, returns
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("along", ["trace", "agent"])
 @pytest.mark.parametrize("dropped", [0.0, 0.3, 0.7])

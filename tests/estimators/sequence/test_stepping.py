@@ -17,6 +17,7 @@ from estimators.sequence.stepping import side_by_side
 from tests.helpers.linear_time import assert_linear
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_each_trace_takes_its_steps_in_order(seed: int) -> None:
@@ -50,7 +51,7 @@ def unequal(n: int) -> credit.EventGraph:
     return dataclasses.replace(graph, **edges, edge_mask=np.ones(n - 1, bool), edge_type=np.ones(n - 1, np.int32))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_order_by_agents_of_one_long_trace_among_many() -> None:
     ordered = jax.jit(lambda graph: grouped_order(graph, graph.agent_ids, graph.num_agents))
 
@@ -63,7 +64,7 @@ def test_the_order_by_agents_of_one_long_trace_among_many() -> None:
     assert_linear(prepare, 2**15, factor=64, most=12)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_walks_of_one_long_trace_among_many() -> None:
     def backward(graph: credit.EventGraph) -> jax.Array:
         ones = jnp.ones(graph.num_events)

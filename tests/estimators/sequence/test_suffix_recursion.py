@@ -49,7 +49,7 @@ def test_a_factor_that_is_no_number_ends() -> None:
     np.testing.assert_array_equal(y, [np.nan, np.nan, 2.0, 1.0])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_padding_changes_no_bit_and_jit_and_vmap_none_either() -> None:
     rng = np.random.default_rng(0)
     a = jnp.asarray(np.where(rng.random(777) < 0.05, 0, rng.uniform(0.5, 1, 777)), jnp.float32).at[-1].set(0)
@@ -63,7 +63,7 @@ def test_padding_changes_no_bit_and_jit_and_vmap_none_either() -> None:
     assert np.asarray(both).tobytes() == np.stack([plain, b]).tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_derivatives_are_those_of_the_loop() -> None:
     rng = np.random.default_rng(1)
     n = 75
@@ -82,7 +82,7 @@ def test_derivatives_are_those_of_the_loop() -> None:
     np.testing.assert_allclose(forward(b, weight), by_loop(a, weight), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_gradients_are_finite_beside_padding_that_holds_nan() -> None:
     graph, reward, rows = credit.from_columns(
         group=[0] * 6, trace=[0, 0, 0, 1, 1, 1], reward=[1.0] * 3 + [0.0] * 3, events=32
@@ -101,6 +101,7 @@ def test_gradients_are_finite_beside_padding_that_holds_nan() -> None:
     np.testing.assert_allclose(slope[rows.event], -1, atol=1e-6)  # G − V: each value enters its own advantage only
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("density", [0.0, 0.02, 0.3, 0.9, 1.0])
 def test_members_behind_and_flags_ahead_against_loops(density: float) -> None:
@@ -121,6 +122,7 @@ def test_members_behind_and_flags_ahead_against_loops(density: float) -> None:
         assert reaches[t] == (bool(row[t]) and bool(ahead))
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("density", [0.3, 1.0])
 def test_members_alike_have_bits_alike_and_the_derivatives_of_the_other_solver(density: float) -> None:

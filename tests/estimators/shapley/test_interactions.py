@@ -56,6 +56,7 @@ def test_distinct_coalitions_are_those_of_a_list_of_all() -> None:
         assert law is None or sets == law
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["order three", "spotlight", "vote"])
 def test_laws(family: str) -> None:
@@ -85,6 +86,7 @@ def test_games_of_at_most_two_units_a_term_are_exact(family: str) -> None:
         assert rel(share, game) < 1e-20 and stderr.max() < 1e-9
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 4, 6])
 def test_all_pairs_give_exact_shares(n: int) -> None:
@@ -120,6 +122,7 @@ def assert_held(family: str, budget: int, games: int) -> None:
     assert np.mean(covered) >= 0.9
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "ratio"), [("order three", 1.1), ("spotlight", 3.0), ("trees", 1.2)])
 def test_interactions_lower_the_error(family: str, ratio: float) -> None:

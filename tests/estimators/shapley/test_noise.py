@@ -23,7 +23,7 @@ from .games import game_of
 pytestmark = pytest.mark.usefixtures("double_precision")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_one_noisy_endpoint_leaves_a_floor_that_replicates_remove() -> None:
     n, m = 8, 6000
     game = game_of("bernoulli_logistic", n)
@@ -58,6 +58,7 @@ def test_noise_enters_the_standard_error_and_meets_the_bound() -> None:
     assert np.mean(errors) < 1.25 * attainable_stderr(n, m, 0.5) ** 2
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [(), ("empty",), ("full",), ("empty", "full")], ids=str)
 def test_noise_of_an_enumeration_is_that_of_the_endpoints_that_were_evaluated(given: tuple[str, ...]) -> None:
@@ -103,7 +104,7 @@ def test_a_merged_plan_states_the_noise_of_its_total() -> None:
     assert np.mean(stated) == pytest.approx(np.var(totals), rel=0.25)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_endpoints_of_exact_values_add_no_error() -> None:
     """Given or evaluated once, the same standard errors; of noisy values, evaluated once, larger ones."""
     n, game = 10, game_of("logistic", 10)

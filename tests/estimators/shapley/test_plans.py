@@ -79,7 +79,7 @@ def test_a_plan_is_a_function_of_its_key() -> None:
         assert (first.coalitions != other.coalitions).any()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_adding_evaluations_to_a_plan() -> None:
     game = game_of("bernoulli_tree", 10)
     first, second = plan_pairs(jax.random.key(0), 10, 200), plan_pairs(jax.random.key(1), 10, 600)

@@ -63,6 +63,7 @@ def test_a_single_order_does_not_solve_a_game_of_pairs() -> None:
     assert rel(solve(plan, game.value(plan.coalitions)).share, game) > 1e-4
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_the_rule_chooses_lies_within_its_errors(family: str) -> None:
@@ -121,6 +122,7 @@ def test_a_game_of_equal_values_has_no_shares(worth: float) -> None:
     assert not np.asarray(got.share).any() and float(got.total) == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_small_teams(n: int) -> None:
@@ -134,7 +136,7 @@ def test_small_teams(n: int) -> None:
     assert (np.abs(got.share - game.shapley) < 4 * np.asarray(got.stderr) + 1e-12).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_padding_changes_no_share() -> None:
     game = game_of("logistic", 12)
     for plan in (

@@ -185,7 +185,7 @@ def test_a_world_whose_team_grew() -> None:
     assert np.asarray(credit.credit)[first].sum() == pytest.approx(earned.sum())
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_structured_values_in_a_world_whose_teams_grow_equal_their_definitions() -> None:
     """A lead and up to four workers; a team earns the square of the true increments of its members who work."""
     world = World(difficulties=(0.0, 0.5), group_size=4)

@@ -49,6 +49,7 @@ def shared(tmp_path: Path) -> Path:
     return write(tmp_path / "shared.jsonl", traces)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["magrpo", "c3", "off_policy", "rloo"])
 def test_contexts_and_nodes_that_tasks_share_give_the_rows_of_one_process(method: str, shared: Path) -> None:

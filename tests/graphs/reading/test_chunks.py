@@ -124,7 +124,7 @@ print(peak() - before, events)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-@pytest.mark.slow
+@pytest.mark.study
 def test_memory_is_that_of_a_chunk_whatever_the_folder(tmp_path: Path) -> None:
     """A folder eight times as large takes no more memory; both have groups of 8 traces of 1000 events."""
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ PLACE_IS_THE_RUN = {"harbor", "swe-agent"}
 """A trial's folder and an instance's name tell what a file is of: equal ones are two runs."""
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", [name for name, sample in ALL.items() if sample.format not in PLACE_IS_THE_RUN])
 def test_a_copy_of_a_log_under_another_name_counts_once(tmp_path: Path, name: str) -> None:
     path = ALL[name].write(tmp_path / "logs")

@@ -32,7 +32,7 @@ def test_no_trace_is_read_without_one_of_its_records(tmp_path: Path, name: str, 
     assert [(what, silent) for what, silent, _ in damaged(tmp_path, name, SEED, times) if silent] == []
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", [name for name, sample in ALL.items() if sample.lines])
 def test_a_line_that_is_no_json_is_named_and_refuses_what_the_rule_says(tmp_path: Path, name: str) -> None:
     path = ALL[name].write(tmp_path / "damaged")

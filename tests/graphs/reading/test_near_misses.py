@@ -46,7 +46,7 @@ def near_misses(sample: Sample) -> list[str]:
     return texts
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", ALL)
 def test_near_misses_are_refused_by_the_name_of_the_format(tmp_path: Path, name: str) -> None:
     """They read, or are refused by their own reader, or the refusal names the format that they resemble."""

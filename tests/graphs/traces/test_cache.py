@@ -202,7 +202,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damage_is_named(name: str, tmp_path: Path) -> None:
     cache = tmp_path / "cache.parquet"

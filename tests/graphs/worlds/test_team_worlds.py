@@ -134,6 +134,7 @@ def verify(world: TeamWorld, seed: int) -> None:
         assert not expected[[not a for a in record.actions]].any()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.slow
 def test_increments_are_those_of_all_completions(kind: str) -> None:
@@ -148,6 +149,7 @@ def test_increments_are_those_of_all_completions_in_thirty_worlds(kind: str) -> 
         verify(small_world(kind, seed), seed)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_increments_are_those_of_running_again(kind: str) -> None:
@@ -304,6 +306,7 @@ def test_a_team_that_cannot_be_is_refused(options: dict[str, object], words: str
         TeamWorld(**options)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_largest_team_and_the_longest_trace(form: str) -> None:
@@ -314,7 +317,7 @@ def test_the_largest_team_and_the_longest_trace(form: str) -> None:
     np.testing.assert_allclose(truth.expected + truth.increments.sum(1) + truth.outcome, runs.reward, atol=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_team_of_three_hundred_is_written_read_assigned_composed_and_drawn(tmp_path: Path) -> None:
     import credit
 

@@ -54,6 +54,7 @@ def small_world(kind: str, seed: int) -> World:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.study) for seed in (1, 2))])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.slow
@@ -70,6 +71,7 @@ def test_increments_are_those_of_full_enumeration(kind: str, seed: int, x64: Non
         np.testing.assert_allclose(truth.outcome[row], float(episodes.reward[row]) - values[-1], atol=1e-9, rtol=0)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [10, *(pytest.param(seed, marks=pytest.mark.study) for seed in (11, 12))])
 @pytest.mark.parametrize("kind", KINDS)
@@ -145,7 +147,7 @@ def test_a_pivotal_message_earns_everything_that_is_not_luck() -> None:
     np.testing.assert_allclose(np.abs(truth.increments).sum(1), 0.5, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_increments_have_mean_zero_given_the_past_and_are_uncorrelated() -> None:
     world = World(difficulties=(0.3,), max_workers=2, size_probabilities=(0.4, 0.6), outcome=Bernoulli(0.9, 3.0))
     n = 20_000
@@ -191,7 +193,7 @@ def test_a_trace_does_not_depend_on_the_others() -> None:
     assert not np.array_equal(many.tick, other.tick)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_draws_do_not_depend_on_the_default_precision() -> None:
     world = small_world("additive", 1)
     single = world.sample(jax.random.key(5), 12)

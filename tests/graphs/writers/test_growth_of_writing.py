@@ -40,6 +40,7 @@ WRITERS: dict[str, Callable[[Any, Path], object]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [chain, team], ids=lambda shape: shape.__name__)
 @pytest.mark.parametrize("writer", WRITERS)

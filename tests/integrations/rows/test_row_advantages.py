@@ -105,11 +105,11 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
     assert RowAdvantages(method)(**columns, **told, **{column: units[column]}).valid.all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [name for name in sorted(credit.METHODS) if not credit.METHODS[name].reads_types])
-def test_methods_name_the_columns_on_which_their_numbers_depend(method: str) -> None:
+@pytest.mark.every_method
+@pytest.mark.parametrize("name", [name for name in sorted(credit.METHODS) if not credit.METHODS[name].reads_types])
+def test_methods_name_the_columns_on_which_their_numbers_depend(name: str) -> None:
     """Numbers move without a column that a method names, and not without another one."""
-    entry, draw, traces = credit.METHODS[method], np.random.default_rng(0), np.repeat(np.arange(8), 6)
+    entry, draw, traces = credit.METHODS[name], np.random.default_rng(0), np.repeat(np.arange(8), 6)
     agent = np.array(["p", "w", "p", "w", "v", "p", "p", "w", "p", "v", "p", "w"] * 4)
     columns: dict[str, Any] = {
         "group": traces // 4, "trace": traces, "agent": agent, "turn": np.tile([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 5, 4], 4),
@@ -118,20 +118,20 @@ def test_methods_name_the_columns_on_which_their_numbers_depend(method: str) -> 
     }  # fmt: skip
     known: dict[str, Any] = {"stage": traces % 2, "tokens": traces + 1, "block": traces // 2, "greedy_reward": traces}
     known |= {"tree": traces // 2, "segment": np.tile([0, 0, 1, 1, 2, 2], 8)}
-    known |= {name: [f"{traces[i] // 4}/{i % 3}" for i in range(48)] for name in ("context", "anchor")}
-    labels = {name: [f"{i}" for i in range(48)] for name in ("node", "alternative")}
-    evidence = {name: {**labels, **known}.get(name, draw.uniform(0.1, 0.9, 48)) for name in entry.needs}
-    advantages = RowAdvantages(method)
+    known |= {key: [f"{traces[i] // 4}/{i % 3}" for i in range(48)] for key in ("context", "anchor")}
+    labels = {key: [f"{i}" for i in range(48)] for key in ("node", "alternative")}
+    evidence = {key: {**labels, **known}.get(key, draw.uniform(0.1, 0.9, 48)) for key in entry.needs}
+    advantages = RowAdvantages(name)
     whole = advantages(**columns, evidence=evidence).advantages
-    for name in ("agent", "parent", "turn"):
-        absent = {"agent", "parent"} if name == "agent" else {name}
-        rest = {key: column for key, column in columns.items() if key not in absent}
+    for column in ("agent", "parent", "turn"):
+        absent = {"agent", "parent"} if column == "agent" else {column}
+        rest = {key: cells for key, cells in columns.items() if key not in absent}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MissingColumnWarning)
             advantages.state = None  # begin anew, where a method carries averages from batch to batch
             moved = not np.allclose(advantages(**rest, evidence=evidence).advantages, whole, atol=1e-5)
-        depends = name in entry.columns or (name == "agent" and "parent" in entry.columns)
-        assert moved == depends, name
+        depends = column in entry.columns or (column == "agent" and "parent" in entry.columns)
+        assert moved == depends, column
 
 
 def test_a_trace_counts_once_however_many_rows_it_has() -> None:
@@ -383,6 +383,7 @@ CHAIN = {
 """`u` replays the second action of `a`, `b` the third of `u`, and each names that action alone; `i` is of its own."""
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rloo", "turn_baseline"])
 @pytest.mark.parametrize("rows", ["in order", "mixed"])
@@ -433,7 +434,7 @@ def test_rows_that_fill_the_batch_link_nothing() -> None:
     assert got.advantages.tolist() == [1.0, -1.0, 0.0, 0.0]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_an_option_that_biases_is_not_called_unbiased() -> None:
     rows: dict[str, Any] = {"group": ["q"] * 3, "reward": np.array([1.0, 0.0, 0.5])}
     siblings = {"context": ["c"] * 3, "node": ["x", "y", "z"]}

@@ -42,6 +42,7 @@ def tables(logs: Path) -> dict[str, pa.Table]:
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_a_result_beside_its_logs_is_no_log(

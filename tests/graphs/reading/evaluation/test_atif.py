@@ -260,6 +260,7 @@ def chain(folder: Path, count: int, link: Any) -> list[Source]:
     return sources
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", ["continued", "sub-agent"])
 @pytest.mark.slow
 def test_chains_of_trajectories_take_linear_time_and_memory(tmp_path: Path, way: str) -> None:

@@ -342,7 +342,7 @@ PLACES = [place for place in places(run()) if place]
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=JSON_VALUES, delete=st.booleans())
-@pytest.mark.slow
+@pytest.mark.study
 def test_any_change_reads_or_is_named(tmp_path: Path, place: tuple[Any, ...], value: Any, delete: bool) -> None:
     changed: Any = run()
     target = changed
@@ -387,7 +387,7 @@ def test_the_real_file_learns_from_exactly_the_tasks_whose_trials_differ(shared_
         assert not np.any(advantage[~graph.action_mask])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_many_open_calls_take_linear_time(tmp_path: Path) -> None:
     def prepare(n: int) -> Callable[[], object]:
         calls = [{"role": "assistant", "tool_calls": [call("f", f"c{i}")]} for i in range(n)]

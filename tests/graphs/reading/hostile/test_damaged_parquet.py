@@ -68,6 +68,7 @@ def state(path: Path, **options: Any) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [table, completions, spans], ids=lambda columns: columns.__name__)
 def test_a_damaged_byte_is_a_named_problem(columns: Callable[[], pa.Table], tmp_path: Path) -> None:
@@ -173,6 +174,7 @@ def cached(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("written", [tabular, cached], ids=lambda written: written.__name__)
 def test_zeroed_bytes_never_change_a_reward(written: Callable[[Path], Path], tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ LINES: dict[str, tuple[str | None, bytes]] = {
 }
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", LINES)
 def test_a_hostile_line_reads_or_is_named_and_harms_no_neighbour(name: str, tmp_path: Path) -> None:
     kind, line = LINES[name]

@@ -61,6 +61,7 @@ def measured(path: Path, **limits: int) -> tuple[list[str], list[str], int]:
     return names, kinds, grown
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
 @pytest.mark.slow
 def test_a_bomb_fills_no_memory(suffix: str, tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_a_bomb_fills_no_memory(suffix: str, tmp_path: Path) -> None:
     assert grown < (2 * 64 + 32) * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_file_that_is_too_long_is_not_loaded(tmp_path: Path) -> None:
     """Eight gibibytes that take no room on the disk: at most twice the limit."""
     file = tmp_path / "x.jsonl"
@@ -91,7 +92,7 @@ def test_a_file_that_is_too_long_is_not_loaded(tmp_path: Path) -> None:
     assert grown < 2 * 64 * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_string_of_300_megabytes(tmp_path: Path) -> None:
     """In one line, refused by the limits as they stand: at most twice the file, and 32 MiB."""
     file = tmp_path / "x.jsonl"
@@ -105,7 +106,7 @@ def test_a_string_of_300_megabytes(tmp_path: Path) -> None:
     assert grown < (2 * 300 + 32) * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_string_beyond_its_limit_costs_three_times_the_file(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b"\n".join([text("before"), noted(b'"' + b"x\\n" * (20 * MIB) + b'"'), text("behind")]))
@@ -123,7 +124,7 @@ def test_a_million_brackets_cost_little(tmp_path: Path) -> None:
     assert grown < 64 * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_million_edges_between_two_events(tmp_path: Path) -> None:
     """They are read: nothing forbids them. At most twelve times the file's 50 MB."""
     file = tmp_path / "x.jsonl"
@@ -134,7 +135,7 @@ def test_a_million_edges_between_two_events(tmp_path: Path) -> None:
     assert grown < 12 * file.stat().st_size
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_what_nodes_heard_apart_costs_no_product(tmp_path: Path) -> None:
     """1.6 MB took 500 MB, 3.3 MB four times as much: a set of all messages for each node."""
     file = tmp_path / "x.jsonl"
@@ -144,7 +145,7 @@ def test_what_nodes_heard_apart_costs_no_product(tmp_path: Path) -> None:
     assert grown < 20 * file.stat().st_size + 128 * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_bomb_as_an_eval_archive(tmp_path: Path) -> None:
     file = tmp_path / "x.eval"
     with (
@@ -169,6 +170,7 @@ main()
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["convert", "assign"])  # the second loads JAX
 @pytest.mark.slow
 def test_a_full_disk_is_one_line_of_error_and_leaves_nothing(command: str, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def content(path: Path, **options: Any) -> tuple[list[str], list[str], list[str]
     return names, traces.traces["format"].to_pylist(), [problem.kind for problem in traces.problems]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", ALL)
 def test_a_format_is_told_behind_blanks_and_behind_a_long_value(tmp_path: Path, name: str) -> None:
     """It was `unknown-format`, and "content is empty" behind blanks, which is false."""

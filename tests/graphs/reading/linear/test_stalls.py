@@ -179,7 +179,7 @@ def test_folders_nested_a_thousand_deep(deep: Path) -> None:
     assert sorted(read(deep).traces["trace"].to_pylist()) == ["a1099", "a3"]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_names_of_numbers_that_differ_in_every_trace_take_linear_memory(tmp_path: Path) -> None:
     def log(traces: int) -> Path:
         lines = []

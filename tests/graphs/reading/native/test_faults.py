@@ -12,7 +12,7 @@ from graphs.logs import read
 from .native_faults import FAULTS, changed, only_problem, trace
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_has_a_name_and_a_place_and_harms_no_neighbour(name: str, tmp_path: Path) -> None:
     kind, field, make = FAULTS[name]

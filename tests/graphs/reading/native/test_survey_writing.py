@@ -55,7 +55,7 @@ def test_costs_that_the_log_does_not_state_are_said_to_be_unstated(tmp_path: Pat
     assert second["costs"] == {"tokens": 11, "wall_clock_s": 2.5} and "metrics" not in second
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_demo_is_accepted(tmp_path: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(cli, ["demo", "-o", str(tmp_path / "demo")]).exit_code == 0

@@ -82,7 +82,7 @@ def test_more_edges_than_the_limit_refuse_their_thread(tmp_path: Path) -> None:
     assert read(tmp_path / "run.jsonl", limits=Limits(edges=400)).problems == ()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_short_log_has_no_product_of_messages_and_tasks(tmp_path: Path) -> None:
     """Two steps of 800 tasks are read, once in a file; 10 million edges of a megabyte took 500 MB."""
     wide = langgraph_of_answers_to_all(800)
@@ -125,6 +125,7 @@ def test_a_call_whose_edges_were_too_many_refuses_its_thread_however_long_it_bec
         read(path)
 
 
+@pytest.mark.sampled
 @pytest.mark.slow
 @pytest.mark.parametrize("log", [langgraph_of_trimmed_inputs, langgraph_of_inputs_beside_results])
 def test_what_agents_heard_is_not_kept_for_each_message_and_agent(

@@ -67,7 +67,7 @@ def test_blanks_between_lines(tmp_path: Path, end: str) -> None:
         assert text[:start].count(b"\n") == line - 1
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_lists_and_objects_in_a_row_are_as_lines(tmp_path: Path) -> None:
     spans = [json.loads(span(trace, number)) for trace in (1, 2) for number in range(1, 900)]
     found = read_lines(tmp_path / "lines.jsonl", [json.dumps(one) for one in spans])

@@ -180,7 +180,7 @@ VALUES = st.sampled_from(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), VALUES), min_size=1, max_size=3))
 def test_any_change_reads_or_is_named(tmp_path: Path, changes: list[tuple[tuple[Any, ...], Any]]) -> None:

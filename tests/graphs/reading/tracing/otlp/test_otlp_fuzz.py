@@ -53,6 +53,7 @@ def requests(kind: str, folder: Path) -> list[Any]:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["genai", "openinference", "written"])
 @pytest.mark.slow
 def test_any_leaf_may_be_anything(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
