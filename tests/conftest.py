@@ -144,7 +144,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 SETTLED = {
-    "grpo", "dr_grpo", "remax", "reinforce_batch", "moving_average", "discounted_return", "critic", "maac",
+    "rloo", "grpo", "dr_grpo", "remax", "reinforce_batch", "moving_average", "discounted_return", "critic", "maac",
     "puppeteer", "pass_at_k", "verl_grpo", "verl_rloo", "trl_grpo", "openrlhf_group_norm", "slime_grpo",
     "agent_lightning", "agent_lightning_rows", "dr_mas", "dr_mas_rloo", "reinforce_pp_baseline", "off_policy", "coma",
     "difference_reward", "turn_baseline", "mt_grpo", "mgrpo", "mrlx", "matpo", "wideseek_r1", "magrpo", "c3_magrpo",
@@ -157,10 +157,10 @@ SETTLED = {
 """Methods whose tests marked `every_method` are no default tests; a new method is not listed, so runs them."""
 
 OF_EACH_KIND = {
-    "grpo", "reinforce_pp", "spiral_rae", "gae", "turn_baseline", "mgrpo", "gigpo", "c3", "coma", "off_policy", "shapley",
+    "grpo", "reinforce_pp", "spiral_rae", "gae", "turn_baseline", "mgrpo", "gigpo", "c3", "off_policy", "shapley",
     "maporl",
 }  # fmt: skip
-"""A settled method of each scope and family of kernels: CI runs their tests marked `every_method`, studies the others'."""
+"""A settled method of each scope and family of kernels. CI runs its tests marked `every_method`; others' are studies."""
 
 
 LONGEST = (

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENTRY_POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["verl.plugins"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "said"),
     [

@@ -91,6 +91,7 @@ def test_the_same_seed_gives_the_same_critic_and_wrong_calls_are_refused() -> No
         predict_additive(critic, corpus._replace(features=corpus.features[:, 1:]))
 
 
+@pytest.mark.slow
 def test_the_factor_makes_intervals_of_few_members_hold() -> None:
     rng = np.random.default_rng(0)
     for members in (2, 5, 32):

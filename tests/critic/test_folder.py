@@ -158,6 +158,7 @@ NETWORK: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_a_damaged_additive_critic_is_refused_by_name(name: str, additive: tuple[Critic, Path], tmp_path: Path) -> None:
     _refused(additive[1], tmp_path, *ADDITIVE[name])
@@ -219,6 +220,7 @@ def test_a_second_fit_into_one_folder_is_refused_in_words(traces: Traces, tmp_pa
     assert list((tmp_path / "critic").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["additive", pytest.param("network", marks=pytest.mark.slow)])
 def test_a_full_disk_is_named_and_leaves_nothing(
     traces: Traces, tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch

@@ -24,6 +24,7 @@ def critic_data(episodes: DecisiveEpisodes) -> CriticData:
     return CriticData.of(episodes.graph, event_features(episodes.graph, dense=episodes.dense), episodes.reward)
 
 
+@pytest.mark.slow
 def test_signs_are_validated_where_they_hold_and_nowhere_else() -> None:
     episodes = DecisiveWorld().sample(5, 480)
     corpus = critic_data(episodes)
@@ -225,6 +226,7 @@ class Counted(np.ndarray):
         return getattr(ufunc, method)(*plain, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [1, 40, 4000])
 def test_many_places_are_tested_as_each_alone_is_without_a_pass_for_each(places: int) -> None:
     rng = np.random.default_rng(places)
@@ -279,6 +281,7 @@ def test_regions_part_the_events_of_a_type(seed: int) -> None:
     assert not any(region.holds(np.full(n, 4), numbers).any() for region in found)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("tasks", "success", "sign", "least", "most"),

@@ -58,6 +58,7 @@ def test_c3_compares_equal_values_whatever_the_replays(options: dict[str, Any], 
     assert not stderr[np.isfinite(stderr)].any()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("outcome", AWKWARD)
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "max"])
@@ -99,6 +100,7 @@ def test_magrpo_compares_completions_of_equal_returns() -> None:
     np.testing.assert_allclose(rows.gather(result.credit), 3 * 10000.1, rtol=1e-6)  # each stands in three joint turns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_c3_magrpo_compares_equal_leaves_whatever_their_number(outcome: float) -> None:
     trace = np.repeat(range(4), COUNTS)
@@ -107,6 +109,7 @@ def test_c3_magrpo_compares_equal_leaves_whatever_their_number(outcome: float) -
     assert rows.gather(result.valid).all() and not rows.gather(result.advantage).any()
 
 
+@pytest.mark.slow
 def test_the_value_of_equal_leaves_is_theirs() -> None:
     graph, reward, tree, rows = replayed(10000.1)
     assert (rows.gather(subtree_values(graph, reward, **tree)) == np.float32(10000.1)).all()
@@ -149,6 +152,7 @@ def test_turns_of_replays_that_all_go_on_are_equal(outcome: float) -> None:
     assert rows.gather(result.valid).all() and not rows.gather(result.advantage).any()
 
 
+@pytest.mark.slow
 def test_matpo_compares_equal_formats_whatever_the_workers() -> None:
     workers = (7, 1, 2)
     agent = [name for k in workers for name in ("main", *(f"worker {i}" for i in range(k)))]
@@ -161,6 +165,7 @@ def test_matpo_compares_equal_formats_whatever_the_workers() -> None:
     assert not rows.gather(credit.matpo(graph, reward, format_score=form, format_weight=1.0).advantage).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_released_normalisations_of_equal_numbers_are_0(outcome: float) -> None:
     equal = np.full(7, outcome, np.float32)
@@ -193,6 +198,7 @@ def test_nothing_is_explained_where_outcomes_are_equal(outcome: float) -> None:
     assert np.isnan(found.share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_the_share_of_an_instance_is_that_of_its_actions(outcome: float) -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 7, trace=[0] * 7, reward=[1.0] * 7)

@@ -14,6 +14,7 @@ from estimators.group import group_relative
 ROWS = [(g, f"{g}{u}", f"a{k % 2}") for g in range(3) for u in range(3) for k in range(1 + (2 * g + 3 * u) % 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["verl_grpo", "turn_baseline", "verl_rloo", "dr_mas"])
 @pytest.mark.sampled
 def test_rewards_of_zero_at_events_change_nothing(method: str) -> None:
@@ -50,6 +51,7 @@ def test_equal_rows_of_a_whole_batch_and_a_rows_own_score() -> None:
     np.testing.assert_allclose(short.stderr, long.stderr, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", ["group", "batch"])
 @pytest.mark.parametrize("singleton", ["refuse", "zero", "raw"])
 @pytest.mark.sampled

@@ -42,6 +42,7 @@ def test_rows_against_loops(seed: int, labelled: bool) -> None:
         np.testing.assert_equal(list(zip(*(c[row].tolist() for c in columns), strict=True)), own + padding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_advantages_against_loops(seed: int) -> None:
     tokens = drawn(seed)

@@ -44,6 +44,7 @@ def test_losses_of_many_tokens_are_summed_in_float32(mode: Aggregation, dtype: A
     assert found.dtype == jnp.float32 and float(found) == expected[mode]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", HALF)
 def test_released_normalisations_take_half_precision(dtype: Any) -> None:

@@ -14,6 +14,7 @@ from estimators.base import finish
 REWARDS = np.array([1.0, 0.0, 0.5, 0.2, 0.9])
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("size", [1e-22, 1e20, 1e30])
 @pytest.mark.parametrize("method", ["rloo", "turn_baseline", "reinforce_batch"])
@@ -26,6 +27,7 @@ def test_squares_beyond_single_precision_leave_no_error(method: str, size: float
     assert np.isinf(rows.gather(result.stderr)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rloo", "turn_baseline", "reinforce_batch", "dr_grpo"])
 def test_a_reward_at_the_mean_of_others_that_differ_by_little_has_an_unknown_error(method: str) -> None:
     """Its own deviation is exactly 0, the squares of the others were lost, and its error was 0: certain."""
@@ -53,6 +55,7 @@ def test_other_rewards_have_the_error_of_their_size(size: float) -> None:
     np.testing.assert_allclose(rows.gather(credit.rloo(graph, reward).stderr), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_error_that_is_no_number_is_unknown_and_refuses_nothing() -> None:
     graph, _, rows = credit.from_columns(group=[0], trace=["a"], reward=[1.0])
     given: dict[str, Any] = {name: jnp.ones(graph.num_events) for name in ("credit", "baseline", "scale")}

@@ -56,6 +56,7 @@ def test_every_method_with_a_bounded_option_checks_it(name: str) -> None:
             fn(GRAPH, REWARD, **{option: -3})
 
 
+@pytest.mark.slow
 def test_traced_options_pass_and_give_the_same_numbers() -> None:
     traced = jax.jit(lambda eps: estimators.grpo(GRAPH, REWARD, eps=eps).advantage)(1e-3)
     np.testing.assert_allclose(traced, estimators.grpo(GRAPH, REWARD, eps=1e-3).advantage, rtol=1e-6)
@@ -101,6 +102,7 @@ def test_every_argument_of_a_wrong_kind_is_refused_by_name(name: str) -> None:
             assert refusal.type in (CreditError, ArrayTypeError), label
 
 
+@pytest.mark.slow
 def test_lists_and_arrays_of_other_libraries_are_arrays() -> None:
     expected = np.asarray(estimators.rloo(GRAPH, REWARD).advantage)
     real = np.asarray(REWARD).tolist()
@@ -116,6 +118,7 @@ def test_a_function_whose_annotations_cannot_be_read_is_called_as_it_is() -> Non
     assert own("graph", "reward", weight=2) == ("graph", "reward", 2)
 
 
+@pytest.mark.slow
 def test_none_passes_where_an_alias_of_choices_has_it() -> None:
     """`By` is `Literal["agent_name", "role_name"] | None`: None is in the alias, not in the annotation."""
     np.testing.assert_array_equal(

@@ -195,6 +195,7 @@ def test_reinforce_pp_is_its_token_form_at_discount_one(seed: int) -> None:
     close(advantage, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_rows_without_a_token_count_are_refused() -> None:
     graph, reward, _ = credit.from_columns(group=[0, 0, 0], trace=[0, 1, 2], reward=[0.0, 1.0, 5.0], **SIZE)
     counts = np.full(128, -1, np.int32)
@@ -205,6 +206,7 @@ def test_rows_without_a_token_count_are_refused() -> None:
     close(result.advantage[:3], [-0.9128709, 0.9128709, 0.0], atol=1e-6)  # of 0, 0, 0, 1, 1, 1: 0.5 / sqrt(0.3)
 
 
+@pytest.mark.slow
 def test_the_moving_average_goes_on_in_the_next_batch() -> None:
     def columns(rewards: list[float]) -> tuple:
         n = len(rewards)
@@ -234,6 +236,7 @@ def test_a_trace_without_an_action_enters_no_baseline() -> None:
             assert abs(float(result.baseline[0])) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewards", [[1e30, -1e30], [3e38, -3e38], [1e20, 2e20]])
 @pytest.mark.parametrize("method", ["grpo", "dr_mas", "reinforce_pp"])
 def test_rewards_whose_squares_overflow_are_refused_in_words(rewards: list[float], method: str) -> None:

@@ -51,6 +51,7 @@ def test_remax(seed: int) -> None:
     close(tokens.remax(rewards, greedy, mask), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_masked_whiten(seed: int) -> None:
     values, mask = draw(seed)
@@ -63,6 +64,7 @@ def test_masked_whiten(seed: int) -> None:
     close(tokens.reinforce_pp(rewarded, mask, 0.0), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_per_rollout_mean(seed: int) -> None:
     advantages, mask = draw(seed)
@@ -89,12 +91,14 @@ def test_equal_values_whiten_to_exactly_nothing(value: float) -> None:
     assert not tokens.masked_whiten(np.full(mask.shape, value, np.float32), mask).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1])
 def test_fewer_than_two_tokens_have_no_spread(count: int) -> None:
     mask = np.arange(LENGTH)[None] < count
     assert not tokens.masked_whiten(np.full((1, LENGTH), 5.0, np.float32), mask).any()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ["masked_whiten", "token_returns", "reinforce_pp"])
 def test_gradients_are_finite_and_stay_inside_the_mask(name: str) -> None:
@@ -130,6 +134,7 @@ def test_wrong_numbers_of_rows_are_refused() -> None:
         tokens.per_rollout_mean(x, np.zeros(3, np.int32), mask)
 
 
+@pytest.mark.slow
 def test_half_precision_is_computed_in_float32() -> None:
     x = jnp.ones((2, 3), jnp.bfloat16)
     assert tokens.masked_whiten(x, np.ones((2, 3), bool)).dtype == jnp.float32

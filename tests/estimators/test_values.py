@@ -202,6 +202,7 @@ def test_gae_passes_over_gaps_and_padding(seed: int) -> None:
     assert not np.asarray(advantage)[~mask].any() and not np.asarray(returns)[~mask].any()
 
 
+@pytest.mark.slow
 def test_old_verl_lets_padding_in() -> None:
     rng = np.random.default_rng(0)
     mask = np.arange(7)[None] < np.array([7, 3, 5])[:, None]
@@ -217,6 +218,7 @@ def test_old_verl_lets_padding_in() -> None:
     ).any()
 
 
+@pytest.mark.slow
 def test_marft_s_normalisation_moves_padding() -> None:
     x = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
     x[1, 3:] = 0
@@ -230,6 +232,7 @@ def test_marft_s_normalisation_moves_padding() -> None:
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_coma_against_a_loop() -> None:
     rng = np.random.default_rng(0)
     q, policy = rng.normal(size=(5, 3, 4)), rng.dirichlet(np.ones(4), (5, 3))
@@ -244,6 +247,7 @@ def test_coma_against_a_loop() -> None:
         np.testing.assert_allclose(advantage[at], q[at][action[at]] - expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_coma_is_centred_and_silent_where_nothing_matters() -> None:
     policy = jnp.array([0.2, 0.5, 0.3])
     q = jnp.array([1.0, 2.0, 0.5])
@@ -257,6 +261,7 @@ def test_coma_is_centred_and_silent_where_nothing_matters() -> None:
         factored.coma_advantage(q, policy[:2], 0)
 
 
+@pytest.mark.slow
 def test_coma_on_a_log_is_coma_on_the_values_of_all_alternatives() -> None:
     rng = np.random.default_rng(1)
     batch = regular(0, {})

@@ -86,6 +86,7 @@ def test_rows_of_traces_with_wide_ids_are_apart(dtype: type) -> None:
     np.testing.assert_allclose(listed, 1 / 6, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_clusters_with_wide_ids_are_apart() -> None:
     rng = np.random.default_rng(0)
     n = 400
@@ -100,6 +101,7 @@ def test_clusters_with_wide_ids_are_apart() -> None:
     np.testing.assert_allclose([float(f.stderr[0]) for f in found[1:]], float(found[0].stderr[0]), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_steps_with_wide_numbers_are_apart() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a"] * 3, reward=[1.0] * 3)
     step = np.full(graph.num_events, -1)

@@ -28,6 +28,7 @@ def test_foldgrpo_fork_keeps_each_rows_own_reward() -> None:
     close(rows.gather(plain.advantage), [0.5, 0.3, -0.5, -0.5])
 
 
+@pytest.mark.slow
 def test_foldgrpo_fork_marks_take_the_best_and_worst_of_all_rows() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 1], row_reward=[0.8, 1, 0, 0])
     mark = np.zeros(graph.num_events, np.float32)
@@ -36,6 +37,7 @@ def test_foldgrpo_fork_marks_take_the_best_and_worst_of_all_rows() -> None:
     close(rows.gather(found.advantage), [-0.4, 0.6, 0.6, -0.4])  # first rows .8 and 0; the best row is no first one
 
 
+@pytest.mark.slow
 def test_agent_lightning_without_the_division() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[0, 0, 1, 2], reward=[1.0, 1.0, 0.0, 0.5])
     found = rows.gather(estimators.agent_lightning(graph, reward, scale="none").advantage)
@@ -52,6 +54,7 @@ def test_magrpo_raw_answers_a_lone_joint_turn() -> None:
     assert int(estimators.magrpo(graph, reward, **tree, baseline="none").reason[0]) == Reason.NO_SIBLING
 
 
+@pytest.mark.slow
 def test_c3_magrpo_takes_the_mean_of_leaf_rows() -> None:
     graph, reward, rows = credit.from_columns(
         group=[0] * 6, trace=[0, 0, 0, 1, 1, 1], row_reward=[9.0, 1.0, 0.5, 7.0, 0.0, 0.5]
@@ -68,6 +71,7 @@ def test_c3_magrpo_takes_the_mean_of_leaf_rows() -> None:
         estimators.c3_magrpo(graph, reward, leaf=np.zeros(graph.num_events, np.int32))
 
 
+@pytest.mark.slow
 def test_marshal_clips_and_pools() -> None:
     """Two players with one turn each, rewards 3 and -1; nothing is whitened or made distinct."""
     rewards = np.array([[0, 0, 3.0], [0, 0, -1.0]], np.float32)
@@ -84,6 +88,7 @@ def test_marshal_clips_and_pools() -> None:
     close(run(centre=False, advantage_clip=2.0), [[2, 2], [-1, -1]])
 
 
+@pytest.mark.slow
 def test_whitening_keeps_its_digits_after_a_large_first_token() -> None:
     """48 rows of 12 tokens of 0.1 and 0.3, the first row -1.6: the error was 1.4e-5."""
     x = np.where(np.arange(48)[:, None] % 2 == 0, 0.1, 0.3) * np.ones((48, 12))
@@ -94,6 +99,7 @@ def test_whitening_keeps_its_digits_after_a_large_first_token() -> None:
         close(tokens.masked_whiten(values, np.ones(x.shape, bool)), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("along", ["trace", "agent"])
 @pytest.mark.sampled
 def test_gae_takes_a_bootstrap_value_where_a_trace_was_cut_off(along: str) -> None:

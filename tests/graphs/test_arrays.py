@@ -31,6 +31,7 @@ from graphs.structure.host_ids import distinct
 LENGTH, SEGMENTS = 40, 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.int32, np.float32])
 def test_counts_of_few_segments_are_those_of_bincount(dtype: type) -> None:
     rng = np.random.default_rng(0)
@@ -67,6 +68,7 @@ def test_segment_reductions(seed: int) -> None:
     np.testing.assert_array_equal(segment_first(ids, SEGMENTS, where), [min(p, default=0) for p in places])
 
 
+@pytest.mark.slow
 def test_sum_squares_keeps_its_digits_far_from_zero() -> None:
     values = np.array([10000.0, 10001.0, 10002.0], np.float32)
     ids, where = np.zeros(3, np.int32), np.ones(3, bool)
@@ -74,6 +76,7 @@ def test_sum_squares_keeps_its_digits_far_from_zero() -> None:
     assert float(segment_sum_squares(values, mean, ids, 1, where)[0]) == 2.0
 
 
+@pytest.mark.slow
 def test_gradients_of_reductions_are_finite_outside_the_mask() -> None:
     values, ids, where = draw(0)
 
@@ -86,6 +89,7 @@ def test_gradients_of_reductions_are_finite_outside_the_mask() -> None:
         assert np.isfinite(slope).all() and not slope[~where].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("x", "root", "slope"), [(4.0, 2.0, 0.25), (0.0, 0.0, 0.0), (-1e-9, 0.0, 0.0)])
 def test_safe_sqrt(x: float, root: float, slope: float) -> None:
     assert jax.value_and_grad(safe_sqrt)(x) == (root, slope)
@@ -110,6 +114,7 @@ def test_pair_ids_number_the_pairs_like_a_dict(seed: int, top: int) -> None:
     np.testing.assert_array_equal(pair_ids(jnp.asarray(first), jnp.asarray(second), jnp.asarray(mask)), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("spread", [2, 2**20, 2**31 - 1])
@@ -164,6 +169,7 @@ def graph_of(events: int, edges: int, agents: int, traces: int, seed: int = 0) -
     )
 
 
+@pytest.mark.slow
 def test_units_and_keys_of_agents_like_dicts() -> None:
     graph = graph_of(30, 20, 12, 5)
     padded = pad(graph)
@@ -244,6 +250,7 @@ def test_pad_array_keeps_dtype_and_trailing_axes() -> None:
     assert out.dtype == np.float16 and out.shape == (4, 3) and np.isnan(out[2:]).all()
 
 
+@pytest.mark.slow
 def test_distinct_numbers_take_a_sort_and_no_table_of_hashes() -> None:
     """`np.unique` took 30 times as long for 300,000 numbers as for 30,000: 0.2 seconds, where the sort takes 0.014."""
     values = np.random.default_rng(0).integers(0, 3_000_000, 300_000)
@@ -252,6 +259,7 @@ def test_distinct_numbers_take_a_sort_and_no_table_of_hashes() -> None:
     assert distinct(values[:0]).tolist() == [] and distinct(np.array([2, 1, 2])).tolist() == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.int8, np.int64])
 def test_counts_of_few_segments_take_ids_of_any_width(dtype: type) -> None:
     """Counted in parts, whose ids are several times as large: 20 of 8 bits would overflow."""

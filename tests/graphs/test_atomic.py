@@ -34,6 +34,7 @@ def test_a_folder_that_takes_no_files_is_said_to(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_names_the_file(tmp_path: Path) -> None:
     script = (
         "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
@@ -136,6 +137,7 @@ def test_a_lock_is_of_one_at_a_time_and_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_lines_are_appended_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"one\ntorn")

@@ -37,6 +37,7 @@ def test_problems_beyond_the_limit_are_counted() -> None:
     assert again.total == 2 * log.total and len(again) <= 2 * len(log)
 
 
+@pytest.mark.slow
 def test_a_small_file_of_many_faults(tmp_path: Path) -> None:
     lines = [json.dumps(TRACE), *["{}"] * 30_000, '{"trace_id": 1}', "{", json.dumps(TRACE | {"trace_id": "b"})]
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
@@ -58,6 +59,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_of_many_broken_rows(tmp_path: Path, name: str) -> None:
     kind, first, row = TABLES[name]

@@ -107,6 +107,7 @@ def test_every_row_of_the_page_can_be_tested() -> None:
 QUICK = {"grpo", "foldgrpo"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in STATED])
 def test_no_advantage_exceeds_the_stated_bound(name: str) -> None:
     largest = max(float(np.abs(advantages(name, *given)).max()) for given in attempts())
@@ -115,6 +116,7 @@ def test_no_advantage_exceeds_the_stated_bound(name: str) -> None:
     assert "exceeds" in credit.METHODS[name].fn.__doc__, f"the docstring of {name} does not say what no |A| exceeds"
 
 
+@pytest.mark.slow
 def test_with_replays_the_bound_is_that_of_the_weight() -> None:
     """Three replays of one trace and one other: n = 2 samples, and each replay weighs a third."""
     cluster_ids = np.arange(GRAPH.num_traces, dtype=np.int32)

@@ -19,6 +19,7 @@ from graphs.floats import at_least_float32
 from .flawed_methods import concretises, good, replaced
 
 
+@pytest.mark.slow
 def test_check_takes_entries_of_the_table_and_partials() -> None:
     few = [name for name in LAWS if name != "response"]
     assert "laws of remax" in str(check(credit.METHODS["remax"], skip=few))

@@ -135,10 +135,18 @@ def test_optimised_code_gives_the_numbers_of_single_operations(name: str) -> Non
 SAME_CODE = ("dr_mas by role, traces", "dr_mas vanilla", "dr_mas_rloo vanilla", "reinforce_pp_baseline by agent")
 """Settings that change which keys a kernel is given; the costly laws are about how its code is compiled."""
 
+KINDS_OF_SETTINGS = ("dr_mas by role, traces", "gae along causes", "rloo of agents")
+"""CI tries a setting of the keys, one of the order and one of the outcomes; the others are studies."""
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize(
-    ("name", "law"), [(name, law) for name in SETTINGS for law in LAWS if not (name in SAME_CODE and law in COSTLY)]
+    ("name", "law"),
+    [
+        pytest.param(name, law, marks=pytest.mark.slow if name in KINDS_OF_SETTINGS else pytest.mark.study)
+        for name in SETTINGS
+        for law in LAWS
+        if not (name in SAME_CODE and law in COSTLY)
+    ],
 )
 def test_settings_obey_laws(name: str, law: str) -> None:
     result = subject(name).try_law(law, LAWS[law])
@@ -176,10 +184,19 @@ def test_method_is_its_reference(name: str, seed: int) -> None:
     agrees(subject(name), references.REFERENCES[name], seed, joint=name == "magrpo")
 
 
-@pytest.mark.slow
+FIRST_OPTIONS = {name: i for i, (name, _, _) in reversed(list(enumerate(references.VARIANTS)))}
+
+
 @pytest.mark.parametrize(
     ("name", "options", "reference"),
-    [pytest.param(*variant, id=f"{variant[0]} {variant[1]}") for variant in references.VARIANTS],
+    [
+        pytest.param(
+            *variant,
+            id=f"{variant[0]} {variant[1]}",
+            marks=pytest.mark.slow if FIRST_OPTIONS[variant[0]] == i else pytest.mark.study,
+        )
+        for i, variant in enumerate(references.VARIANTS)
+    ],
 )
 def test_options_are_their_references(name: str, options: dict[str, Any], reference: Callable[..., Any]) -> None:
     method, needs = credit.METHODS[name], subject(name).needs

@@ -45,6 +45,7 @@ def test_every_law_is_broken_by_some_method() -> None:
     assert {law for law, _, _ in FLAWED} | {"absent_evidence"} == set(LAWS)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ["gae", "coma", "remax"])
 def test_law_catches_a_method_fed_with_zeros_for_absent_evidence(name: str) -> None:
@@ -100,6 +101,7 @@ def test_a_wrong_scope_is_caught(scope: Any, method: str, law: str) -> None:
     assert declared(method, scope).try_law(law, LAWS[law]).passed is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "needs", "what"),
     [
@@ -117,6 +119,7 @@ def test_all_that_other_groups_log_is_beyond_the_group(
     assert Subject(method, levels, "batch", 0).try_law("tight_scope", LAWS["tight_scope"]).passed
 
 
+@pytest.mark.slow
 def test_who_declares_that_no_outcome_enters_is_held_to_it() -> None:
     assert declared("coma", credit.METHODS["coma"].scope).try_law("response", LAWS["response"]).passed is None
 
@@ -127,6 +130,7 @@ def test_who_declares_that_no_outcome_enters_is_held_to_it() -> None:
         check(hides_its_outcome, scope="trace", skip=[name for name in LAWS if name != "response"])
 
 
+@pytest.mark.slow
 def test_an_overflow_is_told_with_the_rewards_that_make_it() -> None:
     def between(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
         result = flawed.good(graph, reward, event_reward=event_reward)

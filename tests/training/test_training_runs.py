@@ -63,6 +63,7 @@ def resumable(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
@@ -220,6 +221,7 @@ def test_a_missing_optax_and_a_missing_folder_are_named_before_anything_is_train
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE)
 
 
+@pytest.mark.slow
 def test_events_are_compared_by_ranks_and_a_seed_that_does_not_arrive_is_last() -> None:
     from scipy.stats import wilcoxon
 

@@ -64,6 +64,7 @@ def check(names: tuple[str, ...], worlds: tuple[str, ...] = ()) -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.sampled
 def test_the_committed_table_is_what_the_code_gives(name: str) -> None:
@@ -228,6 +229,7 @@ def test_normalising_by_turn_index_is_wrong_likewise_elsewhere(world: str) -> No
         np.testing.assert_allclose(found, turn_index_bias(MICRO[world], k), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_every_way_of_sampling_is_a_distribution_of_valid_batches() -> None:
     for world in MICRO.values():
         for draws in (independent(world, 2), alone(world), replays(world, 2)):
@@ -247,6 +249,7 @@ def test_every_way_of_sampling_is_a_distribution_of_valid_batches() -> None:
                 assert graph.num_agents == AGENTS * graph.num_traces
 
 
+@pytest.mark.slow
 def test_replays_visit_decisions_as_the_policy_does() -> None:
     """The weight that a choice gets on average is its probability, so that Σ w A ∇ log π is a gradient estimate."""
     for world in MICRO.values():
@@ -262,6 +265,7 @@ def test_replays_visit_decisions_as_the_policy_does() -> None:
             np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_and_json() -> None:
     from credit.cli.benchmarks.bench import bench
     from credit.cli.benchmarks.bench_bias import SCORES

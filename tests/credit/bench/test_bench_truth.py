@@ -95,6 +95,7 @@ def test_a_scaled_advantage_has_a_scaled_slope_and_the_same_order(drawn: Draw) -
     assert (shrunk.correlation, shrunk.sign) == pytest.approx((plain.correlation, plain.sign), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_nothing_is_claimed_where_a_score_is_not_defined(drawn: Draw) -> None:
     def nothing(graph: EventGraph, reward: Array) -> Credit:
         return of_numbers(graph, np.zeros(graph.num_events), np.ones(graph.num_events, bool))
@@ -104,6 +105,7 @@ def test_nothing_is_claimed_where_a_score_is_not_defined(drawn: Draw) -> None:
     assert np.isnan([found.correlation, found.sign]).all()
 
 
+@pytest.mark.slow
 def test_no_interval_is_claimed_from_one_group(drawn: Draw) -> None:
     group = np.asarray(drawn.traces.graph.group_ids)[np.asarray(drawn.traces.graph.trace_ids)]
 
@@ -131,6 +133,7 @@ def test_methods_without_bias_have_the_slope_1(kind: str) -> None:
     assert score(batch, "gae").correlation > 1.5 * score(batch, "rloo").correlation  # with the true values
 
 
+@pytest.mark.slow
 def test_arguments_out_of_range_are_named() -> None:
     with pytest.raises(CreditError, match="kind is 'addtive'; expected one of additive"):
         draw("addtive")
@@ -163,6 +166,7 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
         assert refused.exit_code == 1 and text in refused.stderr
 
 
+@pytest.mark.slow
 def test_the_picture_names_methods_and_worlds() -> None:
     rows = [
         Match(method, world, 100, slope, 0.2, 0.3, 0.1, 0.6, 0.05, 1.0)

@@ -159,6 +159,7 @@ def test_nobody_is_blamed_because_no_sibling_reached_the_turn(shared_data: Path,
     assert "1.000" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_ledger_of_a_split_says_nothing_about_what_is_explained(world: tuple[credit.Traces, np.ndarray]) -> None:
     traces, truth = world
     ledger = credit.compose(traces.graph, traces.reward, [], rule=credit.ledger.Shares())

@@ -61,6 +61,7 @@ def spread(values: list[float | None], digits: int) -> list[float]:
     return [mean, *ends] if len({round(x, digits) for x in ends}) > 1 else [mean]
 
 
+@pytest.mark.slow
 def test_critics_of_few_traces() -> None:
     rows = table(page("critic"), "world | fits")
     stored: dict[str, list[dict[str, Any]]] = {}

@@ -77,6 +77,7 @@ def ledger_control(graph: EventGraph, reward: np.ndarray) -> Credit:
     return credit.compose(graph, reward, []).advantage("control").credit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [estimators.rloo, estimators.turn_baseline, ledger_control])
 @pytest.mark.sampled
 def test_siblings_of_one_prefix_are_no_baseline_for_each_other(method: Method) -> None:
@@ -109,6 +110,7 @@ def test_two_fan_outs_give_the_gradient(method: Method) -> None:
     np.testing.assert_allclose(found, TRUTH, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_bias_was_real() -> None:
     """Without the tree, the baseline of a trace holds outcomes that its own first choice decided."""
 
@@ -126,6 +128,7 @@ AWARE = [name for name in UNBIASED if credit.METHODS[name].scope in ("group", "b
 REMEDY = "start from `estimators.members.members`, end with `settle_alone`; see CONTRIBUTING.md, Replays"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNBIASED)
 @pytest.mark.parametrize(
     ("world", "fans", "at"),

@@ -38,6 +38,7 @@ def test_the_layout_is_seen() -> None:
     assert survey(rows.traces).elsewhere == {"c": "a"}
 
 
+@pytest.mark.slow
 def test_a_trace_without_an_action_is_no_companion() -> None:
     """With one under the task of the replay, `validate` and `assign` said nothing, and the replay stayed refused."""
     columns = {"group": list("qqqqrrr"), "trace": list("aabbccd"), "reward": [1.0, 1, 0.5, 0.5, 0, 0, 0]}
@@ -85,6 +86,7 @@ def test_a_replay_without_an_outcome_is_not_named() -> None:
     assert not len(replays_elsewhere(graph, np.arange(graph.num_traces) < 2))
 
 
+@pytest.mark.slow
 def test_a_method_that_answers_the_replay_is_not_named() -> None:
     _, _, rows = logged("r")
     summary = Summary()

@@ -60,6 +60,7 @@ def test_assign_writes_csv_to_standard_output(good: Path) -> None:
     assert "wrote 15 rows to standard output" in result.stderr
 
 
+@pytest.mark.slow
 def test_assign_takes_options_of_the_method(good: Path, tmp_path: Path) -> None:
     def advantage(*options: str) -> float:
         out = tmp_path / "out.jsonl"
@@ -139,6 +140,7 @@ def test_evidence_reaches_the_method(tmp_path: Path) -> None:
     assert "2 actions without: the log lacks the evidence" in result.stderr
 
 
+@pytest.mark.slow
 def test_optional_evidence_is_passed_on_demand(good: Path, tmp_path: Path) -> None:
     longer = [trace("a", "q", 1.0), trace("b", "q", 0.0), trace("c", "q", 0.0)]
     longer[0]["events"][0]["tokens"], longer[1]["events"][0]["tokens"], longer[2]["events"][0]["tokens"] = 30, 1, 1
@@ -160,6 +162,7 @@ def test_optional_evidence_is_passed_on_demand(good: Path, tmp_path: Path) -> No
         assert result.exit_code == 1 and message in result.stderr
 
 
+@pytest.mark.slow
 def test_event_rewards_are_passed_where_the_log_has_them(tmp_path: Path) -> None:
     penal = trace("a", "q", 1.0)
     penal["events"][1]["event_reward"] = -0.5
@@ -207,6 +210,7 @@ def test_logs_without_outcomes_are_refused_and_write_nothing(tmp_path: Path, chu
     assert run("assign", one, "-m", "rloo", "-o", out, *chunks).exit_code == 0
 
 
+@pytest.mark.slow
 def test_an_own_function_of_the_working_directory_is_a_method(
     good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +237,7 @@ def test_an_own_function_of_the_working_directory_is_a_method(
     assert run("compare", good, "--methods", "rloo,own_methods_of_a_test:halved").exit_code == 0
 
 
+@pytest.mark.slow
 def test_assign_fills_episodes_of_verifiers(tmp_path: Path) -> None:
     """Two episodes of one group with the rewards 1.5 and 0.5: RLOO gives 1 and -1; the judge is not trained."""
     logs, out = tmp_path / "traces.jsonl", tmp_path / "trained.jsonl"

@@ -43,6 +43,7 @@ def rows(path: Path) -> list[str]:
     return sorted(map(str, pq.read_table(path).to_pylist()))
 
 
+@pytest.mark.slow
 def test_the_numbers_do_not_depend_on_the_chunks(logs: Path, tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
     assert run(logs, "-o", whole, "-m", "dr_mas").exit_code == 3
@@ -56,6 +57,7 @@ def test_the_numbers_do_not_depend_on_the_chunks(logs: Path, tmp_path: Path) -> 
         assert rows(parts) == expected
 
 
+@pytest.mark.slow
 def test_evidence_may_be_missing_from_a_chunk_but_not_from_all(logs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     refused = run(logs, "-o", out, "-m", "gae", "--chunk-events", 1, "--allow-bad")

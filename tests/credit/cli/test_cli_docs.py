@@ -43,6 +43,7 @@ def options(command: click.Command) -> set[str]:
     return names | {"--help"}
 
 
+@pytest.mark.slow
 def test_every_option_that_a_page_or_a_message_names_exists() -> None:
     """Two pages and two messages told users to pass `--reward`."""
     known = options(cli) | OF_OTHERS

@@ -46,6 +46,7 @@ def test_a_folder_cannot_be_standard_output(
     assert not Path("-").exists()
 
 
+@pytest.mark.slow
 def test_a_long_name_of_an_output(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", GOOD)
     for stem in ("n" * 240, "ü" * 120):

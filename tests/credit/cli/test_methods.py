@@ -31,6 +31,7 @@ def states(*traces: dict[str, Any], path: Path) -> dict[str, tuple[str, str]]:
     return {name: (m["state"], m["why"]) for name, m in json.loads(result.stdout).items()}
 
 
+@pytest.mark.slow
 def test_methods_says_what_logs_allow(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     found = states(*GOOD, path=path)

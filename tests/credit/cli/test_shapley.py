@@ -111,6 +111,7 @@ def test_noisy_plans_repeat_their_endpoints_and_forests_bring_their_chains(tmp_p
         assert abs(row["share"] - TRUTH[row["unit"]]) < 5 * row["stderr"]
 
 
+@pytest.mark.slow
 def test_shares_go_into_a_copy_of_a_log_and_from_there_into_advantages(tmp_path: Path) -> None:
     plan(tmp_path / "plan.jsonl", "--budget", 16)
     write(

@@ -16,6 +16,7 @@ from graphs.errors import CreditError
 from .logs import GOOD, ROOT, run
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("args", [["--help"], ["assign", "--help"], ["--version"], ["completion", "zsh"]])
 def test_help_imports_nothing_heavy(args: list[str]) -> None:
@@ -60,6 +61,7 @@ def test_completion_knows_methods_and_formats() -> None:
     assert "plain,native" in complete("credit validate --format nat")
 
 
+@pytest.mark.slow
 def test_schema_is_a_json_schema() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads(run("schema").stdout)

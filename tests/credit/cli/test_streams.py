@@ -35,6 +35,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert process.returncode == 141
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stream", "command"),
     [("stdout", "--help"), ("stdout", "assign --help"), ("stdout", "--version"), ("stdout", "schema"),
@@ -72,6 +73,7 @@ def test_text_from_logs_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     assert "[bold red]x[/]" in run("validate", path).output
 
 
+@pytest.mark.slow
 def test_a_table_on_standard_output_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\u202ex"
     path = write(tmp_path / "x.jsonl", [trace(evil, "q", 1.0), trace("b", "q", 0.0)])

@@ -47,6 +47,7 @@ def scored_calls(log: Path, tasks: int) -> dict[str, Any]:
     return {row["name"]: row for row in told["units"]}
 
 
+@pytest.mark.slow
 def test_means_and_intervals_are_those_of_a_slow_reading(tmp_path: Path) -> None:
     log = tmp_path / "x.jsonl"
     rows = scored_calls(log, 12)
@@ -74,6 +75,7 @@ def test_means_and_intervals_are_those_of_a_slow_reading(tmp_path: Path) -> None
         assert row["high"] - row["difference"] == pytest.approx(half, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "names"), [("agent", {"boss", "solver"}), ("turn", {"turn 0", "turn 1"}),
                                            ("type", {"orchestrator_decision", "message"})])  # fmt: skip
 def test_units_are_named(good: Path, by: Any, names: set[str]) -> None:
@@ -307,6 +309,7 @@ def test_a_mean_that_is_zero_but_for_rounding_does_not_exclude_zero() -> None:
     assert unit.advantage == 0 and not unit.stands_out
 
 
+@pytest.mark.slow
 def test_show_prints_and_draws_one_trace(good: Path, tmp_path: Path) -> None:
     result = run("show", good, "--trace", "b")
     assert result.exit_code == 0, result.output

@@ -295,6 +295,7 @@ def test_the_stack_is_unbiased_before_its_scale_and_says_so_after_it(worlds: dic
     assert np.asarray(made.ledger.claimed)[: world.n].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amounts", [[0.5, -0.5], [0.5, 0.5]])
 def test_centredness_is_not_checked_whatever_a_claim_states(amounts: list[float]) -> None:
     """No log shows it: claims with sums far from 0 were printed as `centred: holds`."""
@@ -358,6 +359,7 @@ def test_rewards_that_are_all_equal_take_their_spread_from_what_was_expected() -
     assert usual.largest == pytest.approx(2)
 
 
+@pytest.mark.slow
 def test_a_group_of_equal_rewards_is_measured_by_the_others() -> None:
     graph, reward, rows = credit.from_columns(group=[0, 0, 1, 1], trace=[0, 1, 2, 3], reward=[1.0, 1.0, 4.0, 0.0])
     amount = np.zeros(graph.num_events)

@@ -144,6 +144,7 @@ def test_addition_is_what_loops_add_up(team: Made, found: Audit) -> None:
     assert not found.payments[:, n.events :].any()
 
 
+@pytest.mark.slow
 def test_refusals_are_named_and_the_ledger_pays_once(team: Made, found: Audit) -> None:
     traces, _ = team
     assert set(found.refused) == {"message", "removal", "broadcast", "agent-wise"}
@@ -221,6 +222,7 @@ def test_other_rules_say_who_brought_what(team: Made) -> None:
         compose_claims(traces, critic, rule="reconcile", exact=("gae",))
 
 
+@pytest.mark.slow
 def test_a_receipt_weighs_errors_of_zero_as_the_ledger_did(team: Made) -> None:
     traces, claims = team
     sure = dataclasses.replace(claims["critic"], source="sure", stderr=0 * claims["critic"].stderr)
@@ -296,6 +298,7 @@ def test_a_discounted_return_is_refused_by_name(team: Made) -> None:
     assert "a return discounted by 0.9 do not add up" in ledger.refused["gae"] and not ledger.claims
 
 
+@pytest.mark.slow
 def test_what_compose_says_names_who_is_refused_and_claims_nothing_for_a_split(tmp_path: Path) -> None:
     path, out = log(tmp_path / "x.jsonl"), tmp_path / "x.csv"
     split = run("compose", path, "-m", "gae,rloo", "--rule", "shares", "-o", out)

@@ -29,6 +29,7 @@ def increments(source: str, *amounts: float, **stated: float) -> credit.Credit:
     )
 
 
+@pytest.mark.slow
 def test_an_unknown_error_does_not_become_known_beside_another_of_its_source() -> None:
     """The mean of the variances 0, which is unknown, and 0.25 was the error 0.35."""
     two = [increments("critic", 0.1, 0.1, 0.1, 0.1, stderr=error) for error in (0.0, 0.5)]
@@ -41,6 +42,7 @@ def test_an_unknown_error_does_not_become_known_beside_another_of_its_source() -
     np.testing.assert_allclose(ROWS.gather(exact.stderr), np.sqrt(0.25 / 2), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("error", [1e-15, 1.0, 1e19, 1.8e19])
 def test_a_claim_keeps_its_weight_whatever_its_error(error: float) -> None:
@@ -56,6 +58,7 @@ def test_a_claim_keeps_its_weight_whatever_its_error(error: float) -> None:
     np.testing.assert_allclose(ROWS.gather(reconciled.increments), [0.375, 0.375, 0.0, 0.0], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [1e-15, 1e18, 1e19])
 @pytest.mark.parametrize("judge_error", [1.0, 0.125])
 def test_claims_on_nested_units_agree_alike_in_errors_of_any_size(error: float, judge_error: float) -> None:
@@ -117,6 +120,7 @@ def test_a_split_refuses_several_numbers_for_one_unit(estimand: str) -> None:
         credit.compose(GRAPH, REWARD, [claim], rule=Shares())
 
 
+@pytest.mark.slow
 def test_presence_is_checked_of_the_claim_that_is_used() -> None:
     """A second claim of the source, on all actions, passed for the first, whose presence follows the event's type."""
     chosen, whole = increments("critic", 0.5, np.nan, -0.5, np.nan), increments("critic", 0.25, 0.1, -0.25, 0.1)

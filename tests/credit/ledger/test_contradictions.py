@@ -38,6 +38,7 @@ def at_first(values: np.ndarray) -> np.ndarray:
     return np.stack([values, np.full(len(values), np.nan)], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_a_claim_that_holds_the_outcome_of_its_trace_is_refused_though_it_declares_not_to(everywhere: bool) -> None:
     """Taken from the return of every later action it left a gradient of 0, and the condition "held"."""
@@ -56,6 +57,7 @@ def test_presence_that_follows_the_choice_is_refused_with_the_mean_of_the_sums()
     assert batch.signal(batch.increment + 0.3).used == ()
 
 
+@pytest.mark.slow
 def test_what_no_batch_can_show_reads_as_stated() -> None:
     """A claim that tells the next choice is centred, and no number of this batch betrays it."""
     batch = Batch(2)

@@ -112,6 +112,7 @@ def test_nobody_is_paid_twice(world) -> None:
     np.testing.assert_allclose(np.asarray(other.stderr)[there], np.asarray(once.stderr)[there] / np.sqrt(2), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_is_no_increment_is_refused_by_name(world) -> None:
     traces, truth, _ = world
     removal = claim(traces.graph, truth, estimand="effect", source="removal")
@@ -121,6 +122,7 @@ def test_what_is_no_increment_is_refused_by_name(world) -> None:
     assert "propensity" in ledger.refused["removal"]
 
 
+@pytest.mark.slow
 def test_a_trace_without_reward_has_empty_entries_and_infinities_are_refused(world) -> None:
     traces, truth, _ = world
     reward = traces.reward.copy()
@@ -167,6 +169,7 @@ def test_coverage_does_not_overflow(world) -> None:
     assert large.explained == pytest.approx(one.explained, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_result_of_another_batch_is_refused(world) -> None:
     """Other lengths broadcast, and results of another batch of the same shape were taken."""
     traces, _, _ = world
@@ -216,6 +219,7 @@ def test_pandas_sums_a_ledger_from_json_lines_as_the_page_says(world, tmp_path) 
     assert totals.to_dict() == wanted
 
 
+@pytest.mark.slow
 def test_an_event_without_a_claim_states_no_error(world, tmp_path) -> None:
     """Its error was 0 beside `claimed` false, in each kind of file."""
     traces, truth, _ = world

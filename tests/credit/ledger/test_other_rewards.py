@@ -36,6 +36,7 @@ def test_claims_of_outcome_and_event_rewards_beside_the_outcome_alone_are_named(
     assert not whole.other_rewards and np.asarray(whole.expected)[:3].tolist() == [2.0, 3.5, 4.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
 def test_a_return_adds_up_to_its_reward_whatever_its_values(lambda_: float) -> None:
     graph, outcome, rows = credit.from_columns(**COLUMNS, evidence={"value": [0.5, 2.0, -1.0, 0.25, 0.0, 3.0]})

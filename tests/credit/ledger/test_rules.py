@@ -311,6 +311,7 @@ def test_a_rule_has_no_option_of_another_and_refuses_what_cannot_be() -> None:
         credit.compose(graph, np.zeros(8), [], rule="reconcile")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -326,6 +327,7 @@ def test_a_claim_that_cannot_be_is_refused(options: dict[str, object], why: str)
         credit.claim(graph, np.zeros(1280), **{"estimand": "increment", "source": "a", **options})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_ledger_says_what_it_is_and_when_it_explains_nothing() -> None:
     graph, _ = batch()
     reward = np.arange(8.0)

@@ -39,6 +39,7 @@ def slow_scale(rows: list[tuple[int, int, str, float]]) -> list[tuple[float, int
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_scale_is_the_root_mean_square_over_other_traces_shrunk_to_the_group(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -66,6 +67,7 @@ def test_a_scale_follows_the_unit_of_reward_where_squares_would_not(size: float)
     np.testing.assert_allclose(rows.gather(scaled.credit.advantage), rows.gather(one.credit.advantage), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_agent_that_acts_twice_in_one_trace_of_its_group_has_no_scale() -> None:
     """It had 1e-6, the eps beside a standard deviation of 0: an advantage of 1,000,000."""
     trace = np.array([0, 0, 0, 1, 2])
@@ -227,6 +229,7 @@ def test_the_stack_among_replays_has_no_bias_before_its_scale(name: str, frozen:
     assert np.linalg.norm((mean - true)[trained]) / np.linalg.norm(true) < 1e-12
 
 
+@pytest.mark.slow
 def test_replays_of_one_trace_are_one_sample_of_a_scale() -> None:
     """Traces 0 and 1 share a choice: together they are one sample, and a name that only they have has no scale."""
     trace = np.array([0, 0, 1, 1, 2, 3])

@@ -131,6 +131,7 @@ def test_rows_of_a_batch(log: Path) -> None:
             raw_record(traces, wrong)
 
 
+@pytest.mark.slow
 def test_methods_say_that_event_rewards_without_a_number_count_as_none() -> None:
     """A compiled method cannot refuse NaN, so that its documentation says what becomes of it."""
     silent = []

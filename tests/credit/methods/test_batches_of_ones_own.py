@@ -48,6 +48,7 @@ def test_ids_out_of_range_are_refused_where_methods_gave_zeros(field: str, at: i
         assert (caught.value.invariant == invariant and field in str(caught.value)) or invariant == "agent-trace"
 
 
+@pytest.mark.slow
 def test_rewards_of_events_are_no_outcomes_though_both_are_padded_alike() -> None:
     graph, reward, rows = small()
     of_events = np.zeros(16, np.float32)
@@ -76,6 +77,7 @@ def test_outcomes_whose_differences_single_precision_changes_are_named() -> None
         credit.from_columns(group=[0] * 4, trace=range(4), reward=[1.0, None, 1e6, 2e6])
 
 
+@pytest.mark.slow
 def test_an_offset_of_rewards_is_named_where_it_enters_advantages() -> None:
     """Of traces of different lengths `turn_baseline` counts those that have ended as 0."""
     columns = {"group": [0] * 5, "trace": list("aabbc"), "turn": [0, 1, 0, 1, 0]}
@@ -89,6 +91,7 @@ def test_an_offset_of_rewards_is_named_where_it_enters_advantages() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_ledger_names_results_of_other_rewards_in_its_repr() -> None:
     graph, reward, _ = small()
     ledger = credit.compose(graph, reward, [credit.rloo(graph, 2 * reward)])

@@ -120,6 +120,7 @@ def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternative
     assert ("no context has two alternatives" in needs.get("c3", "")) == (alternatives == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("longer", [False, True])
 def test_why_turns_without_rewards_do_not_call_for_mt_grpo(tmp_path: Path, longer: bool) -> None:
     """It was said that all turns of a trace have the same reward; the outcome is the last turn's alone."""
@@ -289,6 +290,7 @@ def test_numbers_that_are_all_zero_are_not_recommended(tmp_path: Path) -> None:
     assert methods(found)["message"] == "c3" and found.command == ""
 
 
+@pytest.mark.slow
 def test_real_logs_get_honest_advice(shared_data: Path) -> None:
     tau = choose(read(shared_data / "tau_bench_airline"))
     assert tau.baseline == "rloo" and tau.compose == ()

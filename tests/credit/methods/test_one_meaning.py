@@ -23,6 +23,7 @@ def advantages(name: str, batch: tuple[EventGraph, np.ndarray, credit.Rows], **o
 TWO_TASKS = {"group": list("qqrr"), "trace": list("abcd"), "reward": [1.0, 0.0, 4.0, 0.0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node", [list("wxyz"), list("wxwx")])
 def test_a_context_and_a_node_are_of_their_task(node: list[str]) -> None:
     """Over both tasks a sibling of `a` would be worth 4."""
@@ -82,6 +83,7 @@ def test_a_node_has_one_choice_before_it() -> None:
         columns(group=[0] * 4, trace=list("aabb"), reward=[1.0, 1, 0, 0], evidence={"node": ["w", "left", "x", "left"]})
 
 
+@pytest.mark.slow
 def test_an_anchor_is_of_its_task() -> None:
     alike, apart = (
         advantages("gigpo", columns(**TWO_TASKS, evidence={"anchor": anchor})) for anchor in (["o"] * 4, list("oopp"))
@@ -134,6 +136,7 @@ def test_a_propensity_is_that_of_the_alternative_that_was_chosen() -> None:
     assert advantages("off_policy", batch)[:2] == [0.5, -0.5]  # V = 0.5 · 1 + 0.5 · 0
 
 
+@pytest.mark.slow
 def test_a_block_goes_over_tasks() -> None:
     """Sub-agents of two tasks in one block are normalised together, main agents by task."""
     given = {
@@ -147,12 +150,14 @@ def test_a_block_goes_over_tasks() -> None:
     assert advantages("mrlx", columns(**given, evidence={"block": [None, "b", None, "c"]})) == [0.0] * 4
 
 
+@pytest.mark.slow
 def test_a_stage_says_which_actions_are_together_and_is_no_distance() -> None:
     given = {"group": [0] * 3, "trace": ["a"] * 3, "row_reward": [1.0, 0.5, 0.25]}
     near, far = (advantages("maporl", columns(**given, evidence={"stage": s})) for s in ([0, 1, 2], [0, 4, 90]))
     assert near == far != advantages("maporl", columns(**given, evidence={"stage": [0, 1, 1]}))
 
 
+@pytest.mark.slow
 def test_a_value_is_what_is_still_to_come() -> None:
     """Rewards at events are earned once: GAE at λ = 0 and differences of the critic are the same increments."""
     batch = columns(

@@ -28,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_fault_names_method_file_line_and_exception(folder: Path) -> None:
     (folder / "broken_own.py").write_text(BROKEN)
     _, _, rows = credit.from_columns(group=["q", "q"], trace=[0, 1], reward=[1.0, 0.0])

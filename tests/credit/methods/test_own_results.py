@@ -48,6 +48,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "badly_made"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -65,6 +66,7 @@ def test_a_wrong_form_is_named(change: dict[str, object], words: str) -> None:
         check_form("mine", graph, 3)
 
 
+@pytest.mark.slow
 def test_valid_numbers_are_finite() -> None:
     graph, reward, _ = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
     result = credit.rloo(graph, reward)
@@ -74,6 +76,7 @@ def test_valid_numbers_are_finite() -> None:
         check_finite("mine", dataclasses.replace(result, credit=np.full(graph.num_events, np.nan, np.float32)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "bench"),
     [
@@ -87,6 +90,7 @@ def test_benchmarks_refuse_a_wrong_shape(module: str, fault: str, bench: tuple[s
     assert result.exit_code == 1 and f"method '{module}:{fault}': credit has shape" in result.output
 
 
+@pytest.mark.slow
 def test_no_ratio_is_taken_of_nan(module: str) -> None:
     with pytest.raises(CreditError, match="nan and marked valid"):
         measure(scheme_of(f"{module}:nan"), 10, Setting(group=8), QUICK, 0)

@@ -52,6 +52,7 @@ def test_names_of_papers_are_keys() -> None:
     assert find_method("OpenRLHF group norm") is credit.METHODS["openrlhf_group_norm"]
 
 
+@pytest.mark.slow
 def test_a_published_name_brings_its_options() -> None:
     batch = regular(0, {})
     shared = find_method("shared GRPO")(batch.graph, batch.reward)
@@ -61,6 +62,7 @@ def test_a_published_name_brings_its_options() -> None:
     assert not np.array_equal(by_trace, rows.advantage)
 
 
+@pytest.mark.slow
 def test_the_piece_of_marsrl_compares_a_role_with_itself_by_its_own_checks(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows, lines = [], []

@@ -31,6 +31,7 @@ def write_log(folder: Path, **fields: list[Any]) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_absent_evidence_is_no_valid_zero(tmp_path: Path) -> None:
     traces = credit.read(write_log(tmp_path, value=[0.25, None, 0.5, 0.5]))
     result = credit.run(traces, "gae", lambda_=0.0)
@@ -38,6 +39,7 @@ def test_absent_evidence_is_no_valid_zero(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(result.advantage)[2:4], [0.0, -0.5])
 
 
+@pytest.mark.slow
 def test_rewards_at_events_are_added(tmp_path: Path) -> None:
     traces = credit.read(write_log(tmp_path, event_reward=[0.5, 0.0, 0.0, 0.0]))
     np.testing.assert_allclose(np.asarray(credit.run(traces, "rloo").advantage)[:4], [1.5, 1.5, -1.5, -1.5])

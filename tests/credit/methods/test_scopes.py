@@ -106,6 +106,7 @@ def test_a_group_alone_has_the_numbers_that_it_has_in_a_batch(name: str, option:
         assert detail, "the scope is too wide"
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(("name", "option", "value"), BY_OPTION)
 def test_an_option_that_states_a_scope_has_it(name: str, option: str, value: str) -> None:
@@ -149,6 +150,7 @@ def test_scores_that_are_negative_in_one_part_only_are_refused_by_name() -> None
     assert job.finish(notes[:1], []) is not None
 
 
+@pytest.mark.slow
 def test_a_part_notes_which_methods_divide_it() -> None:
     """A turn's score is 0 where all rewards are equal, and else negative for some."""
     job = Ledgers((ChunkedMethod("mt_grpo"),), "shares", "event")

@@ -97,6 +97,7 @@ def labelling(findings: Findings, tmp_path: Path) -> Iterator[tuple[Client, Path
         yield one, path
 
 
+@pytest.mark.slow
 def test_the_page_and_its_traces_are_those_of_the_report(client: Client, findings: Findings) -> None:
     status, headers, body = client("")
     head, _ = embedded(body.decode())
@@ -265,6 +266,7 @@ def test_labels_are_kept_over_sessions(tmp_path: Path, suffix: str) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 def test_two_windows_on_one_file_lose_no_label(findings: Findings, tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     servers = [PageServer(findings, labels=Labels(path, rater=rater)) for rater in ("ann", "bob")]

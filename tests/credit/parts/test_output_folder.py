@@ -71,6 +71,7 @@ def _other_rows(out: Path) -> None:
     pq.write_table(pq.read_table(out / "part-00002.parquet").slice(0, 1), out / "part-00002.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage", [lambda out: (out / "part-00002.parquet").unlink(), _cut, _other_rows], ids=["gone", "cut", "other rows"]
 )
@@ -176,6 +177,7 @@ def test_rights_links_and_copies_of_a_log_keep_the_parts(logs: Path, out: Path) 
         run(logs, out)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_a_folder_with_a_colon_is_no_address(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -277,6 +279,7 @@ def test_a_run_without_a_usable_trace_leaves_nothing(tmp_path: Path, out: Path) 
     assert not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_paths_are_those_of_the_caller(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers have a current folder of their own."""
@@ -322,6 +325,7 @@ def test_what_is_no_folder_is_refused_before_anything_is_read(tmp_path: Path) ->
             run(tmp_path / "absent", output)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_parts_among_the_logs_are_no_logs(logs: Path) -> None:
     for resumed in (0, GROUPS):

@@ -137,6 +137,7 @@ def test_values_that_are_all_zero_have_a_scale() -> None:
     assert draw_trace(traces, 1, np.zeros(traces.graph.num_events)).axes[1].get_ylim() == (-1, 1)
 
 
+@pytest.mark.slow
 def test_outlines_widen_with_the_standard_error() -> None:
     traces = small()
     n = traces.graph.num_events
@@ -170,6 +171,7 @@ def test_wrong_arguments_are_refused() -> None:
         draw_trace(traces, "third")
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ["$\\frac{1}{0}$", "\\input{/x} $", "a\nb\x1b[31m", "$x_1$ \u202eabc"])
 def test_names_are_text_not_mathematics(name: str) -> None:

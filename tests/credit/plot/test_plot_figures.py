@@ -92,6 +92,7 @@ def rows_of(figure: Figure) -> list[tuple[str, float, float]]:
     return [(label, bar.get_x(), bar.get_x() + bar.get_width()) for label, bar in zip(labels, bars, strict=True)]
 
 
+@pytest.mark.slow
 def test_the_bars_of_a_ledger_lead_from_nothing_to_the_reward() -> None:
     traces = team(2, 3)
     ledger = ledger_of(traces, np.random.default_rng(0))
@@ -203,6 +204,7 @@ def curves() -> list[Curve]:
     ]
 
 
+@pytest.mark.slow
 def test_curves_stand_where_they_were_measured() -> None:
     figure = drawn(draw_snr(curves(), title="additive"))
     axes = figure.axes[0]
@@ -242,6 +244,7 @@ def row(method: str, world: str, bias: float, rank: float = 1.0, k: int = 3) -> 
     return SimpleNamespace(method=method, world=world, k=k, bias=bias, variance=0.5, rank=rank)
 
 
+@pytest.mark.slow
 def test_methods_of_least_bias_come_first() -> None:
     rows = [row("b", "w1", 0.5), row("b", "w2", 1e-15), row(HOSTILE, "w1", 2e-16), row(HOSTILE, "w2", 0.0)]
     rows += [row("c", "w1", 0.1, np.nan), row("c", "w2", 0.2), row("b", "w1", 9.0, k=2), row("d", "w1", 0.3, k=4)]
@@ -258,6 +261,7 @@ def test_methods_of_least_bias_come_first() -> None:
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["replays", "b"]
 
 
+@pytest.mark.slow
 def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
     predicted = np.repeat([0.2, 0.8], 50)
     observed = np.concatenate([np.arange(50) < 10, np.arange(50) < 25]).astype(float)
@@ -273,6 +277,7 @@ def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
     assert_nothing_clipped(figure)
 
 
+@pytest.mark.slow
 def test_calibration_of_rewards_that_are_no_successes() -> None:
     predicted, observed = np.arange(20.0), np.arange(20.0) + np.tile([0.5, -0.5], 10)
     observed[3] = np.nan  # left out

@@ -167,6 +167,7 @@ def test_means_of_replays_lie_within_their_errors_of_the_truth(tmp_path: Path, p
     assert np.asarray(credit.run(known, method).valid)[: traces.sizes.events].all()
 
 
+@pytest.mark.slow
 def test_a_second_plan_spends_by_the_spread_of_the_first(tmp_path: Path) -> None:
     """At equal budget, its mean squared error is below that of an even plan in a world whose spreads differ."""
 
@@ -199,6 +200,7 @@ def test_a_coalition_of_a_world_earns_its_worth() -> None:
 # --- Execution --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_runs_are_made_once_and_resumed(tmp_path: Path) -> None:
     plan, path = plan_replays(log(), "value", 120), tmp_path / "results.jsonl"
     calls: list[int] = []
@@ -216,6 +218,7 @@ def test_runs_are_made_once_and_resumed(tmp_path: Path) -> None:
     assert results.done == 120 and len(path.read_text().splitlines()) == 120
 
 
+@pytest.mark.slow
 def test_failures_are_retried_counted_and_never_scored(tmp_path: Path) -> None:
     plan, path, tries = plan_replays(log(), "value", 120), tmp_path / "results.jsonl", {}
     lock = threading.Lock()

@@ -237,6 +237,7 @@ def test_an_execution_stops_where_every_run_fails_or_the_tokens_are_spent(tmp_pa
 # --- Several sittings as one ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pooled_runs_are_those_of_both_plans(tmp_path: Path) -> None:
     traces = MICRO["relay-and"].batch()
 

@@ -274,6 +274,7 @@ def test_contrasts_of_spawn_or_not_and_of_whom_to_ask(tmp_path: Path) -> None:
     assert found["whom"].row()["outcomes"][0]["stderr"] is None
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_copy_that_c3_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read(tmp_path / "log.jsonl", asked_and_spawned())
     monkeypatch.chdir(tmp_path)

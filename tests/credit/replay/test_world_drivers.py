@@ -65,6 +65,7 @@ def test_a_run_depends_on_its_own_seed_only(make: Callable[[], SeededReplayer]) 
     assert isinstance(driver, SeededReplayer)
 
 
+@pytest.mark.slow
 def test_what_a_scripted_team_does_not_have_is_refused() -> None:
     driver = scripted("additive")
     for prefix, options, words in (

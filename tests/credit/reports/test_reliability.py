@@ -130,6 +130,7 @@ def small_logs(path: Path, tasks: int, traces: int, agents: int = 2) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_logs_that_can_be_split_in_no_way_are_an_error(tmp_path: Path) -> None:
     def run(*options: str) -> Result:
         return CliRunner().invoke(cli, ["score", "reliability", str(logs), "--splits", "2", *options])

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from credit.reports.trace_events import event_rows, event_texts
 from graphs.event_graph import EdgeType, EventType
@@ -32,6 +33,7 @@ def test_a_call_has_the_text_of_its_own_object_and_others_that_of_the_record(tmp
     assert event_texts(traces, np.arange(4), 6) == ["first", "first", "other", "all o…"]
 
 
+@pytest.mark.slow
 def test_texts_of_one_large_record_take_time_linear_in_it(tmp_path: Path) -> None:
     """A record was searched anew for each of its events."""
     steps = [{"step_id": i, "source": "agent", "message": f"step {i}"} for i in range(1, 4001)]
@@ -46,6 +48,7 @@ def test_texts_of_one_large_record_take_time_linear_in_it(tmp_path: Path) -> Non
     assert len(texts) == 4000 and time.process_time() - start < 2
 
 
+@pytest.mark.slow
 def test_an_event_of_many_causes_takes_time_linear_in_them() -> None:
     """Its causes were copied for each further one."""
     many = 50_000

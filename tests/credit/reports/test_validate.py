@@ -185,6 +185,7 @@ def test_differences_that_single_precision_changes_are_named(
     assert again.lines("rloo", {}) == summary.lines("rloo", {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "options", "compared"),
     [
@@ -249,6 +250,7 @@ def test_without_tokens_there_is_no_spread_of_them() -> None:
     assert found.evidence == {}
 
 
+@pytest.mark.slow
 def test_large_advantages_of_a_group_of_equal_outcomes_are_counted() -> None:
     """They were not, since no difference between outcomes measures them; now that of the other groups does."""
     graph, reward, rows = credit.from_columns(

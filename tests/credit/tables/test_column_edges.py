@@ -20,6 +20,7 @@ from .eight_rows import AGENT, TRACE, example
 PARENT = [None, None, "S", "S", None, None, "S", None]
 
 
+@pytest.mark.slow
 def test_parents_are_agents_of_the_same_trace() -> None:
     graph, reward, rows = example(parent=PARENT)
     owner = np.asarray(graph.agent_ids)[rows.event]

@@ -41,6 +41,7 @@ def test_the_graph_says_what_the_rows_say() -> None:
     assert np.isnan(graph.time).sum() == 16
 
 
+@pytest.mark.slow
 def test_results_come_back_in_the_order_of_the_rows() -> None:
     graph, reward, rows = example()
     advantage = rows.gather(credit.rloo(graph, reward).advantage)
@@ -207,6 +208,7 @@ def test_sizes_are_positive_integers(size: Any) -> None:
         from_columns(group=["q"], trace=["a"], reward=[1.0], events=size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("none", [None, float("nan")])
 def test_a_trace_without_a_reward_is_one_as_in_a_trainer(none: float | None) -> None:
     """It was refused, where `RowAdvantages` takes it; with its rows left out, so were the choices that they name."""

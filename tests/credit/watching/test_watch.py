@@ -86,6 +86,7 @@ def test_what_cannot_be_watched_is_named(tmp_path: Path) -> None:
         watched(group=["q", "q"], reward=np.array([1.0, 0.0]))
 
 
+@pytest.mark.slow
 def test_rewards_at_events_are_part_of_what_the_ledger_divides(tmp_path: Path) -> None:
     """Outcomes 1 and 0 and an event's 0.5: entries, expected and unexplained add up to the mean return, 0.75."""
     watched = RowAdvantages("critic", watch=Watch(tmp_path))

@@ -79,6 +79,7 @@ def test_each_log_of_a_folder_is_a_step(rollouts: Path) -> None:
     assert first["credit/alignment/dr_grpo"] == pytest.approx(cosine, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_lines_have_the_numbers(rollouts: Path) -> None:
     result = run("watch", rollouts, "--once", "-m", "rloo", "--compare", "dr_grpo", "--no-ledger")
     printed = result.stdout

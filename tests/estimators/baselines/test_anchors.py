@@ -94,6 +94,7 @@ def one_trace_each(**evidence: list) -> tuple:
     )
 
 
+@pytest.mark.slow
 def test_without_environment_rewards_a_step_earns_what_arrives_until_the_next() -> None:
     graph, reward, at = one_trace_each()
     event_reward = np.zeros(graph.num_events, np.float32)
@@ -105,6 +106,7 @@ def test_without_environment_rewards_a_step_earns_what_arrives_until_the_next() 
     np.testing.assert_allclose(at.gather(result.advantage), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_refused_and_harms_no_one_else() -> None:
     graph, reward, at = one_trace_each(env_reward=[0.0, None, 0.0, 1.0], env_step=[0, 1, 0, 1])
     result = gigpo(graph, reward, **at.evidence)

@@ -34,6 +34,7 @@ def test_the_second_is_no_replay_of_the_best() -> None:
         assert leads(list(cluster), SCORES) == expected, cluster
 
 
+@pytest.mark.slow
 def test_a_tie_with_a_replay_of_its_own_is_no_tie() -> None:
     assert leads([0, 0, 1, 2, 3], [1.0, 1.0, 0.5, 0.5, 0.5]) == [0.5, 0.0, 0.0, 0.0, 0.0]
     assert leads([0, 1, 2, 3, 4], [1.0, 1.0, 0.5, 0.5, 0.5]) == [0.0] * 5

@@ -103,6 +103,7 @@ def test_spiral_rae_against_a_loop(seed: int) -> None:
     assert not np.asarray(state)[3:].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalise", ["none", "mean", "mean_std"])
 @pytest.mark.parametrize("whiten", [False, True])
 @pytest.mark.sampled

@@ -11,6 +11,7 @@ import credit
 from estimators.base import Reason
 
 
+@pytest.mark.slow
 def test_a_mark_in_a_group_of_equal_outcomes_is_refused() -> None:
     """The formula divides such a mark by eps alone: 0.6 / 1e-6 would be trained on."""
     graph, reward, rows = credit.from_columns(

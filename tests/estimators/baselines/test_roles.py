@@ -152,6 +152,7 @@ def test_matpo_against_a_loop(seed: int, gate: bool) -> None:
         log.check(credit.matpo(log.graph, accuracy, **weights), [expected[row["trace"]] for row in log.rows])
 
 
+@pytest.mark.slow
 def test_a_trace_whose_format_is_unknown_gets_no_matpo_reward() -> None:
     log = Log(0)
     form = log.at.evidence["format_score"].copy()
@@ -381,6 +382,7 @@ def test_crossed_magrpo_of_one_agent_is_aligned_and_refuses_missing_combinations
     assert valid.tolist() == [context != "of (0, 0)" for context in rows["context"]]
 
 
+@pytest.mark.slow
 def test_wrong_joint_modes_are_refused() -> None:
     log = Log(0)
     ids = np.zeros(log.graph.num_events, np.int32)

@@ -40,6 +40,7 @@ def value(reward: np.ndarray, trace: int, turn: int) -> tuple[float, float, floa
     return float(np.mean(others)), np.sqrt(variance / len(others)), np.sqrt(variance)
 
 
+@pytest.mark.slow
 def test_increments_are_differences_of_the_values_of_traces_that_reached_the_turn(claimed) -> None:
     reward, places, result, increment, rows = claimed
     amount, error, valid = (np.asarray(rows.gather(x)) for x in (increment.credit, increment.stderr, increment.valid))

@@ -189,6 +189,7 @@ def test_stderr_is_the_spread_of_the_others_stopped_ones_included() -> None:
     np.testing.assert_allclose(found, [np.std(x, ddof=1) / np.sqrt(3) for x in others], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_turns_of_agents_that_work_at_once_are_counted_by_their_first_actions() -> None:
     # a begins, b begins, a goes on in its turn: a's turn earns what arrives after b began, too
     columns = {"group": [0] * 4, "trace": [0, 0, 0, 1], "agent": ["a", "b", "a", "a"], "turn": [0, 1, 0, 0]}

@@ -164,6 +164,7 @@ def test_the_order_of_traces_and_the_names_of_groups_do_not_matter(seed: int) ->
     np.testing.assert_allclose(again, found[:, order], rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", [0, 1, 2, 5])
 def test_no_bit_of_the_own_family_enters_a_coefficient(seed: int) -> None:

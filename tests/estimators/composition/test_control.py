@@ -119,6 +119,7 @@ def test_true_increments_reduce_the_variance() -> None:
     assert variance["true"] < 0.5 * variance["none"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replays", [1, 2, 4])
 def test_own_outcome_in_an_earlier_claim_shrinks_gradients_by_one_over_its_replays(replays: int) -> None:
     """What the flag `own_outcome` protects from: declared falsely, the bias is the predicted factor 1 − 1/k."""
@@ -273,6 +274,7 @@ def test_coefficients_hold_nothing_of_a_replay_under_another_task() -> None:
     assert one[8] != two[8]  # of a task that shares nothing
 
 
+@pytest.mark.slow
 def test_claims_on_one_event_are_averaged_one_vote_a_source() -> None:
     choices, _ = every_trace()
     graph, _, rows = batch(choices)

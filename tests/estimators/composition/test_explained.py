@@ -48,6 +48,7 @@ def measured(graph: EventGraph, reward: np.ndarray, by_trace: np.ndarray) -> flo
     return explained(graph, cells, np.ones_like(cells, bool), reward, np.full_like(reward, np.nan), scored).share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_entries_of_nothing_explain_nothing(name: str) -> None:
     """They explained .19 in groups of one, .48 among replays, −2.6 and −1.7 where some traces had no baseline."""

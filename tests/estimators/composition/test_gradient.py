@@ -40,6 +40,7 @@ def test_the_stated_error_is_the_spread_of_repeated_draws() -> None:
     assert np.all(np.abs(np.mean(means, axis=0) - truth) < 4 * spread / np.sqrt(150))
 
 
+@pytest.mark.slow
 def test_one_group_has_no_error_and_a_wrong_shape_is_refused() -> None:
     graph, reward, _ = credit.from_columns(group=[0, 0], trace=[0, 1], reward=[1.0, 0.0])
     result = credit.rloo(graph, reward)
@@ -48,6 +49,7 @@ def test_one_group_has_no_error_and_a_wrong_shape_is_refused() -> None:
         policy_gradient(graph, result, np.ones(graph.num_events, np.float32))
 
 
+@pytest.mark.slow
 def test_groups_that_share_replays_are_one_sample() -> None:
     """Traces of groups 0, 1 and 3 form a chain of two clusters: the error is that of one group in their place."""
     rng = np.random.default_rng(1)

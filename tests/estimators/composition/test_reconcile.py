@@ -226,6 +226,7 @@ def test_the_total_moves_claims_by_their_variances_or_not_at_all() -> None:
     np.testing.assert_allclose(met.amount[:, 0], 1 - 2 * np.array([1, 0.01, 0.01]) / 1.02, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_fitted_variance_of_the_unexplained_finds_the_luck_of_the_batch() -> None:
     rng = np.random.default_rng(0)
     traces = 4000
@@ -253,6 +254,7 @@ def test_channels_split_what_each_source_and_the_total_brought() -> None:
     np.testing.assert_array_equal(again.amount[:, [0, 1, 3, 4]], split.amount[:, [0, 1, 3, 4]])
 
 
+@pytest.mark.slow
 def test_exact_claims_that_leave_no_freedom_are_reported_where_they_clash() -> None:
     events = one_level([1.0, 2.0, 5.0, 5.0], [0.0, 0.0, 0.0, 1.0])
     agents = one_level([4.0, 7.0], [0.0, 0.0])
@@ -266,6 +268,7 @@ def test_exact_claims_that_leave_no_freedom_are_reported_where_they_clash() -> N
     assert np.asarray(made.amount)[2:, 0].tolist() == [5.0, 2.0]  # the free event takes what the exact ones leave
 
 
+@pytest.mark.slow
 def test_the_floor_of_an_estimated_zero_is_the_spread_of_a_beta_posterior() -> None:
     for n in (1, 4, 9):
         for k in range(n + 1):
@@ -273,6 +276,7 @@ def test_the_floor_of_an_estimated_zero_is_the_spread_of_a_beta_posterior() -> N
             assert float(floor_variance(k, n)) == pytest.approx(a * b / ((a + b) ** 2 * (a + b + 1)), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [1.0, 1e19, 1.8e19])
 def test_a_claim_on_one_unit_is_heard_whatever_its_error(error: float) -> None:
     """One over the square of an error of 1e19 is no normal number: no event of the unit heard of the claim."""

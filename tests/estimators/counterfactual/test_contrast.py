@@ -107,6 +107,7 @@ def test_clusters_widen_the_error_when_decisions_share_an_outcome() -> None:
     assert float(run({**given, **columns}).stderr[0]) == pytest.approx(float(once.stderr[0]) / 2, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_a_third_alternative_belongs_to_neither_arm() -> None:
     given = world(3, repeats=1)
     rng = np.random.default_rng(0)
@@ -150,6 +151,7 @@ REFUSALS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSALS)
 def test_refusals(case: str) -> None:
     given = world(4, repeats=1)
@@ -159,6 +161,7 @@ def test_refusals(case: str) -> None:
     assert float(result.effect[0]) == 0 and np.isinf(result.stderr[0]) and not np.asarray(result.score).any()
 
 
+@pytest.mark.slow
 def test_what_is_no_decision_is_inert_and_other_segments_go_on() -> None:
     given = world(5, repeats=2)
     spoil = {k: np.concatenate([v, v[:50]]) for k, v in given.items() if isinstance(v, np.ndarray)}

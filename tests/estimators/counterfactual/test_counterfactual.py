@@ -60,6 +60,7 @@ def full_tree(fan_outs: list[int], rewards: np.ndarray) -> Log:
     return Log(paths, [float(r) for r in rewards.ravel()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [False, True])
 def test_a_context_below_several_nodes_has_a_first_event_below_each(several: bool) -> None:
     rng = np.random.default_rng(0)
@@ -162,6 +163,7 @@ def test_own_outcome_is_left_out_on_request() -> None:
     assert result.own_outcome is False
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("options", [{"baseline": "mean"}, {"normalise": True}, {"variant": "value_only"}])
 def test_what_holds_the_own_outcome_is_refused_where_it_is_to_be_left_out(options: dict[str, Any]) -> None:
@@ -256,6 +258,7 @@ def test_a_claim_does_not_depend_on_whether_the_choice_was_to_stop() -> None:
     assert gradient == pytest.approx(chance * (1 - chance) * worth, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_refusals() -> None:
     log = Log([[("root", "a")], [("other", "b")]], [1.0, 0.0])
     result = log.credit()
@@ -270,6 +273,7 @@ def test_equal_siblings_get_exactly_zero() -> None:
     assert not np.asarray(log.credit().advantage).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fan_outs", [[2, 3, 2], [3, 3]])
 def test_subtree_values_are_means_over_what_follows(fan_outs: list[int]) -> None:
     rewards = np.random.default_rng(1).integers(0, 2, fan_outs).astype(float)

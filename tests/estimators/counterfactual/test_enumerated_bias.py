@@ -27,6 +27,7 @@ def wrong(world: Micro) -> np.ndarray:
     return np.random.default_rng(0).normal(size=world.q.shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", SPAWNS_OR_STOPS)
 @pytest.mark.parametrize("siblings", [1, 2])
 @pytest.mark.sampled
@@ -74,6 +75,7 @@ def options(world: Micro, history: History, runs: int) -> list[tuple[float, int,
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("world", SPAWNS_OR_STOPS)
 @pytest.mark.sampled
@@ -142,6 +144,7 @@ def test_doubly_robust_values_have_no_bias_before_refusals(world: str, model: st
     assert chance @ value[context] == pytest.approx(target @ total, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["chosen", "appended"])
 @pytest.mark.parametrize("world", SPAWNS_OR_STOPS)
 @pytest.mark.sampled

@@ -89,6 +89,7 @@ REFUSALS: dict[str, tuple[Any, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("case", REFUSALS)
 def test_refusals(case: str) -> None:
@@ -164,6 +165,7 @@ def test_texts_that_are_never_drawn_twice_show_a_hidden_favourite_by_their_mean_
         assert (np.asarray(value.reason)[:CONTEXTS] == reason).all()
 
 
+@pytest.mark.slow
 def test_equal_outcomes_have_a_value_and_an_interval() -> None:
     graph, reward, _ = small_log()
     given = evidence(small_log(), critic=False)
@@ -175,6 +177,7 @@ def test_equal_outcomes_have_a_value_and_an_interval() -> None:
     assert np.asarray(off_policy(graph, np.ones_like(reward), **given).valid).all()
 
 
+@pytest.mark.slow
 def test_without_a_range_of_outcomes_there_is_no_interval() -> None:
     graph, reward, _ = small_log()
     logged = Alternatives(**evidence(small_log(), critic=False))
@@ -214,6 +217,7 @@ def test_few_siblings_have_a_credit_and_no_interval() -> None:
     assert (np.asarray(policy_value(log[0], log[1], Alternatives(**given)).reason)[:20] != Reason.VALID).all()
 
 
+@pytest.mark.slow
 def test_wrong_arguments_are_named() -> None:
     graph, reward, given = small_log()
     with pytest.raises(ValueError, match="come together"):

@@ -100,6 +100,7 @@ def test_where_each_event_leads_to_the_next_it_is_the_trace() -> None:
     np.testing.assert_allclose(along["causal"].advantage, along["trace"].advantage, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_work_side_by_side_neither_discounts_nor_counts_what_others_earn() -> None:
     """A planner starts two workers, a summary needs both: two steps after the planner, and not three."""
     graph, reward, rows = credit.from_columns(

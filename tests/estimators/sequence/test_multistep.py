@@ -28,6 +28,7 @@ def per_event(graph: credit.EventGraph, rows: credit.Rows, values: object) -> np
     return out
 
 
+@pytest.mark.slow
 def test_c3_mappo_step_gae() -> None:
     golden = case("c3_mappo_step_gae")
     given = golden["inputs"]
@@ -103,6 +104,7 @@ def test_against_a_loop_with_events_that_are_no_actions(along: str, dropped: flo
     np.testing.assert_allclose(returns.credit, totals, atol=5e-6)
 
 
+@pytest.mark.slow
 def test_at_discount_and_lambda_one_it_is_return_minus_value() -> None:
     rng = np.random.default_rng(2)
     trace = np.repeat(np.arange(4), 5)
@@ -113,6 +115,7 @@ def test_at_discount_and_lambda_one_it_is_return_minus_value() -> None:
     np.testing.assert_allclose(rows.gather(result.advantage), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_missing_value_invalidates_the_actions_that_lead_to_it_only() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 6, trace=[0, 0, 0, 1, 1, 1], reward=[1.0] * 3 + [0.0] * 3)
     value = per_event(graph, rows, [0.5, np.nan, 0.5, 0.5, 0.5, 0.5])
@@ -121,6 +124,7 @@ def test_a_missing_value_invalidates_the_actions_that_lead_to_it_only() -> None:
     assert REASONS[int(result.reason[rows.event[0]])] == "the log lacks the evidence that the method needs here"
 
 
+@pytest.mark.slow
 def test_events_of_one_agent_stand_together_in_log_order() -> None:
     batch = padded(ragged(0, {}), SIZES)
     order = np.asarray(jax.jit(grouped_order, static_argnums=2)(batch.graph, batch.graph.agent_ids, SIZES.agents))

@@ -11,6 +11,7 @@ from estimators.sequence.running_count import running_count
 from estimators.sequence.suffix_recursion import BLOCK
 
 
+@pytest.mark.slow
 def test_counts_of_two_blocks() -> None:
     mask = np.arange(BLOCK + 3) % 3 != 1
     assert jax.jit(running_count)(mask).tolist() == np.cumsum(mask).tolist()

@@ -22,6 +22,7 @@ def by_loop(factor: np.ndarray, addend: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("length", "factor"), [(1, 0.9), (7, 1.0), (50, 0.95), (1000, 0.999), (100_000, 1.0), (100_000, 0.99999)]
@@ -36,6 +37,7 @@ def test_long_chains_are_as_exact_as_float32_allows(length: int, factor: float) 
     assert (error <= 4e-6 * by_loop(a, np.abs(b))).all()
 
 
+@pytest.mark.slow
 def test_nothing_passes_a_factor_of_zero() -> None:
     a = jnp.array([0.5, 0.0, 1.0, 0.0, 1.0, 0.5], jnp.float32)
     b = jnp.array([1.0, 2.0, jnp.inf, 4.0, jnp.nan, 1.0], jnp.float32)
@@ -44,6 +46,7 @@ def test_nothing_passes_a_factor_of_zero() -> None:
         np.testing.assert_array_equal(y[shift : shift + 6], [2.0, 2.0, np.inf, 4.0, np.nan, 1.0])
 
 
+@pytest.mark.slow
 def test_a_factor_that_is_no_number_ends() -> None:
     y = SOLVE(jnp.array([1.0, jnp.nan, 1.0, 1.0]), jnp.ones(4))
     np.testing.assert_array_equal(y, [np.nan, np.nan, 2.0, 1.0])

@@ -92,6 +92,7 @@ def test_adding_evaluations_to_a_plan() -> None:
     assert more_evaluations(alone, before / 2) == pytest.approx(3 * first.evaluations, rel=0.1)
 
 
+@pytest.mark.slow
 def test_no_number_of_evaluations_helps_where_nothing_is_known_of_the_error() -> None:
     game = game_of("vote", 12)
     plan = plan_walks(jax.random.key(0), 12, 24)

@@ -27,6 +27,7 @@ from .games import brute_force, game_of, rel
 pytestmark = pytest.mark.usefixtures("double_precision")
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f != "unanimity"])
 def test_closed_forms_and_enumeration_equal_brute_force(family: str) -> None:
@@ -44,6 +45,7 @@ def test_unanimity_gives_the_needed_units_equal_parts() -> None:
     np.testing.assert_allclose(solve(plan, game.value(plan.coalitions)).share, game.shapley, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("method", ["walks", "pairs"])
 def test_games_of_pairs_are_exact_from_few_evaluations(method: str) -> None:
@@ -57,6 +59,7 @@ def test_games_of_pairs_are_exact_from_few_evaluations(method: str) -> None:
     assert rel(got.share, game) < 1e-20
 
 
+@pytest.mark.slow
 def test_a_single_order_does_not_solve_a_game_of_pairs() -> None:
     game = game_of("two_additive", 40)
     plan = plan_walks(jax.random.key(1), 40, 80, antithetic=False)
@@ -79,6 +82,7 @@ def test_what_the_rule_chooses_lies_within_its_errors(family: str) -> None:
     np.testing.assert_allclose(np.asarray(got.share).sum(), float(got.total), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("method", ["walks", "pairs", "exact"])
 def test_axioms(method: str) -> None:
@@ -116,6 +120,7 @@ def test_estimates_lack_the_null_player_axiom_that_their_mean_has() -> None:
     assert (np.abs(np.asarray(got.share)[null]) < 4 * np.asarray(got.stderr)[null]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worth", [0.1, 10000.1])
 def test_a_game_of_equal_values_has_no_shares(worth: float) -> None:
     got = solve(plan_exact(5), np.full(32, worth, np.float32))
@@ -207,6 +212,7 @@ def test_single_precision_is_enough_for_training() -> None:
     np.testing.assert_allclose(single.share, double.share, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_enumeration_weighs_as_the_formula_says() -> None:
     """Coefficients from factorials, in Fractions."""
     n = 5

@@ -82,6 +82,7 @@ def worth(team: list[int]) -> float:
     return float(sum(name + 1 for name in team) + (0 in team and 2 in team))
 
 
+@pytest.mark.slow
 def test_a_log_with_every_team_is_answered() -> None:
     graph = graph_of(EVERY_TEAM, [0] * 7)
     logged = logged_coalitions(graph, np.array([worth(t) for t in EVERY_TEAM]), 0)
@@ -136,6 +137,7 @@ def test_leave_one_out_answers_for_the_units_it_can() -> None:
         leave_one_out(logged_coalitions(graph_of([[0], [1]], [0, 0]), np.ones(2), 0))
 
 
+@pytest.mark.slow
 def test_leave_one_out_is_no_share_of_the_total() -> None:
     """Documented counter-example: in a majority of three, nobody's removal from the whole team matters."""
     teams = EVERY_TEAM
@@ -294,6 +296,7 @@ def test_one_compiled_function_serves_a_batch_of_traces_of_different_size() -> N
     np.testing.assert_allclose(refused.credit[graph.trace_ids == 0], credit.credit[graph.trace_ids == 0])
 
 
+@pytest.mark.slow
 def test_the_realised_reward_takes_the_place_of_the_whole_team() -> None:
     graph = graph_of([[0, 1, 2]], [0])
     plan = stack_plans([plan_exact(3)])

@@ -103,6 +103,7 @@ def test_precedence_values_equal_brute_force_exactly(n: int, seed: int) -> None:
     assert sum(got) == v(frozenset(range(n)))
 
 
+@pytest.mark.slow
 def test_precedence_values_of_nine_units() -> None:
     """A chain of three below a root with five more children: 9 units, 8! / 3! extensions."""
     parent, v = np.array([0, 0, 1, 2, 0, 0, 0, 0, 0]), some_game(9, 5)
@@ -153,6 +154,7 @@ def test_sampled_precedence_values_agree_with_exact_ones() -> None:
     )  # only teams that can exist
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("n", [3, 5, 7])
 def test_permission_values_equal_their_definition(n: int) -> None:
@@ -170,6 +172,7 @@ def test_permission_values_equal_their_definition(n: int) -> None:
     np.testing.assert_allclose(solve(plan, values).share, [float(x) for x in expected], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_permission_values_of_separate_worth_are_shared_along_the_chain() -> None:
     parent, worth = forest(7, 3), np.arange(1.0, 8)
     plan = plan_exact(7)
@@ -181,6 +184,7 @@ def pair_game(team: frozenset[int]) -> Fraction:
     return Fraction(1 if {1, 2} <= team else 0)
 
 
+@pytest.mark.slow
 def test_useless_children_change_precedence_values_but_not_permission_values() -> None:
     """Documented counter-example: unit 1 spawns two children that earn nothing."""
     star, padded = np.array([0, 0, 0]), np.array([0, 0, 0, 1, 1])
@@ -238,6 +242,7 @@ def test_owen_shares_of_a_block_sum_to_its_share_among_blocks() -> None:
     assert [sum(got[i] for i in m) for m in members] == quotient
 
 
+@pytest.mark.slow
 def test_owen_orders_keep_blocks_together_and_estimate_the_value() -> None:
     levels = np.array([[0, 0, 0, 0, 1, 1], [0, 0, 1, 1, 2, 2]])
     orders = owen_orders(jax.random.key(0), levels, 4000)
@@ -287,6 +292,7 @@ def test_broken_forests_are_refused() -> None:
         precedence_exact(np.array([0, 0]), np.array([[False, False]]), np.zeros(1))
 
 
+@pytest.mark.slow
 def test_plain_walks_ignore_the_forest() -> None:
     """The Shapley value of the unrestricted game differs from both, so the choice matters."""
     plan = plan_walks(jax.random.key(0), 3, 2 + 2 * 6)

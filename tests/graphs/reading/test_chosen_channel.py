@@ -75,6 +75,7 @@ def test_a_chosen_channel_takes_the_place_of_outcomes_of_agents(tmp_path: Path) 
     assert [p.kind for p in read(path, reward="nope").problems] == ["no-such-channel"]
 
 
+@pytest.mark.slow
 def test_chunks_name_a_channel_that_no_trace_has(tmp_path: Path) -> None:
     """They gave no word, where a batch of everything did."""
     rewards = ({"team": 1.0}, {"r_format": 0.5}, {"acc": 0.5})

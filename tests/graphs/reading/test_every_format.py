@@ -135,6 +135,7 @@ def outcomes(sample: Sample, folder: Path, values: list[Any]) -> list[TraceRecor
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [50, pytest.param(150, marks=pytest.mark.study)])
 @EACH
 def test_any_change_reads_or_is_named(tmp_path: Path, name: str, changes: int) -> None:
@@ -161,6 +162,7 @@ def _numbers(value: Any) -> list[float]:
     return [number for part in inner for number in _numbers(part)]
 
 
+@pytest.mark.slow
 def test_a_folder_that_mixes_all_formats_reads_in_one_call(tmp_path: Path) -> None:
     """Each format once, a table among them; the traces are those of the folders read one by one."""
     first_of = {sample.format: sample for sample in reversed(ALL.values())}

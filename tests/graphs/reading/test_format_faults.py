@@ -199,6 +199,7 @@ def _all_objects(value: Any) -> list[Any]:
     return [value, *(part for one in inner for part in _all_objects(one))] if isinstance(value, dict | list) else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.study)])
 @pytest.mark.parametrize("name", LOGS)
 def test_any_change_reads_or_is_named(tmp_path: Path, name: str, examples: int) -> None:

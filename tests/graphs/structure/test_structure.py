@@ -162,6 +162,7 @@ def test_weights_must_be_finite_and_not_negative(traces: Traces) -> None:
         critical_path(traces.graph, weight[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 def test_parallelism_counts_levels_of_actions(traces: Traces) -> None:
     graph, found = traces.graph, parallelism(traces.graph)
@@ -289,6 +290,7 @@ def test_an_action_without_a_stage_leaves_critical_steps_undefined() -> None:
 # --- prefixes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 def test_prefixes_grow_event_by_event_to_the_whole_trace(traces: Traces) -> None:
     graph = traces.graph

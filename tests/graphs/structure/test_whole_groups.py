@@ -40,6 +40,7 @@ def test_the_parts_hold_about_the_same_number_of_events() -> None:
     assert abs(int(events[0]) - int(events[1])) <= of_group.max()
 
 
+@pytest.mark.slow
 def test_a_method_on_the_parts_is_the_method_on_the_batch() -> None:
     batch = padded(ragged(3, {}), SIZES)
     cut = cut_groups(batch.graph, 3)

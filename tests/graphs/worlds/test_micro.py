@@ -50,6 +50,7 @@ def test_values_and_increments_are_those_of_the_recursion(world: Micro) -> None:
         assert world.probabilities()[rows] @ luck[rows] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_gradient_is_the_slope_of_the_expected_return(world: Micro) -> None:

@@ -171,6 +171,7 @@ def test_increments_are_those_of_running_again(kind: str) -> None:
             assert abs(truth.increments[i][acted[t]] - estimate) < 5 * math.sqrt(variance) + 1e-6
 
 
+@pytest.mark.slow
 def test_running_again_keeps_the_past() -> None:
     world = TeamWorld("swarm", agents=6, events=40, spawn=0.5, difficulties=TASKS, link=Additive(1.0, 0.0))
     runs = world.sample(jax.random.key(0), 6)
@@ -192,6 +193,7 @@ def teams(form: str) -> list[TeamWorld]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.sampled
 def test_a_team_is_what_it_is_called(form: str) -> None:
@@ -205,6 +207,7 @@ def test_a_team_is_what_it_is_called(form: str) -> None:
         assert len(world.script.names) == world.agents + (form == "harness")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.sampled
 def test_the_bare_graph_is_that_of_the_log_written_and_read(form: str, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_logs_have_the_edges_and_actions_of_the_data_model(
     assert messages > 0
 
 
+@pytest.mark.slow
 def test_workers_run_in_parallel_at_times_that_nanoseconds_keep(
     logged: tuple[World, Episodes, list[TraceRecord]],
 ) -> None:

@@ -141,6 +141,7 @@ def test_a_trace_counts_once_however_many_rows_it_has() -> None:
     assert result.metrics["credit/traces"] == 2 and result.metrics["credit/groups_that_teach"] == 1
 
 
+@pytest.mark.slow
 def test_agents_are_compared_with_their_like() -> None:
     got = RowAdvantages("dr_mas")(**TEAM).advantages
     solver, critic = np.std([1, 1, 0], ddof=1) + 1e-6, np.std([1, 0], ddof=1) + 1e-6
@@ -173,6 +174,7 @@ def test_rows_without_a_reward_get_nothing_and_enter_no_baseline() -> None:
     assert got.metrics["credit/unscored"] == 0.25 and got.metrics["credit/condition/scored"] == 0
 
 
+@pytest.mark.slow
 def test_rows_that_only_fill_the_batch_enter_nothing() -> None:
     got = RowAdvantages("reinforce_batch")(
         group=["q", "q", "pad"], reward=np.array([1.0, 0.0, 9.0]), where=[True, True, False]
@@ -187,6 +189,7 @@ def test_a_group_of_one_is_refused_by_reason() -> None:
     assert got.metrics["credit/groups_of_one"] == 0.5 and got.metrics["credit/groups_that_teach"] == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reward", "event_reward", "resolved", "teach"),
     [
@@ -265,6 +268,7 @@ def test_rows_that_fill_the_batch_may_hold_anything() -> None:
     assert len(RowAdvantages("rloo")(group=[], reward=np.zeros(0), order=[]).advantages) == 0
 
 
+@pytest.mark.slow
 def test_finding_traces_that_lack_a_reward_is_linear() -> None:
     """Ids as objects were compared each with each: 20,000 rows took 2.9 s."""
     compared = 0
@@ -285,6 +289,7 @@ def test_finding_traces_that_lack_a_reward_is_linear() -> None:
     assert compared < 20 * n
 
 
+@pytest.mark.slow
 def test_ids_may_be_uuids_integers_arrays() -> None:
     one, two = uuid.UUID(int=1), uuid.UUID(int=2)
     want = [1.0, -1.0, 1.0, -1.0]
@@ -298,6 +303,7 @@ def test_ids_may_be_uuids_integers_arrays() -> None:
         assert RowAdvantages("rloo")(group=group, reward=reward).advantages.tolist() == want
 
 
+@pytest.mark.slow
 def test_the_result_is_of_the_library_of_the_reward() -> None:
     got = rows_advantage("rloo", ["q", "q"], None, None, None, jnp.array([1.0, 0.0]), jnp.array([[1, 0], [1, 1]]))[0]
     assert isinstance(got, type(jnp.zeros(1))) and got.tolist() == [[1, 0], [-1, -1]]
@@ -359,6 +365,7 @@ def test_evidence_reaches_the_method() -> None:
 SIBLINGS = {"context": [None, "c"] * 3, "node": [x for i in range(3) for x in (None, f"n{i}")]}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ["rloo", "turn_baseline"])
 def test_replays_and_frozen_agents_reach_the_graph_of_every_method(name: str) -> None:
@@ -505,6 +512,7 @@ def test_keys_that_name_no_session_are_refused(key: str) -> None:
         sessions(["q_0_0", "a_b_1_0", key], [1.0, 0.0, 0.0])
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own() -> None:
     def centred(graph: Any, reward: Any, *, event_reward: Any = None) -> Any:
         return group_relative(graph, reward, event_reward=event_reward, source="centred")
@@ -513,6 +521,7 @@ def test_a_method_of_ones_own() -> None:
     assert got.advantages == pytest.approx([0.5, -0.5]) and "credit/condition/unbiased" not in got.metrics
 
 
+@pytest.mark.slow
 def test_scale_may_be_left_out() -> None:
     got = RowAdvantages("trl_grpo", scaled=False)(group=["q", "q"], reward=np.array([3.0, 1.0]))
     assert got.advantages == pytest.approx([1.0, -1.0])
@@ -580,6 +589,7 @@ def test_stale_rows_have_truncated_weights() -> None:
         RowAdvantages("rloo", truncate=0)
 
 
+@pytest.mark.slow
 def test_sizes_grow_and_never_shrink() -> None:
     advantages = RowAdvantages("dr_grpo")
     for rows in (200, 140, 256, 3, 129):

@@ -26,6 +26,7 @@ def halved() -> RowAdvantages:
     return RowAdvantages("discounted_return", discount=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
     [
@@ -143,6 +144,7 @@ def test_a_fault_in_a_row_without_a_reward_names_the_row_of_the_batch(order: Any
     assert refused.value.rows == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "order",
@@ -163,6 +165,7 @@ def test_places_reach_an_actor_as_they_are(order: Any) -> None:
     assert n == 4 and values.tolist() == [1, 1.5, 0, 0]
 
 
+@pytest.mark.slow
 def test_ids_that_begin_with_none_may_be_uuids() -> None:
     """A parent is null for the first agent, and was refused as of type extension<arrow.uuid> behind it."""
     lead, worker = uuid.uuid4(), uuid.uuid4()

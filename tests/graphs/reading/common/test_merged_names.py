@@ -96,6 +96,7 @@ def test_a_text_keeps_its_characters(tmp_path: Path) -> None:
     assert groups_of(read(table(tmp_path / "rows.jsonl", ("a", "7.0", 1.0), ("b", "7", 1.0))))["a"] == "7.0"
 
 
+@pytest.mark.slow
 def test_a_row_that_cannot_be_read_is_of_the_trace_of_its_integer(tmp_path: Path) -> None:
     path = table(tmp_path / "rows.jsonl", (7, "g", 1.0), (8, "g", 1.0))
     path.write_text(path.read_text() + '\n{"trace": 7.0, "group": "g", "reward": \n')

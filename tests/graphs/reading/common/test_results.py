@@ -66,6 +66,7 @@ def test_a_parquet_log_with_the_columns_of_a_result_is_a_log(tmp_path: Path) -> 
         credit.read(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_log_that_speaks_of_results_is_one(logs: Path, tmp_path: Path) -> None:
     """Its words are within it, not its columns."""
     words = {name: name for columns in BEGINNINGS for name in columns}

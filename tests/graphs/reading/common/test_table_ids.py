@@ -49,6 +49,7 @@ def native_log(folder: Path) -> Path:
     return folder / "log.jsonl"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 131_072, 131_073, 3_000_000])
 def test_a_long_text_is_a_cell_and_no_rows(tmp_path: Path, size: int) -> None:
     text = "x" * size + FORGERY * 3
@@ -175,6 +176,7 @@ def test_names_of_columns_that_stand_differently_in_two_places_are_named(tmp_pat
             read(path)
 
 
+@pytest.mark.slow
 def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_before_it_is(tmp_path: Path) -> None:
     """A run of one value takes no room in the file: a dictionary and its length."""
     with pq.ParquetWriter(
@@ -202,6 +204,7 @@ def test_a_text_in_a_dictionary_is_held_once(tmp_path: Path) -> None:
 TEXT = st.text(st.sampled_from('a,"\n\r;é '), max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(TEXT, min_size=3, max_size=3), min_size=1, max_size=6), st.booleans())
 def test_what_a_writer_quotes_is_read_back(rows: list[list[str]], quoted: bool) -> None:
     out = io.StringIO(newline="")
@@ -215,6 +218,7 @@ def test_what_a_writer_quotes_is_read_back(rows: list[list[str]], quoted: bool) 
     assert [line for line, _, _ in csv_rows(source)] == [1 + reader.line_num for _ in reader][:-1]
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60).map(lambda b: b"x,y\n" + b), st.integers(0, 60))
 def test_no_bytes_give_a_row_that_python_s_reader_lacks(content: bytes, at: int) -> None:
     """Whatever is accepted, an independent strict reader accepts with the same cells."""

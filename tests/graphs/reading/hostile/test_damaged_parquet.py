@@ -139,6 +139,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 def test_damaged_metadata_of_a_column_do_not_end_the_process(tmp_path: Path) -> None:
     """Arrow aborts where the histogram of a column of one level has two."""
     path = tmp_path / "x.parquet"
@@ -288,6 +289,7 @@ def test_joined_caches_are_refused(tmp_path: Path) -> None:
     assert kind == "bad-cache" and "another Parquet file begins" in value
 
 
+@pytest.mark.slow
 def test_intact_files_are_not_taken_for_joined(tmp_path: Path) -> None:
     """Also where a text is the seam of two files, with a length before it that could be that of metadata."""
     path = tmp_path / "x.parquet"

@@ -149,6 +149,7 @@ def test_a_list_within_the_limit_is_read(tmp_path: Path) -> None:
     assert read(tmp_path / "x.parquet").sizes.events == whole.sizes.events
 
 
+@pytest.mark.slow
 def test_equal_rows_are_refused_before_each_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of 10 KB with 10^6 equal rows took 27 s and 427 MB."""
     columns = {"trace": ["a"] * 1_000_000, "group": ["q"] * 1_000_000, "reward": [1.0] * 1_000_000}

@@ -167,6 +167,7 @@ TIMES = {"otlp_calls_of_one_id": 2, "langfuse_of_many_roots": 4, "agent_lightnin
 """How much larger a log has to be for what is quadratic to show."""
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", LOGS)
 def test_reading_is_linear(name: str, tmp_path: Path) -> None:

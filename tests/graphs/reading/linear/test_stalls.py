@@ -93,6 +93,7 @@ VALUES: st.SearchStrategy[object] = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_depth_counts_no_bracket_within_a_string(value: object) -> None:
     def nested(part: object) -> int:
@@ -102,6 +103,7 @@ def test_depth_counts_no_bracket_within_a_string(value: object) -> None:
     assert limits.depth(json.dumps(value).encode()) == nested(value)
 
 
+@pytest.mark.slow
 def test_naming_an_agent_that_is_listed_twice_is_linear(tmp_path: Path) -> None:
     def prepare(count: int) -> Callable[[], object]:
         agents = [{"id": f"a{i}"} for i in range(count)]
@@ -119,6 +121,7 @@ def test_naming_an_agent_that_is_listed_twice_is_linear(tmp_path: Path) -> None:
 QUOTED = st.lists(st.sampled_from([b'"', b'\\"', b"\\\\", b"\\", b"ab", b",", b"{", b"x" * 9, b'""']), max_size=40)
 
 
+@pytest.mark.slow
 @given(QUOTED.map(b"".join), st.integers(1, 30), st.integers(1, 12))
 def test_strings_are_measured_only_where_one_may_be_too_long(text: bytes, most: int, block: int) -> None:
     longest = max((len(match[0]) - 2 for match in limits._STRING.finditer(text)), default=0)
@@ -175,6 +178,7 @@ def deep(tmp_path: Path) -> Iterator[Path]:
             (tmp_path / "next").rename(tmp_path / "d")
 
 
+@pytest.mark.slow
 def test_folders_nested_a_thousand_deep(deep: Path) -> None:
     assert sorted(read(deep).traces["trace"].to_pylist()) == ["a1099", "a3"]
 

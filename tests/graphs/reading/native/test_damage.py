@@ -65,6 +65,7 @@ def test_one_bad_file_in_a_folder_leaves_the_others(tmp_path: Path) -> None:
     assert traces.traces["trace"].to_pylist() == [f"t{i}" for i in range(10) if i != 4]
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_spawns_is_read_in_linear_time(tmp_path: Path) -> None:
     """Deep chains and many second spawns: quadratic checks would take minutes."""
     n = 20_000
@@ -111,6 +112,7 @@ def test_random_damage_never_escapes_as_another_error(tmp_path: Path, seed: int)
     assert kinds >= {"bad-json", "bad-type", "missing-field"}
 
 
+@pytest.mark.slow
 def test_every_scalar_of_a_trace_replaced_by_every_kind_of_value(tmp_path: Path) -> None:
     """No place of a trace takes a wrong type badly: it reads, or has a problem of its own line."""
     document = trace("x") | {"agents": [{"id": "lead", "parent": "lead"}], "evidence": {"greedy_reward": 1}}

@@ -197,6 +197,7 @@ def test_parts_are_cut_where_a_trace_is_refused(tmp_path: Path) -> None:
     assert cut | {"problems": ()} == alone
 
 
+@pytest.mark.slow
 def test_small_files_are_read_together_as_each_alone(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     contents = [json.dumps(random_trace(rng, f"t{i}") | {"agents": []}) for i in range(30)]

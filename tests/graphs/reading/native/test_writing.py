@@ -63,6 +63,7 @@ def test_the_extension_survives_a_round_trip(name: str, tmp_path: Path) -> None:
     assert ["schema_version" in line for line in lines] == [True, False, True, False]
 
 
+@pytest.mark.slow
 def test_many_small_traces_are_written_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables were sliced for each trace, which took two thirds of the writer's time; blocks change no byte."""
     documents = [

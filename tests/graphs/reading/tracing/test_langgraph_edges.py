@@ -98,6 +98,7 @@ def test_a_short_log_has_no_product_of_messages_and_tasks(tmp_path: Path) -> Non
     assert read(tmp_path / "run.jsonl", limits=Limits(edges=20_000_000)).problems == ()
 
 
+@pytest.mark.slow
 def test_a_log_that_states_every_input_has_an_edge_from_every_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, name: str, at: int) -> N
     assert [(problem.kind, problem.line) for problem in problems if problem.kind != "lost-row"] == [(kind, at + 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", " \n", "\n \t"])
 def test_blanks_between_lines(tmp_path: Path, end: str) -> None:

@@ -170,6 +170,7 @@ def test_exports_of_langfuses_interface_have_scores_in_columns(tmp_path: Path, f
         assert np.array_equal(getattr(traces.graph, name), getattr(api.graph, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [10, 131_073, 3_000_000])
 def test_a_long_text_of_a_langfuse_table_makes_no_observation(tmp_path: Path, size: int) -> None:
     """131,072 characters is where Python's reader of CSV stops, and goes on within the quoted text."""

@@ -99,6 +99,7 @@ def test_calls_that_share_a_prompt_follow_from_all_of_it_by_few_edges(tmp_path: 
     assert {(s, r) for s, r in drawn[2] if s != "t/1"} == {(f"t/{i}", f"t/{i + 1}") for i in range(2, 7)}
 
 
+@pytest.mark.slow
 def test_edges_of_a_prompt_that_many_calls_share_are_linear(tmp_path: Path) -> None:
     """They were as many as calls times messages: 2 MB of log made 10 million."""
     for messages, calls in ((3000, 3000), (1, 3000), (3000, 1)):

@@ -104,6 +104,7 @@ def test_a_file_of_no_sub_agent_refuses_its_session_once(content: bytes, tmp_pat
     assert [kind for kind, _ in problems[1:]] in ([], ["lost-row"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "before",
     [

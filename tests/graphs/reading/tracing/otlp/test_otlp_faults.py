@@ -88,6 +88,7 @@ def test_a_broken_line_leaves_the_others(tmp_path: Path) -> None:
     assert [(lost.problem.kind, lost.problem.line) for lost in source.lost.values()] == [("bad-json", 1)]
 
 
+@pytest.mark.slow
 def test_very_deep_spans_and_values(tmp_path: Path) -> None:
     chain = [make.agent(i, i - 1, i, 9000 - i, f"a{i}") for i in range(1, 3001)]
     assert len(read_one(tmp_path, [*chain, make.chat(3001, 3000, 4000, 4001)]).instances) == 3000

@@ -85,6 +85,7 @@ def test_any_leaf_may_be_anything(kind: str, tmp_path_factory: pytest.TempPathFa
     check()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cut=st.integers(0, 20_000), junk=st.binary(max_size=8))
 def test_any_byte_may_be_anything(tmp_path_factory: pytest.TempPathFactory, cut: int, junk: bytes) -> None:
