@@ -160,7 +160,7 @@ OF_EACH_KIND = {
     "grpo", "reinforce_pp", "spiral_rae", "gae", "turn_baseline", "mgrpo", "gigpo", "c3", "off_policy", "shapley",
     "maporl",
 }  # fmt: skip
-"""A method of each scope and family of kernels: CI runs its tests marked `every_method`; those of others are studies."""
+"""One method of each scope and family of kernels: CI runs its tests marked `every_method`, studies the others'."""
 
 
 LONGEST = (
