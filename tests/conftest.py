@@ -157,8 +157,7 @@ SETTLED = {
 """Methods whose tests marked `every_method` are no default tests; a new method is not listed, so runs them."""
 
 OF_EACH_KIND = {
-    "grpo", "reinforce_pp", "spiral_rae", "gae", "turn_baseline", "mgrpo", "gigpo", "c3", "off_policy", "shapley",
-    "maporl",
+    "grpo", "reinforce_pp", "moving_average", "gae", "mgrpo", "gigpo", "c3", "off_policy", "shapley", "maporl",
 }  # fmt: skip
 """One method of each scope and family of kernels: CI runs its tests marked `every_method`, studies the others'."""
 

@@ -114,7 +114,7 @@ def test_one_trace_is_shown_with_the_truth_beside_the_method(ran: Ran) -> None:
     assert "bit-identical" in text
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_format_that_changes_a_reward_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write: Callable[[Traces, Path], None] = native.write
 

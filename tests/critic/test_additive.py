@@ -28,7 +28,7 @@ def increments(after: np.ndarray, start: np.ndarray, traces: int) -> tuple[np.nd
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_decisive_decision_comes_first(seed: int) -> None:
     """480 traces; with the network's defaults of the time before, the decision came first in 19 % of fresh traces."""
     world = DecisiveWorld()
@@ -42,7 +42,7 @@ def test_the_decisive_decision_comes_first(seed: int) -> None:
     assert np.abs(amount - fresh.increments)[:, fresh.decisive].max() < 0.12
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_without_any_effect_no_sign_is_decided() -> None:
     world = DecisiveWorld(good=0.5, bad=0.5)
     critic = fit_additive(critic_data(world.sample(0, 480)), np.arange(480))

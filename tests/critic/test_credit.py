@@ -104,7 +104,7 @@ def test_decisions_are_told_apart(episodes: QualityEpisodes, values: PrefixValue
     assert totals["stop"].undecided and np.isfinite(totals["spawn"].spread)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_logged_values_alone_give_increments_of_blocks(episodes: QualityEpisodes) -> None:
     graph, reward = episodes.graph, episodes.reward
     before = _true(episodes)[0][0]
@@ -179,7 +179,7 @@ def test_a_contrast_answers_with_overlap_and_refuses_without(episodes: QualityEp
         decision_contrast(y, np.arange(n), propensity=p, fitted_on=np.array([3, 9, 1000]), **given)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_puppeteer_prices_a_chosen_stop_by_the_whole_trajectory() -> None:
     graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["t"] * 2, reward=[1.0, 1.0], tokens=[100, 0])
     last = [

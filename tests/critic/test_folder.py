@@ -165,7 +165,7 @@ def test_a_damaged_additive_critic_is_refused_by_name(name: str, additive: tuple
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", NETWORK)
 def test_a_damaged_network_is_refused_by_name(name: str, network: tuple[Critic, Path], tmp_path: Path) -> None:
     _refused(network[1], tmp_path, *NETWORK[name])

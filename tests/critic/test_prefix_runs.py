@@ -125,7 +125,7 @@ def test_columns_of_a_prefix_are_sums_over_its_events() -> None:
         np.testing.assert_allclose(sums[row], np.concatenate(slow), atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("head", ["bernoulli", "value"])
 @pytest.mark.sampled
 def test_runs_bring_an_additive_critic_closer_to_the_truth(head: Any) -> None:

@@ -35,7 +35,7 @@ def same(one: Fitted, two: Fitted) -> bool:
     return one.history == two.history and all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in leaves)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_training_lowers_the_loss(fitted: Fitted) -> None:
     assert [epoch.number for epoch in fitted.history] == [1, 2, 3]
     assert fitted.history[-1].train < fitted.history[0].train

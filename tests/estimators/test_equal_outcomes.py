@@ -128,7 +128,7 @@ def test_maac_brings_equal_advantages_to_0(outcome: float, value: float) -> None
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("method", "needs", "scope"),
     [
@@ -225,7 +225,7 @@ def unevenly_placed(depth: int) -> tuple[Any, Any, dict[str, Any], Any, np.ndarr
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("depth", [2, 33])
 @pytest.mark.parametrize("discount", [0.5, 0.9, 0.985])
 @pytest.mark.parametrize("outcome", AWKWARD)

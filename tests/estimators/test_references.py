@@ -224,7 +224,7 @@ def test_the_moving_average_goes_on_in_the_next_batch() -> None:
     close(np.concatenate([first, rest]), whole)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_trace_without_an_action_enters_no_baseline() -> None:
     graph, reward, _ = credit.from_columns(group=[0] * 3, trace=[0, 1, 2], reward=[0.0, 1.0, 8.0], **SIZE)
     idle = jax.tree.map(np.copy, graph)

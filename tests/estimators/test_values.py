@@ -150,7 +150,7 @@ def test_maporl_bonus_against_a_loop() -> None:
     assert {-0.5, -0.25, -0.125, -1.0, 0.5, 0.25, 0.125, 1.0} <= seen  # every weight, in both directions
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_maporl_bonus_takes_the_scores_where_nothing_else_says_who_is_right() -> None:
     scores = [0.0, 1.0, 1.0, 1.0]  # b stands at right; a is persuaded by it
     columns = {"group": [0] * 4, "trace": [0] * 4, "agent": list("abab"), "row_reward": scores}

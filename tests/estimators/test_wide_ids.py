@@ -111,7 +111,7 @@ def test_steps_with_wide_numbers_are_apart() -> None:
     assert rows.gather(to_go).tolist() == [0.5, 1.0, 1.0]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_nodes_with_wide_ids_are_apart_in_every_function_of_trees() -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("abcd"), reward=[1.0, 0.0, 0.25, 0.5])
     context, node = (np.full(graph.num_events, -1) for _ in range(2))

@@ -80,7 +80,7 @@ def test_probabilities_of_all_calls_add_up_and_do_not_see_what_comes_later(team:
     assert (np.asarray(worker)[np.asarray(said.answer) == PAD] == 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_forced_decisions_are_repeated_and_the_reward_is_that_of_the_rules(team: Any) -> None:
     question = draw_questions(8, 2, jax.random.key(5))
     shown = demonstrations(question)
@@ -128,7 +128,7 @@ def test_the_log_holds_tokens_masks_and_log_probabilities(team: Any, said: Said,
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", ["dr_mas", "turn_baseline"])
 def test_arrays_logs_and_rows_give_the_same_advantages(name: str, team: Any, said: Said, tmp_path: Path) -> None:
     rollout = as_graph(said, SIZE)
@@ -200,7 +200,7 @@ def test_a_team_learns_by_its_reward_and_nothing_by_none_and_repeats_bit_for_bit
     assert len(paid.reward) < len(one.reward) and paid.spent[-1] <= settings.events
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_wrong_names_and_numbers_of_language_teams_are_refused() -> None:
     said = demonstrations(draw_questions(1, SIZE, jax.random.key(0)))
     with pytest.raises(CreditError, match="no signal 'magic'"):

@@ -32,7 +32,7 @@ SHORT = TrainingSettings(steps=40, groups=4, group_size=4)
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ["bottleneck", "router", "stopping"])
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_exact_return_is_the_sum_over_all_choices(name: str) -> None:
     task = learning_task(name)
     rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def test_patterns_name_tasks_and_what_matches_none_stays() -> None:
     assert named == ["stopping_shrinks", "stopping_spoils", "stoping", "pivotal"]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(
     "name", ["planner", *(pytest.param(name, marks=pytest.mark.study) for name in TASKS if name != "planner")]
 )
@@ -199,7 +199,7 @@ def test_evidence_is_right_and_paid_for() -> None:
     assert float(cost) == 4 * 4 * 12
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_draws_at_some_places_are_those_of_the_whole_table() -> None:
     key, table = jax.random.key(7), jax.random.normal(jax.random.key(1), (5000, 3))
     places = jnp.array([[0, 1, 4999], [17, 17, 2500]])
@@ -273,7 +273,7 @@ def test_contrasts_of_choices_give_the_values_of_a_weight_for_each_choice() -> N
     np.testing.assert_allclose(contrasts.q, weights.q, atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_signal_that_costs_runs_makes_fewer_updates() -> None:
     plain = training_signal("zero")
 
@@ -297,7 +297,7 @@ def test_naive_shaping_teaches_padding() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", ["shapley", "remax", pytest.param("stack", marks=pytest.mark.study)])
 def test_signals_with_evidence_learn(name: str) -> None:
     settings = TrainingSettings(steps=60, groups=8, group_size=8)
@@ -305,7 +305,7 @@ def test_signals_with_evidence_learn(name: str) -> None:
     assert curves.expected[-1] > 0.8 and curves.spent[-1] <= settings.budget(learning_task("checklist"))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_step_along_the_gradient_is_the_rate_times_the_gradient() -> None:
     task = learning_task("checklist")
     settings = TrainingSettings(steps=1, optimizer="sgd")

@@ -162,7 +162,7 @@ def test_options_out_of_range_are_refused(given: dict[str, Any], words: str) -> 
         run_training(["zero"], ["pivotal"], 1, TINY, **given)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_learning_rate_is_swept_on_other_seeds(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     rows = run_training(["exact_increments"], ["pivotal"], 2, TINY, learning_rates=(0.001, 0.4), output=path)

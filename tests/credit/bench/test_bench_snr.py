@@ -93,7 +93,7 @@ def test_gae_has_the_noise_that_its_closed_form_says() -> None:
 
 
 @pytest.mark.parametrize("name", ["rloo", "dr_mas", "parts"])
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_thin_log_says_what_the_full_one_says(name: str) -> None:
     w, agents, length, traces = Setting(group=4), 5, 20, 12
     full = draw_log(np.random.default_rng(0), w, length, traces, agents=agents, full=True)

@@ -123,7 +123,7 @@ def test_no_interval_is_claimed_from_one_group(drawn: Draw) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_without_bias_have_the_slope_1(kind: str) -> None:
     batch = draw(kind, agents=4, events=40, traces=2000, group_size=4)

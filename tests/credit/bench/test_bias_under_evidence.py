@@ -40,7 +40,7 @@ def test_no_combination_of_keys_makes_a_method_biased(seed: int) -> None:
             assert bias(name, world, batches, keys) < 1e-12, (name, keys)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.study)])
 def test_no_combination_of_keys_that_shows_replays_makes_a_method_biased(seed: int) -> None:
     world = World.drawn(seed)

@@ -184,7 +184,7 @@ def controlled(batch: Batches) -> tuple[jax.Array, jax.Array]:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("fans", [1, 2, 3])
 @pytest.mark.parametrize("world", ["relay-and", "stop-rewards"])

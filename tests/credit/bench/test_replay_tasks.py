@@ -49,7 +49,7 @@ def test_a_trace_without_an_action_is_no_companion() -> None:
     assert survey(rows.traces).elsewhere == {"c": "a"}
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_control_is_not_called_unbiased_there() -> None:
     graph, reward, rows = logged("r")
     signal = credit.compose(graph, reward, []).advantage("control")
@@ -137,7 +137,7 @@ def test_the_stored_numbers_are_what_the_code_gives() -> None:
     assert again.answered_siblings == pytest.approx(row.answered_siblings, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(("world", "bias"), [("hire-additive", 0.14), ("delegate-luck", 0.21), ("relay-and", 0.0)])
 def test_an_agent_of_one_fan_out_only_is_refused_which_is_a_bias(world: str, bias: float) -> None:
     """Of `dr_mas_rloo`, as docs/bias.md states it; in `relay-and` the same agents act in every trace."""

@@ -134,7 +134,7 @@ def test_presence_is_checked_of_the_claim_that_is_used() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("lambda_", [0.0, 0.5, 1.0])
 def test_what_a_frozen_agent_did_in_between_is_the_environments(lambda_: float) -> None:
     """The increment of every action before a frozen one was left out, and what it had changed was unexplained."""

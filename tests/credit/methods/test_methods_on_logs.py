@@ -129,7 +129,7 @@ def test_numbers_are_the_worlds(traces: credit.Traces, name: str) -> None:
     np.testing.assert_allclose(found, truth, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_increments_of_a_sampled_world_come_back_from_its_log(tmp_path: Path) -> None:
     """Written, read, run and converted: what every action changed, the last one with the luck that came after it."""
     world = World(outcome=Bernoulli(slope=0.8, centre=5.0))
@@ -172,7 +172,7 @@ def test_what_is_missing_is_named(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("folder", ["tau_bench_airline", "who_and_when"])
 def test_every_name_runs_on_real_logs_or_names_what_is_missing(shared_data: Path, folder: str) -> None:
     real = read(shared_data / folder)

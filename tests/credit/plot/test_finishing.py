@@ -68,7 +68,7 @@ def inside(figure: Any) -> list[str]:
     return beyond + [a for i, (a, one) in enumerate(boxes) for _, other in boxes[:i] if one.overlaps(other)]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_curves_keep_their_panel_at_the_width_of_a_column() -> None:
     length = np.array([10, 100])
     names = ("shared, leave one out", "critic, fixed error", "mine:of_my_own")
@@ -81,7 +81,7 @@ def test_curves_keep_their_panel_at_the_width_of_a_column() -> None:
     assert len(legend.get_texts()) == 4 and legend.get_texts()[0].get_fontfamily() == SERIF
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_dots_keep_their_labels_apart_at_the_width_of_a_column() -> None:
     rows: list[Any] = [
         SimpleNamespace(method=method, world=world, k=3, bias=bias, variance=1 + 9 * bias, rank=0.5)

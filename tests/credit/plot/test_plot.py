@@ -186,7 +186,7 @@ def test_names_are_text_not_mathematics(name: str) -> None:
     assert "$" in shown or "$" not in name
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_labels_lie_within_the_figure_and_apart() -> None:
     figure = draw_trace(crowd(40, 300))
     png(figure)

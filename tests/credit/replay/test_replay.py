@@ -144,7 +144,7 @@ def run_all(plan: ReplayPlan, path: Path) -> credit.Traces:
     return add_replays(log(), plan, execute(plan, MicroReplayer(WORLD), path, limits=FAST))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("purpose", ["value", "difference"])
 def test_means_of_replays_lie_within_their_errors_of_the_truth(tmp_path: Path, purpose: str) -> None:
     traces = log()

@@ -271,7 +271,7 @@ def test_evidence_of_a_plan_that_does_not_fit_the_log_is_refused(tmp_path: Path)
         write_evidence(MICRO["spawn-and"].batch(), plan, empty, tmp_path / "x.jsonl")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_siblings_of_a_log_with_event_rewards_count_them_once(tmp_path: Path) -> None:
     """A run's outcome is the return of its whole trace. Such logs were refused, since C3 once read no event rewards."""
     traces = MICRO["stop-rewards"].batch()

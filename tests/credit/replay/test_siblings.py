@@ -193,7 +193,7 @@ def sampled(name: str, groups: int, size: int, seed: int) -> tuple[list[dict[str
     return log, rows
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_claims_of_shared_prefixes_have_the_true_increments_as_their_means(tmp_path: Path) -> None:
     world = MICRO["spawn-and"]
     log, rows = sampled("spawn-and", 400, 5, seed=1)

@@ -210,7 +210,7 @@ def test_a_number_that_rounds_to_0_has_no_sign() -> None:
     assert [_number(x) for x in (-0.0, -0.001, -0.5)] == ["0.00", "0.00", "-0.50"]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_real_logs(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     call = ["compare", str(shared_data / "tau_bench_airline"), "--methods", "rloo,dr_mas,mt_grpo"]

@@ -41,7 +41,7 @@ def scored(traces: Traces, amount: np.ndarray) -> Credit:
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("halves", ["groups", "traces"])
 def test_credit_that_follows_the_agent_agrees_and_noise_does_not(traces: Traces, halves: str) -> None:
     n = traces.sizes.events

@@ -127,7 +127,7 @@ def test_wrong_options_are_refused(options: dict, words: str) -> None:
         gigpo(graph, reward, anchor=np.zeros(graph.num_events, np.float32))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_row_is_not_divided_by_a_spread_near_nothing() -> None:
     """Only first rows are samples of s: where they were equal, later rows of 0.3 gave 300,000."""
     graph, reward, rows = credit.from_columns(

@@ -343,7 +343,7 @@ def crossed_magrpo(rows: dict[str, list], **options: str) -> tuple[np.ndarray, n
 
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 def test_crossed_magrpo_sums_the_joint_turns_of_a_completion(baseline: str) -> None:
     rows, value, second = crossed_tree()
 

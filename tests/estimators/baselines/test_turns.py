@@ -85,7 +85,7 @@ def test_leaving_out_turns_that_no_other_trace_has_is_biased() -> None:
     assert np.abs(left_out - true_gradient()).max() > 0.02
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("traces", [2, 3])
 def test_the_bias_of_the_published_form_is_its_closed_form(traces: int) -> None:
     found = expected_gradient(

@@ -144,7 +144,7 @@ def test_coefficients_are_those_of_a_loop(seed: int) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", [1, 0, 2, 3])
 def test_padding_changes_no_bit_of_a_coefficient(seed: int) -> None:
     found = [quickly(drawn(seed, padded)) for padded in (256, 384, 4096)]

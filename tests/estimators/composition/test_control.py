@@ -196,7 +196,7 @@ def variance_over_rloo(size: float, seed: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("size", [4.0, pytest.param(10.0, marks=pytest.mark.slow)])
-@pytest.mark.slow
+@pytest.mark.study
 def test_large_tasks_with_noisy_claims_do_not_decide_for_small_ones(size: float) -> None:
     """With one coefficient for all, claims of exact tasks were used at 50 % (size 4) and 14 % (size 10), noise too."""
     ratio = {part: np.mean([variance_over_rloo(size, seed)[part] for seed in range(3)]) for part in ("exact", "noise")}

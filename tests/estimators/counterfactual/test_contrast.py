@@ -96,7 +96,7 @@ def test_answers_do_not_select_by_how_decisions_fell(low: float, answered: bool)
     assert not answered or abs(found.mean() - 0.28) < 4 * found.std() / np.sqrt(REPEATS)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_clusters_widen_the_error_when_decisions_share_an_outcome() -> None:
     given = world(2, repeats=1, decisions=100)
     columns = {k: np.repeat(v, 4) for k, v in given.items() if isinstance(v, np.ndarray)}

@@ -149,7 +149,7 @@ def test_unequal_replays_weigh_alternatives_equally_and_ended_traces_are_leaves(
     assert log.per_node(result.baseline) == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_own_outcome_is_left_out_on_request() -> None:
     log = full_tree([2, 3], np.array([[1.0, 0.0, 0.5], [0.0, 0.25, 1.0]]))
     result = log.credit(own_outcome=False)

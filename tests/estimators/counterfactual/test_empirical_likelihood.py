@@ -17,7 +17,7 @@ def of_contexts(*values: float, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize(("first", "second"), [((3, 10), (2, 5)), ((0, 6), (4, 4)), ((1, 1), (0, 12))])
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 def test_two_alternatives_against_a_grid(first: tuple[int, int], second: tuple[int, int]) -> None:
     """With success or failure, the interval is that of the likelihood ratio of two binomials."""
     shares = (0.7, 0.3)
@@ -45,7 +45,7 @@ def test_two_alternatives_against_a_grid(first: tuple[int, int], second: tuple[i
     np.testing.assert_allclose([low[0], high[0]], expected, atol=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_parts_of_draws_against_an_optimiser() -> None:
     """The least Σ pᵢ xᵢ with −2 Σ log(n pᵢ) ≤ c, where mass may also lie on 0, which no draw had."""
     part = np.array([0.3, 0.05, 0.1, 2.0, 1.0])
@@ -65,7 +65,7 @@ def test_parts_of_draws_against_an_optimiser() -> None:
     assert float(low[0]) == pytest.approx(result.fun, rel=2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_parts_of_very_different_size_have_a_limit() -> None:
     """Squares of their weights overflowed, which gave NaN."""
     part = np.array([1.0, 1e-12, 1e-20, 0.5, 1e-30, 0.0], np.float32)
@@ -73,7 +73,7 @@ def test_parts_of_very_different_size_have_a_limit() -> None:
     assert 0 < float(least_mean(part, of, of, where, of_contexts(LIMIT, size=6))[0]) < 0.25
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_limit_is_chi_squared_with_its_corrections() -> None:
     rng = np.random.default_rng(0)
     x, stratum = rng.random(12), np.repeat([0, 1, 2], 4).astype(np.int32)

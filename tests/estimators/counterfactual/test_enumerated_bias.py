@@ -97,7 +97,7 @@ def test_weighted_leave_one_out_has_no_bias(world: str, place: int) -> None:
     np.testing.assert_allclose(gradient, policy * micro.increments[here], atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("model", ["siblings", "logged"])
 @pytest.mark.parametrize(
     "world", [SPAWNS_OR_STOPS[0], *(pytest.param(world, marks=pytest.mark.study) for world in SPAWNS_OR_STOPS[1:])]

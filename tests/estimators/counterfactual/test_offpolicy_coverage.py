@@ -52,7 +52,7 @@ def three(choice: np.ndarray, reward: np.ndarray, **options: Any) -> PolicyValue
     return policy_value(lone_messages(context), reward.astype(np.float32), logged, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_intervals_cover_a_great_outcome_that_no_draw_had() -> None:
     """The first alternative pays 20: intervals that knew only outcomes of draws covered 61, 53 and 26 %."""
     contexts, rng, rows = 16, np.random.default_rng(0), []

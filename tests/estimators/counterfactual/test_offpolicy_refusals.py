@@ -107,7 +107,7 @@ def test_refusals(case: str) -> None:
     assert (np.asarray(credit.reason)[:DRAWS] == reason).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_task() -> None:
     graph, reward, _ = small_log()
     given = evidence(small_log(), critic=False)
@@ -122,7 +122,7 @@ def test_a_context_of_two_tasks_has_no_value_and_its_siblings_are_those_of_one_t
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(3))
 def test_a_favourite_that_is_hardly_ever_drawn_has_no_answer(seed: int) -> None:
     """π_b draws the target's favourite with probability 0.0005, and 300 draws of each context hardly ever hold it."""
@@ -147,7 +147,7 @@ def test_a_rare_alternative_without_a_draw_has_no_answer_although_the_mean_weigh
     assert not np.asarray(policy_value(graph, reward, Alternatives(**given)).valid).any()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_texts_that_are_never_drawn_twice_show_a_hidden_favourite_by_their_mean_weight() -> None:
     n, rng = CONTEXTS * DRAWS, np.random.default_rng(0)
     graph = small_log()[0]

@@ -17,7 +17,7 @@ def test_counts_of_two_blocks() -> None:
     assert jax.jit(running_count)(mask).tolist() == np.cumsum(mask).tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_counts_are_those_of_a_running_sum() -> None:
     rng = np.random.default_rng(0)
     for size in (1, 16, 33, 700):

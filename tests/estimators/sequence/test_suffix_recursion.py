@@ -126,7 +126,7 @@ def test_members_behind_and_flags_ahead_against_loops(density: float) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("density", [0.3, 1.0])
 def test_members_alike_have_bits_alike_and_the_derivatives_of_the_other_solver(density: float) -> None:
     rng = np.random.default_rng(5)

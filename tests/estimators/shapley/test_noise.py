@@ -59,7 +59,7 @@ def test_noise_enters_the_standard_error_and_meets_the_bound() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("given", [(), ("empty",), ("full",), ("empty", "full")], ids=str)
 def test_noise_of_an_enumeration_is_that_of_the_endpoints_that_were_evaluated(given: tuple[str, ...]) -> None:
     """Errors of shares and of the total against 20,000 noisy repetitions, on a plan as it is and padded."""
@@ -91,7 +91,7 @@ def test_noise_enters_the_shares_and_the_total_of_a_planned_game() -> None:
     assert known.total_stderr == 0
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_merged_plan_states_the_noise_of_its_total() -> None:
     """The mean of the stated variances is that of the total itself, over 300 noisy runs of endpoints and pairs."""
     game = game_of("bernoulli_logistic", 6)

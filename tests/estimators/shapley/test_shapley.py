@@ -67,7 +67,7 @@ def test_a_single_order_does_not_solve_a_game_of_pairs() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_the_rule_chooses_lies_within_its_errors(family: str) -> None:
     """Shares within 4.5 standard errors for 30 units; they sum to v(N) − v(∅)."""
@@ -109,7 +109,7 @@ def test_axioms(method: str) -> None:
         np.testing.assert_allclose(share(majority), np.full(n, 1 / n), atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_estimates_lack_the_null_player_axiom_that_their_mean_has() -> None:
     """Documented counter-example: by regression a null player gets a share of the error, within its standard error."""
     game = game_of("unanimity", 20)
@@ -170,7 +170,7 @@ def test_a_missing_value_refuses_all_shares() -> None:
     assert np.isnan(np.asarray(got.share)).all() and np.isinf(np.asarray(got.stderr)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_chains_that_repeat_the_indicators_leave_the_regression_solvable() -> None:
     """The chain of a root is its indicator: a regression that holds both failed on about one plan in two hundred."""
     game = game_of("bernoulli_tree", 16)
@@ -185,7 +185,7 @@ def test_chains_that_repeat_the_indicators_leave_the_regression_solvable() -> No
         assert np.isfinite(np.asarray(got.share)).all() and (np.asarray(got.stderr) > 0).all(), seed
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_marginals_along_orders_equal_walks() -> None:
     orders = np.array([[2, 0, 1], [1, 0, 2], [0, 1, 2], [2, 1, 0]], np.int32)
     game = two_additive(3, np.random.default_rng(0))
@@ -200,7 +200,7 @@ def test_marginals_along_orders_equal_walks() -> None:
     np.testing.assert_allclose(np.asarray(got.stderr) ** 2, variance, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_single_precision_is_enough_for_training() -> None:
     game = game_of("logistic", 24)
     plan = plan_pairs(jax.random.key(0), 24, 720, noisy=False)

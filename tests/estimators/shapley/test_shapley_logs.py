@@ -227,7 +227,7 @@ def test_structured_values_in_a_world_whose_teams_grow_equal_their_definitions()
     assert len(sizes) > 1
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_world_log_answers_for_the_teams_that_occurred_and_refuses_the_others() -> None:
     """Workers come in order: {lead, worker 2} never occurs, so no Shapley value; each step of the order has one."""
     world = World(difficulties=(0.0,), group_size=400, max_workers=2, size_probabilities=(0.5, 0.5))
@@ -267,7 +267,7 @@ def test_a_constant_in_all_values_changes_no_share(level: float) -> None:
     np.testing.assert_allclose(np.unique(batch.credit[np.asarray(batch.valid)]), np.unique(usual.share), atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_one_compiled_function_serves_a_batch_of_traces_of_different_size() -> None:
     teams = [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3]]
     graph = graph_of(teams, [0, 1])

@@ -45,7 +45,7 @@ def test_longest_paths_are_those_of_a_slow_reading(width: int, kind: type) -> No
         longest_paths(np.append(receivers, senders), np.append(senders, receivers), weight)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_walks_along_a_long_chain_are_linear(tmp_path: Path) -> None:
     """A round for each event took 3 seconds for paths, and the square of the chain for descendants."""
     events = 50_000
@@ -111,7 +111,7 @@ def test_ancestors_of_pairs_take_a_round_for_each_doubling() -> None:
     np.testing.assert_array_equal(_spawned(graph, spawn_forest(graph), above, below), related)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_prior_variance_of_a_deep_team_needs_no_table_of_agents_by_depth() -> None:
     """A row of all agents for each depth took 100 megabytes for 5,000 agents in a chain."""
     agents = 5_000

@@ -310,7 +310,7 @@ def test_a_team_that_cannot_be_is_refused(options: dict[str, object], words: str
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("form", FORMS)
 def test_the_largest_team_and_the_longest_trace(form: str) -> None:
     world = TeamWorld(form, agents=300, events=100_000, spawn=0.5)

@@ -57,7 +57,7 @@ def expected_edges(record: TraceRecord) -> set[tuple[int, int, int]]:
     return {(a, b, int(k)) for a, b, k in edges if a is not None and b is not None}
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_logs_have_the_edges_and_actions_of_the_data_model(
     logged: tuple[World, Episodes, list[TraceRecord]],
 ) -> None:

@@ -135,7 +135,7 @@ def test_effects_and_choices_without_alternative_have_exactly_no_increment() -> 
     assert np.all(flat[decided] != 0)  # the zeros above are no accident
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_pivotal_message_earns_everything_that_is_not_luck() -> None:
     world = dataclasses.replace(World(outcome=Pivotal()), good_call=(0.5, 0.5), difficulties=(0.0,))
     episodes = world.sample(jax.random.key(2), 32)

@@ -121,7 +121,7 @@ def test_random_traces_come_back_bit_for_bit(
     expect_the_same(read_back, read(tmp_path / "native.jsonl"))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_real_logs_come_back_bit_for_bit(tmp_path: Path, shared_data: Path) -> None:
     for name in ("tau_bench_airline", "claude_code_subagent_files"):
         traces = dataclasses.replace(read(shared_data / name), problems=())

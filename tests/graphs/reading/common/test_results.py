@@ -43,7 +43,7 @@ def tables(logs: Path) -> dict[str, pa.Table]:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_a_result_beside_its_logs_is_no_log(
     logs: Path, tables: dict[str, pa.Table], tmp_path: Path, suffix: str

@@ -262,7 +262,7 @@ def chain(folder: Path, count: int, link: Any) -> list[Source]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("way", ["continued", "sub-agent"])
-@pytest.mark.slow
+@pytest.mark.study
 def test_chains_of_trajectories_take_linear_time_and_memory(tmp_path: Path, way: str) -> None:
     def link(i: int, following: str | None) -> Any:
         if following is None:

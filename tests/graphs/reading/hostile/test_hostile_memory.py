@@ -115,7 +115,7 @@ def test_a_string_beyond_its_limit_costs_three_times_the_file(tmp_path: Path) ->
     assert grown < 3 * 60 * MIB + 32 * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_million_brackets_cost_little(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     file.write_bytes(b"\n".join([text("before"), noted(b"[" * 10**6 + b"]" * 10**6), text("behind")]))

@@ -83,7 +83,7 @@ def test_a_long_chain_of_spawns_is_read_in_linear_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", [11, 12])
 def test_random_damage_never_escapes_as_another_error(tmp_path: Path, seed: int) -> None:
     """Bytes replaced, cut out and doubled: what is read is read, the rest is named."""

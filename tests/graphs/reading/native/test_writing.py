@@ -81,7 +81,7 @@ def test_many_small_traces_are_written_in_blocks(tmp_path: Path, monkeypatch: py
         assert list(native.lines(traces)) == whole
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_real_logs_of_other_formats_survive_a_round_trip(shared_data: Path, tmp_path: Path) -> None:
     for folder in ("tau_bench_airline", "claude_code_inline", "claude_code_subagent_files"):
         traces = read(shared_data / folder)

@@ -55,7 +55,7 @@ def requests(kind: str, folder: Path) -> list[Any]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["genai", "openinference", "written"])
-@pytest.mark.slow
+@pytest.mark.study
 def test_any_leaf_may_be_anything(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp(kind)
     clean = requests(kind, folder)
