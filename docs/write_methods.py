@@ -37,7 +37,7 @@ methods the logs in `runs/` allow, and `credit methods NAME` describes one.
 
 One notation: R is a trace's return, x a sample's score, r what an action earned, G what was earned from it on, V a
 value, γ and λ discounts; μ and sd are the mean and standard deviation of the samples of one key, n their number, A the
-advantage. `docs/write_methods.py` writes this page.
+advantage. A bound on |A| holds however little the rewards differ. `docs/write_methods.py` writes this page.
 """
 
 TAIL = """## Published names
@@ -86,8 +86,7 @@ def formula(method: Method) -> str:
 
 
 def _section(name: str, method: Method, bias: str) -> str:
-    facts = [f"{method.estimand} of each {method.unit}", f"scope {method.scope}"]
-    facts += [f"bias {bias}"] if bias else []
+    facts = [f"scope {method.scope}"] + ([f"bias {bias}"] if bias else [])
     facts += [f"needs {', '.join(f'`{need}`' for need in method.needs)}"] if method.needs else []
     bound = re.search(r"(?:[^.]|\.(?=\d))*no \|?A\|? exceeds(?:[^.]|\.(?=\d))*\.", _docstring(method))
     commits = re.findall(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7}\b", _docstring(method).partition("\nReference:")[2])
@@ -96,7 +95,7 @@ def _section(name: str, method: Method, bias: str) -> str:
     lines = [f"### {name}\n", f"{method.summary[0].upper()}{method.summary[1:]}.\n"]
     lines += ["```text", formula(method), "```\n"]
     listed = [f"{'; '.join(facts).capitalize()}."]
-    listed += [" ".join(bound[0].split())] if bound else []
+    listed += [re.sub(r", however little [\w ]+ differ", "", " ".join(bound[0].split()))] if bound else []
     listed += [f"*{method.status}*: {method.reference}{code}.", *([f"Also {', '.join(also)}."] if also else [])]
     lines += [textwrap.fill(text, 118, initial_indent="- ", subsequent_indent="  ") for text in listed]
     return "\n".join(lines) + "\n"
