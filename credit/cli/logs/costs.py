@@ -80,7 +80,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, p
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
         console.print(
-            f"{k}; an action has no count of tokens that it read and wrote, so what a group cost is not known",
+            f"{k}; an action lacks its tokens, read or generated, so what a group cost is not known",
             soft_wrap=True,
         )
     else:
