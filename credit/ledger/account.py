@@ -66,9 +66,9 @@ class Ledger(Entries):
 
         Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
         unit down to `level` (role, agent, turn, event, type; or decision), amount, and, for events, stderr (null
-        without a claim, infinite where no claim states one), claimed and noise (an entry within two standard errors of 0; null where
-        it states no error); units and exponent (the integer form:
-        amount = units · 2**exponent; null for the remainder), and a column `channel:<name>` for each channel.
+        without a claim, infinite where no claim states one), claimed and noise (an entry within two standard errors of
+        0; null where it states no error); units and exponent (the integer form: amount = units · 2**exponent; null for
+        the remainder), and a column `channel:<name>` for each channel.
 
         Amounts are float64, also of a float32 ledger, so that text files keep every digit. What sums where: amounts
         without the remainder sum exactly in any order, in float64 and in the ledger's own type; adding the remainder
