@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["ACTION_TYPES", "KINDS", "STATED_TOPOLOGIES", "EdgeType", "EventType"]
+__all__ = ["ACTION_TYPES", "DECISION_KINDS", "KINDS", "STATED_TOPOLOGIES", "EdgeType", "EventType"]
 
 
 class EventType(enum.IntEnum):
@@ -89,6 +89,17 @@ KINDS: dict[str, frozenset[EventType]] = {
     "tool": frozenset({EventType.TOOL_CALL}),
 }
 """Event types by kind. A unit of a kind is one event."""
+
+DECISION_KINDS: dict[str, frozenset[EventType]] = {
+    "spawn": frozenset({EventType.SPAWN, EventType.DESPAWN}),
+    "whom": frozenset({EventType.ORCHESTRATOR_DECISION}),
+    "message": frozenset({EventType.MESSAGE}),
+    "aggregate": frozenset({EventType.AGGREGATE}),
+    "stop": frozenset({EventType.STOP}),
+    "tool": frozenset({EventType.TOOL_CALL}),
+}
+"""Action types by what is decided: who is in the team, whom to ask, what to write, what to make of results, when to
+stop, and calls of tools. Every action type is of one kind; events of other types are "other"."""
 
 STATED_TOPOLOGIES = (
     "centralized",

@@ -16,12 +16,27 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
+from graphs.event_types import DECISION_KINDS, EventType
 
-__all__ = ["LEVELS", "Level", "Name", "key_ids", "level_ids", "pair_ids", "unit_ids"]
+__all__ = [
+    "LEVELS",
+    "TABLE_LEVELS",
+    "Level",
+    "Name",
+    "TableLevel",
+    "decision_kinds",
+    "key_ids",
+    "level_ids",
+    "pair_ids",
+    "unit_ids",
+]
 
 Level = Literal["trace", "role", "agent", "turn", "event"]
+TableLevel = Literal[Level, "decision"]
 Name = Literal["agent_name", "role_name"]
 LEVELS: tuple[Level, ...] = ("trace", "role", "agent", "turn", "event")
+TABLE_LEVELS: tuple[TableLevel, ...] = (*LEVELS, "decision")
+"""The nested levels, and the kinds of decision in a trace (`graphs.event_types.DECISION_KINDS`), which cut across."""
 
 
 def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = None) -> jax.Array:
@@ -73,15 +88,15 @@ def _sorted_pairs(first: Array, second: Array, mask: Array) -> jax.Array:
     return jnp.where(mask, ids, 0)
 
 
-def level_ids(graph: EventGraph, level: Level) -> jax.Array:
+def level_ids(graph: EventGraph, level: TableLevel) -> jax.Array:
     """Id of the unit of each event at `level`: int32 [E]. Units never span traces.
 
     Args:
       graph: the batch.
-      level: "trace", "role", "agent", "turn" or "event".
+      level: "trace", "role", "agent", "turn", "event", or "decision" for the events of one kind of decision.
 
     Raises:
-      CreditError: `level` is none of `LEVELS`.
+      CreditError: `level` is none of `TABLE_LEVELS`.
 
     Examples:
       >>> import credit
@@ -103,7 +118,22 @@ def level_ids(graph: EventGraph, level: Level) -> jax.Array:
         return jnp.asarray(graph.turn_ids)
     if level == "event":
         return jnp.arange(graph.num_events, dtype=jnp.int32)
-    raise CreditError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
+    if level == "decision":
+        kind = jnp.asarray(decision_kinds())[jnp.asarray(graph.event_type)]
+        return pair_ids(jnp.asarray(graph.trace_ids), kind, jnp.asarray(graph.event_mask))
+    raise CreditError(f"level is {level!r}; expected one of {', '.join(TABLE_LEVELS)}")
+
+
+def decision_kinds() -> np.ndarray:
+    """For each event type, the position of its kind in `DECISION_KINDS`, and one more than the last for others: [11].
+
+    Examples:
+      >>> from graphs.levels import decision_kinds
+      >>> decision_kinds().tolist()
+      [1, 0, 0, 2, 5, 6, 6, 3, 6, 6, 4]
+    """
+    kinds = list(DECISION_KINDS.values())
+    return np.array([next((i for i, types in enumerate(kinds) if t in types), len(kinds)) for t in EventType])
 
 
 def _names(graph: EventGraph, by: Name) -> Array:

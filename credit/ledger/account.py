@@ -14,7 +14,7 @@ from credit.tables.bridge import to_torch
 from credit.tables.files import write_table
 from estimators.base import Credit
 from graphs.event_graph import Array
-from graphs.levels import Level
+from graphs.levels import TableLevel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,14 +61,14 @@ class Ledger(Entries):
     def __repr__(self) -> str:
         return super().__repr__()
 
-    def table(self, traces: Traces | Rows, level: Level = "event") -> pa.Table:
+    def table(self, traces: Traces | Rows, level: TableLevel = "event") -> pa.Table:
         """One row an entry, Arrow: the column `amount` of a trace's rows sums to its reward.
 
         Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
-        unit down to `level` (role, agent, turn, event, type), amount, and, for events, stderr (null without a claim,
-        infinite where no claim states one), claimed and noise (an entry within two standard errors of 0; null where
-        it states no error); units and exponent (the integer form:
-        amount = units · 2**exponent; null for the remainder), and a column `channel:<name>` for each channel.
+        unit down to `level` (role, agent, turn, event, type; or decision), amount, and, for events, stderr (null
+        without a claim, infinite where no claim states one), claimed and noise (an entry within two standard errors of
+        0; null where it states no error); units and exponent (the integer form: amount = units · 2**exponent; null for
+        the remainder), and a column `channel:<name>` for each channel.
 
         Amounts are float64, also of a float32 ledger, so that text files keep every digit. What sums where: amounts
         without the remainder sum exactly in any order, in float64 and in the ledger's own type; adding the remainder
@@ -76,7 +76,7 @@ class Ledger(Entries):
         """
         return ledger_table(self, traces, level)
 
-    def write(self, traces: Traces | Rows, path: str | Path, level: Level = "event") -> None:
+    def write(self, traces: Traces | Rows, path: str | Path, level: TableLevel = "event") -> None:
         """Write `table` to a file, whole or not at all: .parquet, .csv, .jsonl or .arrow, by suffix."""
         write_table(self.table(traces, level), path)
 

@@ -16,7 +16,7 @@ from estimators.composition.nesting import level_size
 from estimators.composition.votes import Errors
 from graphs.event_graph import EventGraph
 from graphs.html_table import html_table
-from graphs.levels import Level, level_ids
+from graphs.levels import TableLevel, level_ids
 from graphs.text import counted
 
 __all__ = ["Entries", "Totals"]
@@ -195,7 +195,7 @@ class Entries:
         shape = (self.graph.num_events, len(self.channels))
         return np.asarray(self.partition.units).astype(np.int64).reshape(shape)
 
-    def totals(self, level: Level) -> Totals:
+    def totals(self, level: TableLevel) -> Totals:
         """Increments summed over the units of a level, exactly.
 
         Raises:

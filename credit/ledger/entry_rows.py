@@ -9,24 +9,31 @@ from credit.ledger.entries import Entries
 from credit.tables.advantages import event_columns
 from credit.tables.batch_rows import Rows, as_traces
 from graphs.errors import CreditError
-from graphs.levels import LEVELS, Level, level_ids
+from graphs.event_types import DECISION_KINDS
+from graphs.levels import TABLE_LEVELS, TableLevel, decision_kinds, level_ids
 from graphs.traces.batch import Traces
 
 __all__ = ["ENTRIES", "ledger_table"]
 
 ENTRIES = ("expected", "increment", "outcome", "unexplained", "remainder")
-NAMES = {"trace": [], "role": ["role"], "agent": ["role", "agent"], "turn": ["role", "agent", "turn"]}
+NAMES = {
+    "trace": [],
+    "role": ["role"],
+    "agent": ["role", "agent"],
+    "turn": ["role", "agent", "turn"],
+    "decision": ["decision"],
+}
 
 
-def ledger_table(ledger: Entries, traces: Traces | Rows, level: Level) -> pa.Table:
+def ledger_table(ledger: Entries, traces: Traces | Rows, level: TableLevel) -> pa.Table:
     """`Ledger.table`, whose docstring describes the columns.
 
     Raises:
       CreditError: no such level, or the ledger is of another batch.
     """
     traces = as_traces(traces)
-    if level not in LEVELS:
-        raise CreditError(f"level is {level!r}; expected one of {', '.join(LEVELS)}")
+    if level not in TABLE_LEVELS:
+        raise CreditError(f"level is {level!r}; expected one of {', '.join(TABLE_LEVELS)}")
     graph = ledger.graph
     if graph.num_events != traces.graph.num_events or graph.num_traces != traces.graph.num_traces:
         sizes = f"{graph.num_events} events and {graph.num_traces} traces"
@@ -57,7 +64,11 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: Level) -> pa.Tab
     )
     where = pa.array(event, mask=other)
     names = NAMES.get(level, [*NAMES["turn"], "event", "type"])
-    located = pa.table(event_columns(traces)).select(names).take(where)
+    table = pa.table(event_columns(traces))
+    if level == "decision":
+        of_type = np.array([*DECISION_KINDS, "other"])[decision_kinds()]
+        table = table.append_column("decision", pa.array(of_type[np.asarray(graph.event_type)[:events]]))
+    located = table.select(names).take(where)
     columns: dict[str, object] = {
         "trace": traces.traces["trace"].take(pa.array(trace)),
         "group": traces.traces["group"].take(pa.array(trace)),

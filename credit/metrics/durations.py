@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphs.structure.forest import real_edges
+from credit.metrics.trace_numbers import causes
 from graphs.traces.batch import Traces
 
 __all__ = ["UNSTATED", "Durations", "durations"]
@@ -62,7 +62,7 @@ def durations(traces: Traces) -> Durations:
     graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
     trace = np.asarray(graph.trace_ids)[:n]
     time = traces.events["time"].to_numpy().astype(np.float64)
-    senders, receivers = _causes(traces)
+    senders, receivers = causes(traces)
 
     low, high = np.full(m, np.inf), np.full(m, -np.inf)
     np.fmin.at(low, trace, time)
@@ -108,20 +108,6 @@ def _along(senders: np.ndarray, receivers: np.ndarray, event: np.ndarray) -> np.
         if sum_of > total[effect]:
             total[effect] = sum_of
     return np.array(total)
-
-
-def _causes(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
-    """The logged edges, and for events without one an edge from the previous event of their instance."""
-    n = traces.sizes.events
-    senders, receivers = real_edges(traces.graph)
-    agent = np.asarray(traces.graph.agent_ids)[:n]
-    order = np.argsort(agent, kind="stable")
-    same = agent[order[1:]] == agent[order[:-1]]
-    before, after = order[:-1][same], order[1:][same]
-    alone = np.ones(n, bool)
-    alone[receivers] = False
-    added = alone[after]
-    return np.concatenate([senders, before[added]]), np.concatenate([receivers, after[added]])
 
 
 def _of_traces(traces: Traces, name: str) -> np.ndarray:

@@ -144,7 +144,7 @@ def _costs(traces: Traces) -> list[CardLine]:
         *lines,
         _line("costs", "tool calls of a trace", f"{costs.tool_calls.sum() / m:.4g}", ""),
         _line("costs", "traces of a comparison, K", f"{groups.multiplier:.3g}", ""),
-        _line("costs", "tokens in groups that teach nothing", waste, "an action without a count of tokens"),
+        _line("costs", "tokens in groups that teach nothing", waste, "an action lacks its tokens, read or generated"),
     ]
 
 

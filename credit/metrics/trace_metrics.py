@@ -14,6 +14,7 @@ from credit.metrics.trace_numbers import (
     NO_ACTION,
     UNLINKED,
     TraceMetric,
+    causes,
     different,
     divided,
     linked,
@@ -25,8 +26,8 @@ from credit.reports.trace_list import counted_tokens, error_mask
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS
-from graphs.structure.critical_path import critical_steps, parallelism
-from graphs.structure.forest import real_edges
+from graphs.structure.critical_path import critical_steps
+from graphs.structure.forest import longest_paths, real_edges
 from graphs.structure.reachability import reachable
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.traces.batch import Traces
@@ -130,9 +131,12 @@ def _shape(traces: Traces) -> tuple[tuple[np.ndarray, str], ...]:
 
 
 def _parallel(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
-    wide = parallelism(traces.graph).average[: traces.sizes.traces]
-    idle = (team_counts(traces).actions == 0, NO_ACTION)
-    return {"parallelism": numbered(wide, idle, *_shape(traces))}
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    level, _ = longest_paths(*causes(traces), np.asarray(graph.action_mask)[:n].astype(np.int64))
+    longest = np.zeros(m)
+    np.maximum.at(longest, np.asarray(graph.trace_ids)[:n], level)
+    actions = team_counts(traces).actions
+    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *_shape(traces))}
 
 
 def _seconds(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
@@ -246,7 +250,7 @@ def _errors(traces: Traces, options: MetricOptions) -> dict[str, TraceMetric]:
     wrong = error_mask(traces)
     stated = np.asarray(traces.events["status"].is_valid())
     silent = np.bincount(trace, stated, m) == 0
-    senders, receivers = real_edges(traces.graph)
+    senders, receivers = causes(traces)
     led = np.zeros(n, bool)
     led[receivers[reachable(senders, receivers, wrong)[senders]]] = True
     every, roots = (np.bincount(trace[mask], minlength=m) for mask in (wrong, wrong & ~led))

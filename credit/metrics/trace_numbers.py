@@ -15,6 +15,7 @@ __all__ = [
     "UNLINKED",
     "TeamCounts",
     "TraceMetric",
+    "causes",
     "different",
     "divided",
     "linked",
@@ -65,6 +66,25 @@ def team_counts(traces: Traces) -> TeamCounts:
     return TeamCounts(acts, members, np.bincount(np.asarray(graph.trace_ids)[:n][action], minlength=m))
 
 
+def causes(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+    """The causes of events: the logged edges, and for an event without one the previous event of its instance.
+
+    A log may state edges between agents only. The steps of one agent would then all seem to run at once.
+
+    Returns:
+      Causes and effects, int [K] each. Every pair runs forward in position.
+    """
+    senders, receivers = real_edges(traces.graph)
+    agent = np.asarray(traces.graph.agent_ids)[: traces.sizes.events]
+    order = np.argsort(agent, kind="stable")
+    same = agent[order[1:]] == agent[order[:-1]]
+    before, after = order[:-1][same], order[1:][same]
+    alone = np.ones(len(agent), bool)
+    alone[receivers] = False
+    added = alone[after]
+    return np.concatenate([senders, before[added]]), np.concatenate([receivers, after[added]])
+
+
 def linked(traces: Traces) -> np.ndarray:
     """Traces with an edge between events of two instances: bool [traces]."""
     senders, receivers = real_edges(traces.graph)
@@ -74,7 +94,7 @@ def linked(traces: Traces) -> np.ndarray:
 
 
 def reaching_answer(traces: Traces) -> np.ndarray:
-    """Instances with a path from one of their events to the last action of their trace: bool [A]."""
+    """Instances with a path of `causes` from one of their events to the last action of their trace: bool [A]."""
     graph, n = traces.graph, traces.sizes.events
     chosen = np.flatnonzero(np.asarray(graph.action_mask)[:n])
     answer = np.full(traces.sizes.traces, -1)
@@ -82,7 +102,7 @@ def reaching_answer(traces: Traces) -> np.ndarray:
     target = np.zeros(n, bool)
     target[answer[answer >= 0]] = True
     useful = np.zeros(graph.num_agents, bool)
-    useful[np.asarray(graph.agent_ids)[:n][reachable(*real_edges(graph), target, backward=True)]] = True
+    useful[np.asarray(graph.agent_ids)[:n][reachable(*causes(traces), target, backward=True)]] = True
     return useful
 
 

@@ -20,7 +20,8 @@ from credit.tables.advantages import event_columns
 from estimators.base import Credit, check_batch
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
-from graphs.event_graph import KINDS
+from graphs.event_types import DECISION_KINDS
+from graphs.levels import decision_kinds
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
@@ -47,7 +48,7 @@ class Comparison:
       roles, kinds: names, in the order of the columns of what follows.
       by_role: each role's part of Σ |credit − baseline| over the actions that a method answers: [M, roles]. Signs are
         left out, since what a method gives over a batch often sums to 0. NaN for a method that is 0 everywhere.
-      by_kind: the same by kind of decision, those of `graphs.event_graph.KINDS` and "other": [M, kinds].
+      by_kind: the same by kind of decision, those of `graphs.event_types.DECISION_KINDS` and "other": [M, kinds].
       actions_by_role, actions_by_kind: the part of each in the actions, for comparison.
       disagreements: rows of `events` on which methods differ most, at most one a trace, worst first. Groups whose
         traces all have the same outcome are left out: what differs there is not about the outcome.
@@ -135,7 +136,7 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     advantage, moved = np.where(valid, _rounded(advantage), np.nan), np.where(valid, moved, 0)
 
     roles, role = np.unique(_names(traces, "role")[np.asarray(graph.agent_ids)[action]], return_inverse=True)
-    kinds, kind = (*KINDS, "other"), _kind(np.asarray(graph.event_type)[action])
+    kinds, kind = (*DECISION_KINDS, "other"), decision_kinds()[np.asarray(graph.event_type)[action]]
     columns = pa.table(event_columns(traces)).take(pa.array(action))
     columns = columns.append_column("kind", pa.array([kinds[i] for i in kind], pa.string()))
     for name, credit, known in zip(credits, credits.values(), valid, strict=True):
@@ -173,14 +174,6 @@ def _equal_mask(traces: Traces) -> np.ndarray:
 
 def _names(traces: Traces, column: str) -> np.ndarray:
     return np.array(traces.agents[column].to_pylist(), object).astype(str)
-
-
-def _kind(types: np.ndarray) -> np.ndarray:
-    """Position of each type's kind in `KINDS`; one more than the last for types of none: int [N]."""
-    kind = np.full(len(types), len(KINDS))
-    for number, members in enumerate(KINDS.values()):
-        kind[np.isin(types, list(members))] = number
-    return kind
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:

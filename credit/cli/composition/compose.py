@@ -50,8 +50,8 @@ LEGEND = (
     "--level",
     default="event",
     show_default=True,
-    type=click.Choice(["trace", "role", "agent", "turn", "event"]),
-    help="Write one row for each unit of this level.",
+    type=click.Choice(["trace", "role", "agent", "turn", "event", "decision"]),
+    help="Write one row for each unit of this level; decision: spawn, whom, message, aggregate, stop, tool.",
 )
 @click.option(
     "--advantage", type=click.Choice(["control", "entry", "even"]), help="Also compute advantages to train on."

@@ -79,7 +79,10 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, p
     )
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
-        console.print(f"{k}; an action has no count of tokens, so what a group cost is not known", soft_wrap=True)
+        console.print(
+            f"{k}; an action lacks its tokens, read or generated, so what a group cost is not known",
+            soft_wrap=True,
+        )
     else:
         untaught = "" if groups.untaught is None else f"; {groups.untaught:.0%} of tokens in groups that teach nothing"
         line = f"{k}; tokens of a trace {groups.of_trace:.6g}, of a group {groups.of_group:.6g}{untaught}"

@@ -150,11 +150,24 @@ def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
 
 
 def _print_aggregates(console: Console, rows: list[AggregateValue]) -> None:
-    table = plain_table("agent", "#decisions", "#unknown", "#results", "#outcome", "#over best", "±", "#over mean", "±")
+    table = plain_table(
+        "agent",
+        "#decisions",
+        "#unknown",
+        "#results",
+        "#outcome",
+        "#best",
+        "#over best",
+        "±",
+        "#mean",
+        "#over mean",
+        "±",
+    )
     for row in rows:
         table.add_row(
             words(row.agent), str(row.decisions), str(row.unknown), f"{row.results:.3g}", f"{row.outcome:.3g}",
-            _signed(row.over_best), _error(row.over_best_stderr), _signed(row.over_mean), _error(row.over_mean_stderr),
+            f"{row.best:.3g}", _signed(row.over_best), _error(row.over_best_stderr),
+            f"{row.mean:.3g}", _signed(row.over_mean), _error(row.over_mean_stderr),
         )  # fmt: skip
     console.print(table)
     text = "over best, over mean: outcome less the best and the mean of the combined results. ±: error over traces."

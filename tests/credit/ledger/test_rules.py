@@ -244,7 +244,7 @@ def test_totals_and_tables_are_exact_sums_at_every_level() -> None:
     ledger = credit.compose(graph, rng.normal(size=8), [increments(graph, rng.normal(size=1280))])
     q = [Fraction(2) ** int(e) for e in np.asarray(ledger.partition.exponent)]
     events = ledger.totals("event")
-    for level in ("trace", "role", "agent", "turn"):
+    for level in ("trace", "role", "agent", "turn", "decision"):
         totals = ledger.totals(level)
         assert totals.units.sum() == events.units.sum()
         for unit in np.flatnonzero(totals.unit_mask)[:5]:

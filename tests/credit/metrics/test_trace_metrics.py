@@ -120,6 +120,15 @@ def test_three_traces_by_hand_in_three_forms(form: str, tmp_path: Path) -> None:
             assert found[name][metric] == wanted, (name, metric)
 
 
+def test_steps_of_an_agent_follow_each_other_where_edges_are_between_agents_only(tmp_path: Path) -> None:
+    """The last step has no edge: it is no fourth of what ran at once, and rests on what its agent read before."""
+    steps = [event(name, "message", agent, 0) for name, agent in (("a", "x"), ("b", "y"), ("c", "x"), ("d", "x"))]
+    log = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "events": steps,
+           "edges": [edge("a b message"), edge("b c message")]}  # fmt: skip
+    found = by_trace(native(tmp_path, log))["t"]
+    assert (found["parallelism"], found["useful_agents"]) == (1, 1)
+
+
 def test_credit_beyond_two_errors(tmp_path: Path) -> None:
     traces = native(tmp_path, STAR, DEBATE, ALONE)
     size, n = traces.graph.num_events, traces.sizes.events

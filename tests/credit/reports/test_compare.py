@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
@@ -109,15 +110,31 @@ def test_rounding_is_a_tie(traces: credit.Traces) -> None:
 
 def test_parts_add_up(found: tuple[Comparison, np.ndarray], traces: credit.Traces) -> None:
     result, values = found
-    assert result.roles == ("[red]w$", "boss") and result.kinds == ("orchestrator", "message", "tool", "other")
+    assert result.roles == ("[red]w$", "boss")
+    assert result.kinds == ("spawn", "whom", "message", "aggregate", "stop", "tool", "other")
     boss = np.arange(30) % 5 == 0
     for row, value in zip(result.by_role, values, strict=True):
         size = np.abs(np.nan_to_num(value))
         assert row.tolist() == pytest.approx([size[~boss].sum() / size.sum(), size[boss].sum() / size.sum()])
     np.testing.assert_allclose(result.by_kind.sum(axis=1), 1)
-    assert result.actions_by_kind.tolist() == pytest.approx([0.2, 0.4, 0.2, 0.2])
+    assert result.actions_by_kind.tolist() == pytest.approx([0, 0.2, 0.4, 0, 0, 0.2, 0.2])
     zero = compare(traces, {"zero": numbers(traces, np.zeros(30)), "a": numbers(traces, values[0])})
     assert np.isnan(zero.by_role[0]).all() and np.isnan(zero.correlation[0]).all()
+
+
+def test_a_ledger_has_a_row_for_each_kind_of_decision_and_sums_alike(traces: credit.Traces) -> None:
+    values = np.random.default_rng(3).normal(size=30)
+    ledger = credit.compose(traces.graph, traces.reward, [numbers(traces, values)])
+    kinds = dict(zip(TYPES, ("whom", "message", "tool", "message", "other"), strict=True))
+    sums: dict[tuple[str, str], float] = {}
+    for row in ledger.table(traces, "event").to_pylist():
+        if row["entry"] == "increment":
+            key = (row["trace"], kinds[row["type"]])
+            sums[key] = sums.get(key, 0) + row["amount"]
+    table = ledger.table(traces, "decision")
+    rows = [row for row in table.to_pylist() if row["entry"] == "increment"]
+    assert len(rows) == len(sums) == 24 and pyarrow.compute.sum(table["amount"]).as_py() == pytest.approx(6)
+    assert {(row["trace"], row["decision"]): row["amount"] for row in rows} == pytest.approx(sums, abs=1e-12)
 
 
 def test_disagreements_are_the_widest_spread_of_ranks(found: tuple[Comparison, np.ndarray]) -> None:
