@@ -60,7 +60,7 @@ FORMATS: dict[str, Format] = {
         "Claude Code session files, sub-agents inline or in files of their own",
         "session",
         # Claude Code keeps long results of tools there, too.
-        owns=(Owned("*.jsonl", ("subagents/agent-*.jsonl",), "{stem}"),),
+        owns=(Owned("*.jsonl", ("subagents/agent-*.jsonl", "subagents/agent-*.meta.json"), "{stem}"),),
     ),
     "openai-agents": _row("openai_agents", "exports of the OpenAI Agents SDK: traces and spans"),
     "inspect-ai": _row("inspect_ai", "logs of Inspect AI: .json and .eval", "traces"),

@@ -37,6 +37,9 @@ COMPANIONS = (
     _Companion("openhands", "metadata.json", frozenset({"agent_class", "llm_config"})),
     _Companion("rllm", "batch_summary.json", frozenset({"num_episodes", "episode_files"})),
     _Companion("rllm", "meta.json", frozenset({"benchmark", "agent", "attempts"})),
+    # Of each sub-agent of Claude Code 2.1.197 its type and the tool use that started it, which its session states, too.
+    _Companion("claude-code", "agent-*.meta.json", frozenset({"agentType"})),
+    _Companion("rollouts", "aggregated_results.jsonl"),  # of SkyRL: metrics of an evaluation by name
     _Companion("cline", "*.json", frozenset({"session_id", "messages_path"})),  # SESSION.json, the session's manifest
 )
 

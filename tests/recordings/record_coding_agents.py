@@ -35,6 +35,7 @@ CALLS: dict[str, Calls] = {
     "copilot_cli": [("bash", COMMAND), ("task", TASK | {"agent_type": "general-purpose", "name": "adder"})],
     "gemini_cli": [("run_shell_command", COMMAND),
                    ("invoke_agent", {"agent_name": "generalist", "prompt": PART})],
+    "claude_code": [("Bash", COMMAND), ("Agent", TASK | {"subagent_type": "general-purpose", "run_in_background": False})],
 }  # fmt: skip
 """What the lead of each agent calls at first."""
 
@@ -48,12 +49,14 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         Model.answers += 1
-        answer = self.of_gemini(asked) if "contents" in asked else self.of_chat(asked)
+        of_api = self.of_gemini if "contents" in asked else self.of_claude if "/messages" in self.path else self.of_chat
+        answer = of_api(asked)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         for chunk in answer:
-            self.wfile.write(f"data: {json.dumps(chunk)}\r\n\r\n".encode())
+            event = f"event: {chunk['type']}\r\n" if "type" in chunk else ""
+            self.wfile.write(f"{event}data: {json.dumps(chunk)}\r\n\r\n".encode())
 
     def of_chat(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
         messages = asked["messages"]
@@ -74,6 +77,32 @@ class Model(BaseHTTPRequestHandler):
             head | {"choices": [{"index": 0, "delta": {}, "finish_reason": end}]},
             head | {"choices": [], "usage": usage},
         ]
+
+    def of_claude(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        messages = asked["messages"]
+        contents: list[dict[str, Any]] = [{"type": "text", "text": "It is 2."}]
+        if asked.get("tools") and PART not in json.dumps(messages[0]) and "tool_result" not in json.dumps(messages):
+            contents += [
+                {"type": "tool_use", "id": f"toolu_{i}", "name": name, "input": arguments}
+                for i, (name, arguments) in enumerate(Model.calls)
+            ]
+        usage = {"input_tokens": 10 * len(messages), "output_tokens": 1}
+        message = {"id": f"msg_{Model.answers}", "type": "message", "role": "assistant", "model": "tiny", "content": [],
+                   "stop_reason": None, "stop_sequence": None, "usage": usage}  # fmt: skip
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
+        for i, content in enumerate(contents):
+            block, delta = content | {"text": ""}, {"type": "text_delta", "text": "It is 2."}
+            if content["type"] == "tool_use":
+                block = content | {"input": {}}
+                delta = {"type": "input_json_delta", "partial_json": json.dumps(content["input"])}
+            events += [
+                {"type": "content_block_start", "index": i, "content_block": block},
+                {"type": "content_block_delta", "index": i, "delta": delta},
+                {"type": "content_block_stop", "index": i},
+            ]
+        end = {"stop_reason": "tool_use" if len(contents) > 1 else "end_turn", "stop_sequence": None}
+        return [*events, {"type": "message_delta", "delta": end, "usage": {"output_tokens": TOKENS}},
+                {"type": "message_stop"}]  # fmt: skip
 
     def of_gemini(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
         contents = asked["contents"]
@@ -152,6 +181,13 @@ def gemini_cli(home: Path, project: Path) -> dict[str, str]:
     return files(home / ".gemini/tmp", "*.jsonl")
 
 
+def claude_code(home: Path, project: Path) -> dict[str, str]:
+    binary = installed("@anthropic-ai/claude-code@2.1.197", home) + "/claude"
+    run([binary, "-p", QUESTION, "--allowedTools", "Bash,Agent", "--model", "tiny"], project, ANTHROPIC_BASE_URL=URL,
+        ANTHROPIC_API_KEY="x", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1")  # fmt: skip
+    return files(home / ".claude/projects", "*.json*")
+
+
 def files(folder: Path, name: str) -> dict[str, str]:
     """Texts of the files of this name, by their places below the only folder that holds them all."""
     found = sorted(folder.rglob(name))
@@ -178,6 +214,7 @@ def kept(text: str, home: Path) -> str:
 
 AGENTS: dict[str, Callable[[Path, Path], dict[str, str]]] = {
     "opencode": opencode, "cline": cline, "copilot_cli": copilot_cli, "gemini_cli": gemini_cli,
+    "claude_code": claude_code,
 }  # fmt: skip
 
 

@@ -115,6 +115,8 @@ def _folder_of_member(source: Source) -> str | None:
     path = source.path
     if path is None or path.parent.name != "subagents" or not path.name.startswith("agent-"):
         return None
+    if _folder(path).suffix == ".meta":  # what Claude Code notes about the sub-agent
+        return None
     return _real(path.parent.parent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecor
 
 __all__ = [
     "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "has_several_rewards", "mixed_ids", "prompt_group", "read_row",
-    "reward_of", "system_of", "uid_group",
+    "output_of", "reward_of", "system_of", "uid_group",
 ]  # fmt: skip
 
 VERL = frozenset({"input", "output", "score"})
@@ -130,9 +131,20 @@ def reward_of(row: Row, system: str) -> float | None:
     return reward
 
 
+# verl 0.9 writes the key of an output: the UUID of its prompt, the number of the rollout, that of the output within it.
+_KEY = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})_([0-9]{1,9})_([0-9]{1,9})")
+
+
+def output_of(uid: str | int | None) -> tuple[str, str, int] | None:
+    """The prompt, the rollout and the number within it that a `uid` of verl 0.9 names; None for any other."""
+    key = _KEY.fullmatch(uid) if isinstance(uid, str) else None
+    return (key[1], key[2], int(key[3])) if key else None
+
+
 def uid_group(uid: str | int, step: int | None) -> str:
     """The group of the rows of one `uid` at one training step; "" for a blank one."""
-    name = str(uid)
+    output = output_of(uid)
+    name = output[0] if output else str(uid)
     if not name.strip():
         return ""
     return name if step is None else f"{name}@{step}"

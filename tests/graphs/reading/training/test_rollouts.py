@@ -331,3 +331,36 @@ def test_uids_that_differ_only_in_type_are_not_one_group(tmp_path: Path) -> None
     assert traces.traces["group"].to_pylist() == ["1", "2", "1"]
     (tmp_path / "8.jsonl").write_text(json.dumps({"input": "x", "output": "z", "score": 0.0, "uid": "2"}))
     assert [(p.kind, p.value) for p in read(tmp_path).problems] == [("mixed-ids", "'1'"), ("mixed-ids", "'2'")]
+
+
+KEY = "2b1f6f0e-8a43-4d0c-9c5e-0d9f6f0c1a7"  # of a prompt, but for its last digit
+
+
+def outputs(*keys: str) -> list[Any]:
+    """Rows of verl 0.9, each with a score of its own."""
+    row = {"input": "x", "output": "y", "gts": None, "step": 7}
+    return [row | {"score": float(number), "uid": f"{KEY}{key}"} for number, key in enumerate(keys)]
+
+
+def test_keys_of_verl_name_the_prompt_the_rollout_and_the_output(tmp_path: Path) -> None:
+    """Each row was a group of its own, and outputs of one rollout were rollouts."""
+    traces = read(write(tmp_path, outputs("0_0_0", "0_1_0", "0_1_1", "0_1_2", "1_0_0")))
+    assert not traces.problems
+    assert traces.traces["trace"].to_pylist() == ["7/1", "7/2", "7/5"]
+    assert traces.traces["group"].to_pylist() == [f"{KEY}0@7", f"{KEY}0@7", f"{KEY}1@7"]
+    assert np.asarray(traces.reward)[:3].tolist() == [0, 3, 4]  # of the last output
+    assert np.bincount(np.asarray(traces.graph.trace_ids)[: traces.sizes.events]).tolist() == [1, 3, 1]
+    assert traces.events["line"].to_pylist() == [1, 2, 3, 4, 5] and traces.graph.action_mask[:5].all()
+
+
+@pytest.mark.parametrize("lost", ["0_1_0", "0_1_1", "broken"])
+def test_no_rollout_of_verl_is_read_without_one_of_its_outputs(tmp_path: Path, lost: str) -> None:
+    rows = outputs("0_0_0", "0_1_0", "0_1_1", "0_1_2", "1_0_0")
+    lines = [json.dumps(row) for row in rows if not row["uid"].endswith(lost)]
+    if lost == "broken":
+        lines[2] = lines[2][:-9]
+    (tmp_path / "7.jsonl").write_text("\n".join(lines) + "\n")
+    traces = read(tmp_path)
+    assert "lost-row" in {problem.kind for problem in traces.problems}
+    groups = {"0_1_0": [f"{KEY}1@7"]}.get(lost, [f"{KEY}0@7", f"{KEY}1@7"])
+    assert traces.traces["group"].to_pylist() == groups
