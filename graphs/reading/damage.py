@@ -10,7 +10,8 @@ format holds (`graphs.formats.Format.holds`):
   other files that share a trace with this file, and every trace whose id the record states.
 - "session": if a trace states a sub-agent whose session was not found (`MISSING_PART`), any file or record that cannot
   be read may be that session, and refuses the trace.
-- "session": a last line without its newline is a log that is still being written. It is named, and the trace stays.
+- "session": a last line without its newline is a log that is still being written. It is named, and the trace stays,
+  unless the file is a sub-agent's that has returned.
 
 Readers do nothing about damage. The functions of this folder note what they cannot read in `Source.lost`. A problem
 with a line and without a trace, which a reader yields, counts as a record that is lost.
@@ -26,6 +27,7 @@ from typing import Literal
 import msgspec
 
 from graphs.errors import Problem
+from graphs.event_types import EventType
 from graphs.reading.json_problems import JSON_ERRORS, is_one_record
 from graphs.reading.source import Lost, Source, without_compression
 from graphs.traces.part import Part
@@ -100,9 +102,10 @@ def undamaged(
         else:
             yield from _without(item, refused.keys())
     lost: list[Lost] = []
+    ended = _ended_files(waiting)
     for source in _with_beside(sources):
         for record in source.lost.values():
-            if holds == "session" and record.is_unfinished:
+            if holds == "session" and record.is_unfinished and source.name not in ended:
                 yield dataclasses.replace(record.problem, kind="unfinished-line", expected=_UNFINISHED)
             else:
                 yield record.problem
@@ -141,6 +144,25 @@ def _with_beside(sources: Sequence[Source]) -> Iterator[Source]:
     for source in sources:
         yield source
         yield from source.beside
+
+
+def _ended_files(items: Iterable[TraceRecord | Part]) -> set[str]:
+    """Files of sub-agents that have returned: what wrote them has stopped, and a cut line is damage.
+
+    A file without an event may be that of any sub-agent, so it has ended once all have returned.
+    """
+    ended: set[str] = set()
+    for item in items:
+        if not isinstance(item, TraceRecord):
+            continue
+        of_type = zip(item.agents, item.types, strict=True)
+        running = {name for name, agent in item.instances.items() if agent.parent}
+        running -= {agent for agent, event_type in of_type if event_type == EventType.RETURN}
+        agents: dict[str, set[str]] = {file: set() for file in (*item.files, *item.sources) if file != item.file}
+        for file, agent in zip(item.files, item.agents, strict=False):  # no files where all events are of one
+            agents.get(file, set()).add(agent)
+        ended.update(file for file, names in agents.items() if not (names or running) & running)
+    return ended
 
 
 _UNFINISHED = "a line that ends: the log is still being written, and this line is not read yet"

@@ -138,10 +138,13 @@ def records(
             value = excerpt(absent[0])
             yield Problem(MISSING_PART, place.file, place.line, started, value, expected, head.id, len(absent))
         try:
-            yield write(head, parts)
+            record = write(head, parts)
         except TraceError as error:
             yield error.problem
             continue
+        # Also files without an event: what is lost in them is a part of this trace.
+        record.sources = list(dict.fromkeys(parts[name].place.file for name in names if name in parts))
+        yield record
         if head.parent:
             expected = "one trace with the session that started it; a sub-agent's is read as a trace of its own"
             yield Problem("lone-subagent", place.file, place.line, parent, head.parent, expected, head.id)

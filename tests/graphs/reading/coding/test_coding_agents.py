@@ -335,6 +335,32 @@ def test_a_sub_agent_without_a_file_is_named_and_a_file_that_may_be_its_own_refu
         assert ("lost-row", note.trace) in [(problem.kind, problem.trace) for problem in problems], damage
 
 
+@pytest.mark.parametrize("behind", [1, -1])
+@pytest.mark.parametrize("name", ["codex", "gemini_cli"])
+def test_a_cut_file_of_a_sub_agent_that_has_returned_is_not_still_being_written(
+    name: str, behind: int, tmp_path: Path
+) -> None:
+    """The trace was read without what the sub-agent did, and the note said that its log would grow."""
+    path = recorded_team(name, tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:behind]) + lines[behind][:30])
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path / name)
+    assert [(problem.kind, problem.file) for problem in caught.value.problems] == [
+        ("bad-json", str(path)), ("lost-row", str(path))
+    ]  # fmt: skip
+
+
+def test_the_file_of_a_sub_agent_at_work_may_still_be_written(tmp_path: Path) -> None:
+    path = recorded_team("gemini_cli", tmp_path)
+    (lead,) = (tmp_path / "gemini_cli").glob("*.jsonl")
+    text = lead.read_text()
+    assert '"status": "success"' in text
+    lead.write_text(text.replace('"status": "success"', '"status": "executing"'))
+    path.write_bytes(path.read_bytes()[:-30])
+    assert [problem.kind for problem in read(tmp_path / "gemini_cli").problems] == ["unfinished-line"]
+
+
 def test_a_trace_that_lacks_no_sub_agent_stays_beside_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     for name in SUB_AGENTS:
         recorded_team(name, tmp_path)
