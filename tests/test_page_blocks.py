@@ -164,7 +164,7 @@ PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
 def shorten(page: str, patch: pytest.MonkeyPatch) -> None:
     """What other tests try at length: a fit of a critic, and the laws that compile a method anew."""
     if page == "docs/critic.md":
-        short = Settings(members=2, hidden=4, sums=2, epochs=3, patience=3)
+        short = Settings(members=2, model="additive")
         patch.setattr(credit, "fit_critic", functools.partial(credit.fit_critic, settings=short))
     if page == "docs/laws.md":
         for name in ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_event_reward"):

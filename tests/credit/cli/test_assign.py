@@ -316,6 +316,7 @@ def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
     assert "look" not in result.stderr
 
 
+@pytest.mark.slow
 def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     table = tmp_path / "rows.csv"

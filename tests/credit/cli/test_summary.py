@@ -88,6 +88,7 @@ def test_units_are_named(good: Path, by: Any, names: set[str]) -> None:
         who_matters(traces, credit.run(traces, "rloo"), "team")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_what_is_known_comes_first_and_turns_stand_in_order(tmp_path: Path) -> None:
     lines = []
     for task in range(9):
@@ -106,6 +107,7 @@ def test_what_is_known_comes_first_and_turns_stand_in_order(tmp_path: Path) -> N
     assert [unit["name"] for unit in turns] == [f"turn {i}" for i in range(len(turns))]
 
 
+@pytest.mark.slow
 def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
     assert all(row["low"] is None and row["stands_out"] is False for row in scored_calls(tmp_path / "x", 7).values())
     assert all(row["low"] is not None for row in scored_calls(tmp_path / "y", 12).values())

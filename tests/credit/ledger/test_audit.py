@@ -111,6 +111,7 @@ def test_naive_stacking_by_hand(team: Made) -> None:
     assert np.isinf(stacked.overcount[:SUCCESS]).all()  # failures: there was nothing to divide, and yet they were paid
 
 
+@pytest.mark.slow
 def test_a_difference_that_is_paid_to_three_agents_is_overcounted() -> None:
     """UnityMAS-O: verdicts of 0.25 and 1 pay planner and coder each change, and the reflection the second once more."""
     agents, verdict = ["planner", "coder", "reflection"] * 2, [0, 0.25, 0, 0, 0.75 + 0.25, 0]
@@ -320,6 +321,7 @@ def test_explain_prints_the_receipt(tmp_path: Path) -> None:
     assert "looked up at the action that it came from: c0" in effect.stdout
 
 
+@pytest.mark.slow
 def test_audit_prints_and_writes(tmp_path: Path) -> None:
     path, out = log(tmp_path / "x.jsonl"), tmp_path / "x.csv"
     result = run("audit", path, *GAE, "-o", out, "--level", "trace")

@@ -202,6 +202,7 @@ def test_a_channel_that_was_annealed_away_leaves_nothing(ledgers: dict[str, Ledg
     assert [c.source for c in ledger.claims] == ["team/critic", "finish_rate/critic"]
 
 
+@pytest.mark.slow
 def test_a_channel_of_weight_0_claims_no_event(ledgers: dict[str, Ledger]) -> None:
     """Events that it alone claimed had an entry of 0 with an error of 0."""
     ledger = credit.ledger.weighted_sum(ledgers, {**WEIGHTS, "team": 0.0})

@@ -49,6 +49,7 @@ def test_a_claim_that_holds_the_outcome_of_its_trace_is_refused_though_it_declar
     assert batch.signal(values, own_outcome=True).used == ("critic",)
 
 
+@pytest.mark.slow
 def test_presence_that_follows_the_choice_is_refused_with_the_mean_of_the_sums() -> None:
     batch = Batch(1)
     signal = batch.signal(np.where(batch.choice == 1, batch.increment, np.nan))

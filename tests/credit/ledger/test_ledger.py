@@ -83,6 +83,7 @@ def test_true_increments_leave_only_luck_unexplained(world) -> None:
     assert nobody.coverage == pytest.approx(0, abs=1e-5) and ledger.coverage > 0.3
 
 
+@pytest.mark.slow
 def test_events_without_a_claim_get_exactly_nothing_and_change_nothing(world) -> None:
     traces, truth, _ = world
     graph = traces.graph

@@ -46,6 +46,7 @@ def test_a_return_adds_up_to_its_reward_whatever_its_values(lambda_: float) -> N
     assert named["gae"].startswith("'gae' adds up to 1 in trace 0, whose reward is 2:")
 
 
+@pytest.mark.slow
 def test_a_log_with_outcomes_of_agents_has_no_ledger_of_the_team() -> None:
     """`spiral_rae` pays each player its own outcome, of which the ledger's total would know nothing."""
     _, _, rows = credit.from_columns(
@@ -56,6 +57,7 @@ def test_a_log_with_outcomes_of_agents_has_no_ledger_of_the_team() -> None:
         compose_claims(rows.traces, claims)
 
 
+@pytest.mark.slow
 def test_each_agent_has_a_ledger_of_its_own_outcome() -> None:
     """The entries of an agent's channel add up to its outcome, bit for bit, and those of the sum to that of all."""
     own = [0.1, 0.7, 0.3, -0.2, 0.9, 0.4, np.nan, 0.25]

@@ -96,6 +96,7 @@ def test_agents_whose_traces_all_ended_alike_are_not_divided_by_nothing() -> Non
         assert np.all(guest < 0) and np.abs(guest).max() <= LARGEST * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_one_success_among_forty_failures_is_held_to_the_stated_multiple() -> None:
     """By the root mean square alone it would be 29: the floor is the largest advantage of the group over `LARGEST`."""
     graph, reward, rows = credit.from_columns(
