@@ -13,7 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+ROOT = Path(__file__).resolve().parent.parent
+BENCHMARKS = ROOT / "benchmarks"
 CLUSTERS = BENCHMARKS / "results" / "clusters.json"
 
 
@@ -164,12 +165,8 @@ def language_team_table() -> str:
 
 
 def trainers_table() -> str:
-    """Each integration beside the trainer's own numbers: differences, and least processor times in milliseconds."""
-    rows = [[name, f"{row['rows']:,}", f"{row['difference']:.0e}",
-             *(f"{row[size][of][1]:.1f}" for size in ("1024", "8192") for of in ("ours", "own"))]
-            for name, row in results("trainers").items()]  # fmt: skip
-    head = ["path", "rows", "largest difference", "ours, 1,024 rows", "its own", "ours, 8,192 rows", "its own"]
-    return markdown_table(head, rows)
+    """Each integration beside the trainer's own numbers, as `make integrations` prints it."""
+    return str(_program(ROOT / "tests" / "integrations" / "table.py").table_of(results("trainers")))
 
 
 def commands_table() -> str:
@@ -201,11 +198,17 @@ def speed_table() -> str:
 
 def growth_table() -> str:
     """The time and memory of each command on large logs."""
-    spec = importlib.util.spec_from_file_location("growth_table", BENCHMARKS / "growth_table.py")
-    assert spec is not None and spec.loader is not None
-    program: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
+    program = _program(BENCHMARKS / "growth_table.py")
     return str(program.table(program.measured()))
+
+
+def _program(file: Path) -> ModuleType:
+    """A program of this repository that is no part of a package, as a module."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program
 
 
 def training_table() -> str:

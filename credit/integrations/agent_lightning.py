@@ -67,19 +67,10 @@ def read_store(store: Any, *, path: str | Path | None = None, mode: str | None =
 async def read_store_async(
     store: Any, *, path: str | Path | None = None, mode: str | None = None, **options: Any
 ) -> Traces:
-    """The rollouts of a `LightningStore` as traces, each by its latest attempt; for use in a running event loop.
-
-    Args:
-      store: a `LightningStore` of Agent Lightning 0.3: in memory, a server's, or a client of one.
-      path: a file to keep the log in, JSON lines, which `credit.read` reads again. Default: none is kept.
-      mode: only rollouts of this mode: "train", "val" or "test".
-      **options: keyword arguments of `credit.read`, such as `reward=` and `group_by=`.
-
-    Returns:
-      `Traces`. Its `problems` list the input that could not be read.
+    """As `read_store`, for use in a running event loop.
 
     Raises:
-      CreditError: the store has no such rollout, or is no store.
+      CreditError: as there; or it is no store.
     """
     from graphs.atomic import atomic_write
     from graphs.logs import read

@@ -70,6 +70,7 @@ class CreditPPOActor(PPOActor):
                 f"each of the {len(data)} rollouts of this rank holds one row, so that rows of one task may be on "
                 "other ranks; expected a whole group from each, as gconfig.n_samples makes them"
             )
+        version = [number for part in data for number in _versions(part)] if data and "versions" in data[0] else None
         data = super().compute_advantages(data)
         rollout = np.repeat(np.arange(len(data)), sizes)
 
@@ -82,6 +83,7 @@ class CreditPPOActor(PPOActor):
             group=rollout,
             trace=[f"{number}/{row}" for number, row in zip(rollout.tolist(), trace.tolist(), strict=True)],
             reward=[reward for part in data for reward in part["tot_rewards"].sum(-1).tolist()],
+            policy_version=version,
             **columns,
         )
         for part, values in zip(data, np.split(result.advantages, np.cumsum(sizes)[:-1]), strict=True):
@@ -94,3 +96,11 @@ class CreditPPOActor(PPOActor):
     def ppo_update(self, data: list[dict[str, Any]]) -> None:
         self._credit.check_ran()
         super().ppo_update(data)
+
+
+def _versions(rollout: Mapping[str, Any]) -> list[float]:
+    """The version of the weights that began each row of a rollout, of AReaL's for each token; NaN without any."""
+    wrote = rollout["loss_mask"] > 0
+    begun = torch.where(wrote, rollout["versions"].double(), torch.inf).amin(-1)
+    numbers: list[float] = begun.masked_fill(~wrote.any(-1), torch.nan).tolist()
+    return numbers

@@ -2,7 +2,7 @@
 
     openrlhf.trainer.ppo_trainer.RemoteExperienceMaker = CreditExperienceMaker      # before the trainer is made
 
-Written against OpenRLHF's source at 3c3be62, which does not build on a machine without a GPU; see docs/trainers.md.
+Written against OpenRLHF 0.11.2.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CreditExperienceMaker(RemoteExperienceMaker):
     def _credit(self) -> TrainerCredit:
         hooks = {RemoteExperienceMaker: ("make_experience_batch", "compute_advantages_and_returns")}
         rows = RowAdvantages(self.credit, **self.options)
-        return TrainerCredit(rows, trainer="OpenRLHF's source at 3c3be62", hooks=hooks)
+        return TrainerCredit(rows, trainer="OpenRLHF 0.11.2", hooks=hooks)
 
     @property
     def credit_metrics(self) -> Mapping[str, float]:
@@ -64,7 +64,6 @@ class CreditExperienceMaker(RemoteExperienceMaker):
                 raise CreditError(
                     "OpenRLHF has a KL penalty in the reward, which these advantages would omit; use the KL loss"
                 )
-        experiences = super().compute_advantages_and_returns(experiences)
         index = torch.tensor([i for experience in experiences for i in experience.index])
         samples = self.args.rollout.n_samples_per_prompt
         if len(index) % samples or not index.sort().values.equal(torch.arange(len(index))):
@@ -72,6 +71,7 @@ class CreditExperienceMaker(RemoteExperienceMaker):
                 f"the experiences hold {len(index)} responses with index {index.tolist()[:8]}...; expected 0 to "
                 f"{len(index) - 1} once each, in whole groups of n_samples_per_prompt={samples}"
             )
+        experiences = super().compute_advantages_and_returns(experiences)
         result = self._credit(
             group=index // samples,
             trace=index,

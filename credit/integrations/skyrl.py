@@ -29,6 +29,7 @@ from graphs.errors import CreditError
 __all__ = ["CreditFullyAsyncRayPPOTrainer", "CreditRayPPOTrainer", "register", "row_estimator"]
 
 PREFIX = "credit_"
+VERSIONS = "credit_versions"
 HOOKS = (
     "handle_dynamic_sampling", "postprocess_generator_output", "convert_to_training_input",
     "compute_advantages_and_returns", "train_critic_and_policy",
@@ -83,6 +84,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
     """
 
     options: ClassVar[Mapping[str, Any]] = {}
+    _hooks: ClassVar[Mapping[Any, tuple[str, ...]]] = {RayPPOTrainer: HOOKS}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -94,7 +96,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         algorithm = self.cfg.trainer.algorithm
         name = str(algorithm.advantage_estimator).removeprefix(PREFIX)
         rows = self.make_advantages(name, with_switch(name, self.options, algorithm.grpo_norm_by_std))
-        return TrainerCredit(rows, trainer="SkyRL 0.3.0", hooks={RayPPOTrainer: HOOKS}, columns=WRITE)
+        return TrainerCredit(rows, trainer="SkyRL 0.3.0", hooks=self._hooks, columns=WRITE)
 
     def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
         """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""
@@ -149,6 +151,8 @@ class CreditRayPPOTrainer(RayPPOTrainer):
             values = data.metadata.get(f"{PREFIX}{column}")
             if values is not None:
                 columns[column] = list(values) + [values[0]] * (len(last) - len(values))
+        if versions := data.metadata.get(VERSIONS):
+            columns["policy_version"] = [versions.get(uid) for uid in data.metadata["uids"]]
         result = self._credit(
             group=data.metadata["uids"],
             trace=trace,
@@ -185,7 +189,20 @@ class CreditRayPPOTrainer(RayPPOTrainer):
 
 
 class CreditFullyAsyncRayPPOTrainer(CreditRayPPOTrainer, FullyAsyncRayPPOTrainer):
-    """SkyRL's asynchronous trainer, as `CreditRayPPOTrainer`; each of its mini-batches holds whole groups."""
+    """SkyRL's asynchronous trainer, as `CreditRayPPOTrainer`.
+
+    Each of its mini-batches holds whole groups. A group's version is the step at which SkyRL scheduled it.
+    """
+
+    _hooks: ClassVar[Mapping[Any, tuple[str, ...]]] = {
+        RayPPOTrainer: HOOKS,
+        FullyAsyncRayPPOTrainer: ("convert_generation_group_mini_batch_to_training_input",),
+    }
+
+    def convert_generation_group_mini_batch_to_training_input(self, groups: list[Any], *args: Any, **named: Any) -> Any:
+        batch = super().convert_generation_group_mini_batch_to_training_input(groups, *args, **named)
+        batch.metadata[VERSIONS] = {group.uid: group.global_step_when_scheduled for group in groups}
+        return batch
 
 
 register()

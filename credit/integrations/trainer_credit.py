@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from graphs.errors import CreditError
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages
 
-__all__ = ["COLUMNS", "TrainerCredit", "estimator_name"]
+__all__ = ["COLUMNS", "TrainerCredit", "estimator_name", "label_columns"]
 
 COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
 """Columns of rows that a team writes beside each of them."""
@@ -97,20 +97,12 @@ class TrainerCredit:
         Raises:
           CreditError: some rows lack a label that others have, other than a parent; another number of labels than rows.
         """
-        columns: dict[str, Any] = {"evidence": {}}
-        for name in (*COLUMNS, *self.rows.needs):
-            column = [None if row is None else row.get(name) for row in labels]
-            lacking = [place for place, label in enumerate(column) if label is None]
-            if len(lacking) == len(column):
-                continue
-            if lacking and name != "parent":
-                raise CreditError(
-                    f"{name!r} is in some rows only, and not in row {lacking[0]}: {self.rows.how_to_pass}"
-                )
-            if rows is not None and len(labels) != rows:
-                raise CreditError(f"{len(labels)} entries have {name!r}, for {rows} rows: {self.rows.how_to_pass}")
-            (columns if name in COLUMNS else columns["evidence"])[name] = column
-        return columns
+        columns = label_columns(labels, (*COLUMNS, *self.rows.needs), how_to_pass=self.rows.how_to_pass)
+        if columns and rows not in (None, len(labels)):
+            name = next(iter(columns))
+            raise CreditError(f"{len(labels)} entries have {name!r}, for {rows} rows: {self.rows.how_to_pass}")
+        evidence = {name: columns.pop(name) for name in [*columns] if name not in COLUMNS}
+        return {**columns, "evidence": evidence}
 
     def __call__(self, *, agent_reward: Any = None, **columns: Any) -> Advantages:
         """Advantages of one batch; columns and answer as of `RowAdvantages.__call__`.
@@ -144,6 +136,42 @@ class TrainerCredit:
                 f"the trainer computes a loss, and never asked {self.rows.name!r} for advantages: it would train on "
                 f"its own. This integration was written against {self.trainer}; expected a version that calls it"
             )
+
+
+def label_columns(
+    labels: Sequence[Mapping[str, Any] | None],
+    names: Iterable[str],
+    *,
+    how_to_pass: str,
+    partly: Collection[str] = ("parent",),
+    real: np.ndarray | None = None,
+) -> dict[str, list[Any]]:
+    """Columns from what a team wrote beside each row: those of the names that any row has.
+
+    Args:
+      labels: one mapping a row, or None.
+      names: of the columns.
+      how_to_pass: how a user of this trainer passes a column.
+      partly: names that some rows may lack; these have None.
+      real: bool [N], False for rows that fill the batch; they get what the first other row has.
+
+    Raises:
+      CreditError: some rows lack a label that others have.
+    """
+    counted = range(len(labels)) if real is None else np.flatnonzero(real).tolist()
+    columns: dict[str, list[Any]] = {}
+    for name in names:
+        column = [None if row is None else row.get(name) for row in labels]
+        lacking = [place for place in counted if column[place] is None]
+        if len(lacking) == len(counted):
+            continue
+        if lacking and name not in partly:
+            raise CreditError(f"{name!r} is in some rows only, and not in row {lacking[0]}: {how_to_pass}")
+        if len(counted) < len(column):
+            kept = set(counted)
+            column = [label if place in kept else column[counted[0]] for place, label in enumerate(column)]
+        columns[name] = column
+    return columns
 
 
 def estimator_name(method: str, options: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.integrations.rows.scale_switch import with_switch
+from credit.integrations.trainer_credit import COLUMNS, label_columns
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
@@ -25,8 +26,6 @@ FIELDS = (
     "value", "anchor", "stage",
 )  # fmt: skip
 """Keys of `AgentLoopOutput.extra_fields` that become columns; `agent` names the member of the team that answered."""
-
-_COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
 
 
 def method_options(name: str, config: Any, by_std: bool | None = None) -> tuple[tuple[str, Any], ...]:
@@ -93,12 +92,21 @@ def session_advantage(
     group, session, order = _sessions(batch_keys)
     batch, real = data.batch, ~np.asarray(padding, bool)
     score = _of_last_output(batch["token_level_scores"].sum(dim=-1), session.indices.to_numpy(), order, real)
-    columns = _field_columns(extra_fields or [], real)
-    evidence = {name: columns.pop(name) for name in list(columns) if name not in _COLUMNS}
+    how_to_pass = getattr(advantages, "rows", advantages).how_to_pass
+    columns: dict[str, Any] = label_columns(
+        extra_fields or [None] * len(real),
+        FIELDS,
+        how_to_pass=how_to_pass,
+        partly=set(FIELDS) - {"agent", "role", "turn"},
+        real=real,
+    )
+    evidence = {name: columns.pop(name) for name in [*columns] if name not in COLUMNS}
     evidence = {name: column for name, column in evidence.items() if advantages.accepts(name)}
+    if "event_reward" in columns:
+        columns["event_reward"] = _own_rewards(columns["event_reward"])
     penalty = row_penalty(batch, score.new_tensor(real).bool() & ~score.isnan())
     if penalty is not None:
-        columns["event_reward"] = penalty + np.asarray(columns.get("event_reward", 0), np.float64)
+        columns["event_reward"] = penalty + columns.get("event_reward", 0)
     result = advantages(
         group=group,
         trace=session,
@@ -169,34 +177,7 @@ def _at_last_underscore(words: pa.Array) -> tuple[pa.Array, pa.Array] | None:
 _KEY = re.compile(r".*_[^_]*_[0-9]{1,18}", re.DOTALL)
 
 
-def _field_columns(extra_fields: Sequence[Mapping[str, Any]], real: np.ndarray) -> dict[str, Any]:
-    """The columns that the agent loop wrote, from one mapping a row."""
-    columns: dict[str, Any] = {}
-    written = set().union(*(fields for fields in extra_fields if fields is not None))
-    for name in FIELDS:
-        if name not in written:
-            continue
-        values = [None if fields is None else fields.get(name) for fields in extra_fields]
-        lacking = np.array([value is None for value in values])
-        absent = np.flatnonzero(lacking & real)
-        if len(absent) == np.count_nonzero(real):
-            continue
-        if len(absent) and name in ("agent", "role", "turn"):
-            raise CreditError(
-                f"extra_fields has {name!r} in some rows only, and not in row {absent[0]}; the agent loop must write "
-                "it into every output"
-            )
-        if name == "event_reward":
-            columns[name] = _own_rewards(values, lacking | ~real)
-        elif real.all():
-            columns[name] = values
-        else:
-            some = values[int(np.argmax(real))]
-            columns[name] = [value if counts else some for value, counts in zip(values, real.tolist(), strict=True)]
-    return columns
-
-
-def _own_rewards(values: Sequence[Any], without: np.ndarray) -> np.ndarray:
+def _own_rewards(values: Sequence[Any]) -> np.ndarray:
     """The reward of each output itself, float64 [N]; 0 where none is stated.
 
     Raises:
@@ -204,8 +185,7 @@ def _own_rewards(values: Sequence[Any], without: np.ndarray) -> np.ndarray:
     """
     from credit.integrations.rows.row_columns import as_numbers
 
-    rewards = [0.0 if none else value for value, none in zip(values, without.tolist(), strict=True)]
-    earned = as_numbers("event_reward", rewards, len(rewards))
+    earned = as_numbers("event_reward", [0.0 if value is None else value for value in values], len(values))
     if not np.isfinite(earned).all():
         row = int(np.argmin(np.isfinite(earned)))
         raise CreditError(

@@ -10,14 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HEAD = ("path", "trainer", "rows", "largest difference", "ms at 1,024", "at 8,192", "compiled later", "relies on")
+HEAD = ("path", "trainer", "what was run", "rows", "largest difference", "at 1,024 rows, its own", "at 8,192, its own",
+        "compiled later", "relies on")  # fmt: skip
 
 
 def line_of(path: str, facts: dict[str, Any]) -> list[str]:
     """The cells of one path; times are ours and the trainer's own, the least of all calls."""
-    times = [" / ".join(f"{facts[size][of][1]:.1f}" for of in ("ours", "own")) for size in ("1024", "8192")]
+    times = [", ".join(f"{facts[size][of][1]:.1f}" for of in ("ours", "own")) for size in ("1024", "8192")]
     hooks = ", ".join(f"`{name}`" for name in facts["hooks"]) or "–"
-    return [path, facts["trainer"], f"{facts['rows']:,}", f"{facts['difference']:.0e}", *times,
+    return [path, facts["trainer"], facts["ran"], f"{facts['rows']:,}", f"{facts['difference']:.0e}", *times,
             str(facts["compilations"]), hooks]  # fmt: skip
 
 

@@ -303,4 +303,4 @@ def test_overhead_beside_agent_lightnings_own() -> None:
         return ray_trainer.compute_advantage(data, "grpo").batch["advantages"]
 
     compare("Agent Lightning", batch, ours, theirs, kept, trainer="Agent Lightning 0.3.0, verl 0.6.1",
-            hooks={"AgentLightningTrainer": ("_train_step",)})  # fmt: skip
+            hooks={"AgentLightningTrainer": ("_train_step",)}, ran="`_train_step` on its rollouts")  # fmt: skip

@@ -114,6 +114,16 @@ def test_rows_of_a_team_have_their_agents_own(actor: Any) -> None:
     assert ours.credit_metrics["credit/traces"] == 2 and ours.credit_metrics["credit/agents"] == 2
 
 
+def test_rows_carry_the_version_that_began_them(actor: Any) -> None:
+    """AReaL states a version for each token, -1 for prompts: rows begun under 3 and 5, and one that went on under 6."""
+    data = rollouts(np.array([[1.0, 0.0, 0.5]]))
+    data[0]["versions"] = torch.tensor([[-1, -1, 3, 3], [-1, -1, 5, 5], [-1, -1, 5, 6]], dtype=torch.int32)
+    ours = actor("rloo")
+    assert written(ours.compute_advantages(data)).tolist() == [0.75, -0.75, 0]
+    ages = {name: ours.credit_metrics[f"credit/{name}"] for name in ("policy_age", "groups_of_several_versions")}
+    assert ages == {"policy_age": 2, "groups_of_several_versions": 1}
+
+
 def test_groups_that_may_be_on_other_ranks_are_refused(actor: Any) -> None:
     with pytest.raises(CreditError, match=r"each of the 3 rollouts of this rank holds one row.*may be on other ranks"):
         actor().compute_advantages(rollouts(np.ones((3, 1))))
@@ -137,8 +147,7 @@ def test_overhead_beside_areals_own(actor: Any) -> None:
         functools.cache(lambda rows: rollouts(draw.normal(size=(rows // 8, 8)))),
         ours.compute_advantages,
         theirs.compute_advantages,
-        ours._credit.rows,
+        ours._credit,
+        ran="`PPOActor` from its source",
         numbers=lambda _, data: written(data),
-        trainer=ours._credit.trainer,
-        hooks=ours._credit.hooks,
     )

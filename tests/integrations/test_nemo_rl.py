@@ -87,8 +87,7 @@ def test_overhead_beside_nemos_own(made: Any) -> None:
         functools.cache(lambda rows: batch_of(draw.normal(size=rows // 2))),  # of two turns each
         lambda batch: ours.compute_advantage(**batch),
         lambda batch: theirs.compute_advantage(**batch),
-        ours._credit.rows,
+        ours._credit,
+        ran="its estimator from its source, on its message logs",
         numbers=lambda batch, answer: torch.where(batch["mask"] > 0, answer, 0.0),
-        trainer=ours._credit.trainer,
-        hooks=ours._credit.hooks,
     )

@@ -196,5 +196,5 @@ def test_overhead_beside_prime_rls_own() -> None:
     def run(scored: Algorithm) -> Callable[[list[Any]], None]:
         return lambda episodes: asyncio.run(scored.score_group(episodes))
 
-    compare("prime-rl, beside a plain loop", batch, run(ours), run(theirs), ours._credit.rows,
-            trainer=ours._credit.trainer, hooks=ours._credit.hooks, numbers=lambda made, _: numbers(made))  # fmt: skip
+    compare("prime-rl, beside a plain loop", batch, run(ours), run(theirs), ours._credit,
+            ran="its algorithms, on its episodes", numbers=lambda made, _: numbers(made))  # fmt: skip

@@ -111,4 +111,5 @@ def test_overhead_beside_rllms_own() -> None:
         return advantages
 
     compare("rLLM", batch, ours, lambda groups: call("grpo", groups), seen, trainer="rLLM's source at 9beb6e0",
+            hooks={of_rllm: ("register_rllm_adv_estimator",)}, ran="its step of advantages, on its trajectories",
             numbers=lambda _, advantages: np.concatenate(advantages))  # fmt: skip

@@ -26,6 +26,7 @@ import torch
 from pages import block
 from skyrl.backends.skyrl_train.training_batch import TrainingInputBatch, pad_training_input_batch
 from skyrl.backends.skyrl_train.utils import ppo_utils
+from skyrl.train.fully_async_trainer import FullyAsyncRayPPOTrainer, GeneratedOutputGroup
 from skyrl.train.generators.base import TrajectoryID
 from skyrl.train.generators.skyrl_gym_generator import SkyRLGymGenerator
 from skyrl.train.trainer import RayPPOTrainer
@@ -181,6 +182,21 @@ def test_labels_of_some_rows_are_refused(env_metrics: Any, named: str) -> None:
         converted(env_metrics)
 
 
+def test_groups_of_a_mini_batch_carry_the_step_that_began_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SkyRL hands whole groups over, whatever the steps at which it scheduled them; each is compared with itself."""
+    name = "convert_generation_group_mini_batch_to_training_input"
+    groups = [GeneratedOutputGroup({"response_ids": [[2], [3]]}, uid, step) for uid, step in (("q", 3), ("r", 5))]
+    data = batch([1.0, 0.0, 4.0, 2.0], ["q", "q", "r", "r"], is_last_step=[True] * 4)
+    monkeypatch.setattr(FullyAsyncRayPPOTrainer, name, lambda self, groups, dropped=None: data)
+    made = trainer("credit_rloo", step_wise=True, of=CreditFullyAsyncRayPPOTrainer)
+    result = made.compute_advantages_and_returns(pad_training_input_batch(getattr(made, name)(groups), 2))
+    assert numbers(result) == [1, -1, 2, -2, 0, 0]
+    assert made.all_metrics["credit/policy_age"] == 2 and made.all_metrics["credit/groups_of_several_versions"] == 0
+    monkeypatch.delattr(FullyAsyncRayPPOTrainer, name)
+    with pytest.raises(CreditError, match=f"FullyAsyncRayPPOTrainer has no {name}"):
+        trainer("credit_rloo", step_wise=True, of=CreditFullyAsyncRayPPOTrainer).train_critic_and_policy(None)
+
+
 def test_what_loses_the_labels_is_refused() -> None:
     with pytest.raises(CreditError, match=r"the agent of each; set generator.merge_stepwise_output=false"):
         converted([{"agent": "a"}] * 4, merge=True)
@@ -236,8 +252,8 @@ def test_overhead_beside_skyrls_own() -> None:
     def through(made: Any) -> Any:
         return lambda data: made.compute_advantages_and_returns(data)["advantages"]
 
-    compare("SkyRL, step-wise", rows_of, through(ours), through(theirs), ours._credit.rows,
-            trainer=ours._credit.trainer, hooks=ours._credit.hooks)  # fmt: skip
+    compare("SkyRL, step-wise", rows_of, through(ours), through(theirs), ours._credit,
+            ran="`RayPPOTrainer` from a generator's output to the batch of its workers")  # fmt: skip
 
 
 def test_overhead_of_an_estimator_by_name() -> None:
@@ -251,4 +267,4 @@ def test_overhead_of_an_estimator_by_name() -> None:
         return {"token_level_rewards": rewards, "response_mask": torch.ones(rows, 64), "index": index}
 
     compare("SkyRL, estimator by name", rows_of, lambda b: by_name(**b)[0], lambda b: own(**b)[0], made,
-            trainer="SkyRL 0.3.0")  # fmt: skip
+            ran="its registry", trainer="SkyRL 0.3.0")  # fmt: skip

@@ -134,7 +134,6 @@ def test_overhead_beside_slimes_own() -> None:
         batch,
         lambda samples: post_process(args, samples)[1],
         lambda samples: grpo_normalize_by_group_index(args, samples)[1],
-        post_process._credit.rows,
-        trainer=post_process._credit.trainer,
-        hooks=post_process._credit.hooks,
+        post_process._credit,
+        ran="`RolloutManager` from its source, on its samples",
     )

@@ -130,7 +130,6 @@ def test_overhead_beside_swifts_own(trainer: Any) -> None:
         data,
         lambda batch: ours._compute_advantages(*batch, []),
         lambda batch: theirs._compute_advantages(*batch, []),
-        ours._credit.rows,
-        trainer=ours._credit.trainer,
-        hooks=ours._credit.hooks,
+        ours._credit,
+        ran="`_compute_advantages` from its source",
     )

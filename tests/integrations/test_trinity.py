@@ -106,8 +106,7 @@ def test_overhead_beside_trinitys_own() -> None:
         functools.cache(lambda rows: [experience(i // 8, i % 8, 0, float(draw.normal())) for i in range(rows)]),
         lambda data: ours(data)[0],
         lambda data: of_trinity()(data)[0],
-        ours._credit.rows,
+        ours._credit,
+        ran="its advantage functions from its source, on its experiences",
         numbers=lambda data, answer: numbers(answer),
-        trainer=ours._credit.trainer,
-        hooks=ours._credit.hooks,
     )

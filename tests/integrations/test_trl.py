@@ -305,5 +305,5 @@ def test_overhead_beside_trls_own(tmp_path: Path) -> None:
         grouped = rewards.view(-1, 4)
         return ((grouped - grouped.mean(1, keepdim=True)) / (grouped.std(1, keepdim=True) + 1e-4)).view(-1)
 
-    words = {"trainer": trainer._credit.trainer, "hooks": trainer._credit.hooks, "tolerance": 1e-5}
-    compare("TRL", lambda rows: torch.randn(rows, 1), ours, theirs, trainer._credit.rows, **words)
+    compare("TRL", lambda rows: torch.randn(rows, 1), ours, theirs, trainer._credit, tolerance=1e-5,
+            ran="steps of training, also on two processes")  # fmt: skip

@@ -16,6 +16,7 @@ pytest.importorskip("trl", reason="TRL is not installed here; `make integrations
 worker_module = pytest.importorskip("trl.experimental.async_grpo.async_rollout_worker")
 
 from accelerate.state import PartialState  # noqa: E402
+from timing import compare  # noqa: E402
 from trl.experimental.async_grpo import async_grpo_trainer  # noqa: E402
 
 from credit.integrations import trl_async  # noqa: E402
@@ -78,6 +79,21 @@ def test_trls_own_formula_and_another(empty: int | None, monkeypatch: pytest.Mon
     assert ours.pushed[-1]["credit/policy_age"] == 0 and ours.pushed[-1]["credit/compilations"] == 0
     rloo = scored(loop_of(trl_async._CreditLoop, [1.0, 0.0, 0.5], monkeypatch, credit="rloo", options={}), group_of(3))
     assert rloo.tolist() == [0.75, -0.75, -0.75, 0]
+
+
+def test_overhead_beside_trls_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call scores one group, here of as many conversations as there are rows."""
+    draw, rewards = np.random.default_rng(4), list[float | None]([0.0] * 8)
+    theirs = loop_of(Loop, rewards, monkeypatch)
+    ours = loop_of(trl_async._CreditLoop, rewards, monkeypatch, credit="grpo", options={"ddof": 0, "eps": 1e-8})
+
+    def batch(rows: int) -> Any:
+        rewards[:] = draw.normal(size=rows).tolist()
+        return group_of(rows)
+
+    ours._credit.rows.warmup(1024)
+    compare("TRL, asynchronous", batch, lambda group: scored(ours, group), lambda group: scored(theirs, group),
+            ours._credit, ran="its loop's step of scores, on its groups")  # fmt: skip
 
 
 def test_the_trainer_makes_the_worker_and_the_worker_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,4 +156,4 @@ def test_overhead_beside_a_plain_loop() -> None:
                         node.advantages = [one.traces[0].reward - mean] * sum(node.mask)
 
     compare("verifiers, beside a plain loop", episodes, ours, theirs, kept, trainer="verifiers 0.4.0",
-            numbers=lambda batch, _: [numbers(one) for one in batch])  # fmt: skip
+            ran="its episodes", numbers=lambda batch, _: [numbers(one) for one in batch])  # fmt: skip

@@ -26,11 +26,12 @@ def compare(
     batch: Callable[[int], Any],
     ours: Callable[[Any], Any],
     theirs: Callable[[Any], Any],
-    rows: Any,
+    credit_of: Any,
     *,
-    numbers: Callable[[Any, Any], Any] = lambda data, answer: answer,
-    trainer: str,
+    ran: str,
+    trainer: str = "",
     hooks: Mapping[Any, Any] | None = None,
+    numbers: Callable[[Any, Any], Any] = lambda data, answer: answer,
     tolerance: float = TOLERANCE,
 ) -> None:
     """Compare both on 1,000 rows, time both on 1,024 and on 8,192, and fail if a batch of another size compiles.
@@ -43,10 +44,10 @@ def compare(
       path: what is compared, for the table of docs/trainers.md.
       batch: a fresh batch of a number of rows, a multiple of 8.
       ours, theirs: both take a batch and return when the advantages are there.
-      rows: the `RowAdvantages` that ours calls, with `compilations`.
+      credit_of: the `TrainerCredit` that ours calls, or another with `compilations`.
+      ran: what of the trainer these tests run, beside this comparison.
+      trainer, hooks: the trainer and its version, and the hooks, where `credit_of` is no `TrainerCredit`.
       numbers: the advantages, from a batch and what a call on it returned.
-      trainer: the trainer and its version, or the commit of its source.
-      hooks: of the integration, as of `TrainerCredit`.
       tolerance: the largest difference that passes.
     """
     some = batch(1000)
@@ -54,8 +55,10 @@ def compare(
     want = np.array(numbers(some, theirs(some)), np.float64)
     difference = float(np.abs(got - want).max())
     assert difference <= tolerance and np.abs(want).max() > 0.1, (difference, want)
-    names = [name for some_names in (hooks or {}).values() for name in some_names]
-    facts: dict[str, Any] = {"trainer": trainer, "rows": 1000, "difference": difference, "hooks": names}
+    rows, hooks = getattr(credit_of, "rows", credit_of), getattr(credit_of, "hooks", hooks or {})
+    names = [name for some_names in hooks.values() for name in some_names]
+    facts: dict[str, Any] = {"trainer": getattr(credit_of, "trainer", trainer), "ran": ran, "rows": 1000}
+    facts |= {"difference": difference, "hooks": names}
     ours(batch(ROWS))
     compiled, draw = rows.compilations, random.Random(5)
     for _ in range(6):

@@ -40,7 +40,7 @@ def test_overhead_beside_verls_own() -> None:
         given["token_level_rewards"] = given["token_level_rewards"].clone()
         return core_algos.compute_grpo_outcome_advantage(**given)[0]
 
-    compare("verl, estimator by name", batch, ours, theirs, advantages, trainer="verl 0.9.1")
+    compare("verl, estimator by name", batch, ours, theirs, advantages, trainer="verl 0.9.1", ran="its registry")
 
 
 def test_overhead_of_sessions_beside_verls_own() -> None:
@@ -66,5 +66,5 @@ def test_overhead_of_sessions_beside_verls_own() -> None:
         grpo = core_algos.AdvantageEstimator.GRPO
         return compute_advantage_for_multi_trajectories(data, keys, grpo, config=None).batch["advantages"]
 
-    hooks = {"PPOTrainerSync": HOOKS}
-    compare("verl, sessions of v1", batch, ours, theirs, advantages, trainer="verl 0.9.1", hooks=hooks)
+    compare("verl, sessions of v1", batch, ours, theirs, advantages, trainer="verl 0.9.1",
+            hooks={"PPOTrainerSync": HOOKS}, ran="its trainers on a TransferQueue, up to the update")  # fmt: skip

@@ -25,6 +25,7 @@ from pages import block  # noqa: E402
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput  # noqa: E402
 from verl.trainer.ppo import core_algos  # noqa: E402
 from verl.trainer.ppo.v1 import PPOTrainerSync, get_trainer_cls  # noqa: E402
+from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync  # noqa: E402
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer  # noqa: E402
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
@@ -114,6 +115,25 @@ def test_a_session_counts_once_however_many_rows_it_has(queue: None) -> None:
                                     **{f"q_{session}_0": -1 / 3 for session in (1, 2, 3)}}, abs=TOLERANCE)  # fmt: skip
     assert metrics["credit/groups_that_teach"] == 1 and metrics["credit/traces"] == 4
     assert metrics["credit/policy_age"] == metrics["credit/groups_of_several_versions"] == 1
+
+
+def test_a_group_is_held_until_it_is_whole(queue: None) -> None:
+    """A session that ended first waits in verl's buffer; the group is trained at once, its versions in the metrics."""
+    prompt = {"is_prompt": True, "status": "running", "global_steps": 3}
+    tq.kv_put(key="w", partition_id="train", tag=prompt)
+    outputs = {"w_0_0": (1.0, {}), "w_1_0": (0.0, {})}
+    put({"w_0_0": outputs["w_0_0"]})
+    buffer = ReplayBufferAsync("separate_async", None, None, "drop", None, poll_interval=0.01)
+    assert buffer.get_sampleable_count(4, "train") == 0
+    put(outputs)
+    tq.kv_put(key="w", partition_id="train", tag=prompt | {"status": "finished"})
+    batch, _ = buffer.sample(4, "train", 1)
+    metrics: dict[str, Any] = {}
+    assert advantages_of(trainer("credit_rloo", "credit_separate_async"), batch, metrics)[0] == {
+        "w_0_0": 1,
+        "w_1_0": -1,
+    }
+    assert metrics["credit/groups_of_several_versions"] == metrics["credit/policy_age"] == 1
 
 
 def test_an_actor_of_the_cluster_computes_the_same(queue: None, monkeypatch: pytest.MonkeyPatch) -> None:
