@@ -25,6 +25,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     )
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the dialog of the search, which the theme leaves without a name for readers of screens."""
+    return output.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
+
+
 def results(name: str) -> dict[str, Any]:
     """What a benchmark measured."""
     found: dict[str, Any] = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))

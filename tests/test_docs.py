@@ -77,6 +77,13 @@ def test_the_site_fills_each_mark_once() -> None:
     assert found == {*hooks().TABLES, *written}
 
 
+def test_the_dialog_of_the_search_has_a_name() -> None:
+    """Readers of screens announce it; the theme's own template has none."""
+    theme = pytest.importorskip("material", reason="the extra `docs` is not installed")
+    dialog = (Path(theme.__path__[0]) / "templates" / "partials" / "search.html").read_text()
+    assert 'role="dialog" aria-label="Search"' in hooks().on_post_page(dialog)
+
+
 def writer_of(name: str) -> ModuleType:
     """A script of docs that writes a page."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")

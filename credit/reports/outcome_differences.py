@@ -100,11 +100,12 @@ class OutcomeDifferences:
                 return ["All outcomes are equal, so no trace failed beside one that succeeded."] if self.failed else []
             return ["Failed and succeeded traces have the same length, agents, errors and tools: nothing to compare."]
         kinds = f"{counted(self.failed, 'trace')} failed (outcome below {self.cut:g}), {self.succeeded} succeeded."
-        alike = (
-            f"Compared within {counted(self.tasks, 'task')} that have both."
-            if self.within
-            else f"Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
-        )
+        if self.within:
+            kinds += f" Compared within {counted(self.tasks, 'task')} that have both."
+        elif self.tasks:
+            kinds += (
+                f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
+            )
         found = sum(row.stands_out for row in self.rows)
         looked = counted(len(self.rows), "number")
         if found:
@@ -115,7 +116,7 @@ class OutcomeDifferences:
             said = (
                 f"Too few for a test, which takes {LEAST_TASKS} tasks with both kinds, or {LEAST_TASKS} of each kind."
             )
-        return [f"{kinds} {alike}", said]
+        return [kinds, said]
 
 
 def outcome_differences(traces: Traces, *, calls: ToolCalls | None = None) -> OutcomeDifferences:

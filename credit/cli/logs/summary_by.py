@@ -130,7 +130,7 @@ def summary(
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         stdout().print()
         stdout().print(_without_credit(paid, unscored), soft_wrap=True)
-        _print_triage(stdout(), result, given_inputs(ctx), by, unscored > 0)
+        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, len(paid))
     leave(ctx, traces, allow_bad)
 
 
@@ -211,7 +211,7 @@ def _tool_table(result: Triage) -> Table:
     return table
 
 
-def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: bool) -> None:
+def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, traces: int) -> None:
     if by not in ("agent", "tool"):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
     console.print()
@@ -248,8 +248,8 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
     if unscored:
+        why = "To get credit, pass outcomes" if unscored == traces else "To give the others an outcome, pass"
         console.print(
-            "To get credit, pass outcomes: --rewards FILE, a table with columns `trace` and `reward`. "
-            "`credit label` writes such a table.",
+            f"{why}: --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
             soft_wrap=True,
         )

@@ -1,7 +1,7 @@
 "use strict";
 /* Traces as swim lanes: one pane, or two traces of a group side by side. */
 (() => {
-  const { data, views, make, number, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
+  const { data, views, make, number, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
   const { traces } = data.overview;
   const methods = Object.keys(data.overview.methods);
   const held = traces.slice(0, data.explorer.held);
@@ -99,7 +99,7 @@
       if (this.asked !== asked) return; // another trace was chosen meanwhile
       if (this.row !== row) { this.folded.clear(); this.span = null; this.selected = null; this.rank = {}; }
       this.row = row; this.view = view; this.picker.value = held.length > MOST_LISTED ? held[row].trace : String(row);
-      this.about.textContent = `${cut(view.id, 120)} · group ${cut(view.group, 80)}${labelled ? "" : ` · reward ${number(view.reward)}`} · ${number(view.event.length)} events · ${number(view.lanes.length)} agents`;
+      this.about.textContent = `${cut(view.id, 120)} · group ${cut(view.group, 80)}${labelled ? "" : ` · outcome ${number(view.reward)}`} · ${plural(view.event.length, "event")} · ${plural(view.lanes.length, "agent")}`;
       if (this.span == null) this.span = this.first();
       const at = event == null ? -1 : view.event.indexOf(event);
       this.rows.replaceChildren();

@@ -17,7 +17,7 @@
     const count = Object.keys(labels).length;
     progress.textContent = `${number(count)} of ${number(held.length)} traces have a label.` + (count === held.length ? " None is left." : "");
     const label = known(row);
-    state.textContent = label ? `This trace: reward ${number(label.reward)}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
+    state.textContent = label ? `This trace: outcome ${number(label.reward)}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
   };
   const take = (answer) => { labels = answer.rows; file.textContent = `${answer.file}${answer.rater ? `, rater ${answer.rater}` : ""}`; show(); };
   const file = make("code", {});
@@ -53,7 +53,7 @@
 
   part.querySelector("h2").after(make("div", { class: "label" },
     make("div", { class: "controls" }, make("label", {}, "Note (write it before the answer)", note), button("Good: 1", "g", acts.g), button("Bad: 0", "b", acts.b),
-      make("label", {}, "Another reward", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
+      make("label", {}, "Another outcome", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
       button("Undo", "z", acts.z), button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p)),
     make("p", {}, state, " ", progress), trouble));
   part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, ". The option ",

@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, number, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
+  const { data, make, prose, number, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -13,7 +13,6 @@
   const scored = traces.filter((row) => row.reward != null);
   const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
   const signals = groups.filter((row) => row.signal === "signal").length;
-  const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => sum + row[key], 0);
   document.getElementById("lead").textContent = scored.length
@@ -24,7 +23,7 @@
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(scored.length
-      ? [tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"), tile(number(mean), `mean reward of ${plural(scored.length, "trace")}`)]
+      ? [tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"), tile(number(mean), `mean outcome of ${plural(scored.length, "trace")}`)]
       : ["errors", "retries"].map((key) => tile(number(total(key)), key))),
     tile(number(corpus.events), "events"),
     tile(number(corpus.actions), "actions"),
@@ -92,9 +91,9 @@
     return { height: 320, option: {
       grid: { left: 64, right: 20, top: 14, bottom: 46 },
       xAxis: { type: "value", scale: true, ...axis({ more: { name: measures.find(([m]) => m === across)[1] } }) },
-      yAxis: { type: "value", scale: true, ...axis({ more: { name: "reward", nameGap: 44 } }) },
+      yAxis: { type: "value", scale: true, ...axis({ more: { name: "outcome", nameGap: 44 } }) },
       tooltip: tooltip((at) => { const row = rows[at.dataIndex];
-        return `${cut(row.trace, 60)}\nreward ${number(row.reward)}\n${row.events} events, ${row.actions} actions, ${row.agents} agents` +
+        return `${cut(row.trace, 60)}\noutcome ${number(row.reward)}\n${plural(row.events, "event")}, ${plural(row.actions, "action")}, ${plural(row.agents, "agent")}` +
           (row.tokens == null ? "" : `\n${number(row.tokens)} tokens`) + (row.errors ? `\n${row.errors} errors` : ""); }),
       series: [{ type: "scatter", symbolSize: 10, data: rows.map((row) => [row[across], row.reward]),
         itemStyle: { color: color("accent"), opacity: 0.6 } }],
@@ -104,7 +103,7 @@
     success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
     success?.box,
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
-      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ["reward", (r) => number(r.reward), "n"], ["events", (r) => number(r.events), "n"],
+      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ["outcome", (r) => number(r.reward), "n"], ["events", (r) => number(r.events), "n"],
         ["actions", (r) => number(r.actions), "n"], ["agents", (r) => number(r.agents), "n"], ["tokens", (r) => number(r.tokens), "n"], ["errors", (r) => number(r.errors), "n"]],
       traces, "All traces")));
 

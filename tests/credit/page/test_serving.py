@@ -415,10 +415,10 @@ def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Pa
             page.keyboard.press("b")
             label.filter(has_text="2 of 4").wait_for()
             page.keyboard.press("p")
-            label.filter(has_text="This trace: reward 0.").wait_for()
-            page.get_by_label("Another reward").fill("0.25")
+            label.filter(has_text="This trace: outcome 0.").wait_for()
+            page.get_by_label("Another outcome").fill("0.25")
             page.get_by_role("button", name="Save").click()
-            label.filter(has_text="reward 0.25").wait_for()
+            label.filter(has_text="outcome 0.25").wait_for()
             assert page.locator("#explorer td.t").count() == 3 and page.locator("img").count() == 0
             assert axe.Axe().run(page).response["violations"] == []
             assert opened.complaints == []
