@@ -16,7 +16,7 @@ __all__ = ["COARSE", "RELATIVE", "at_least_float32", "floating", "rounded_differ
 
 COARSE = (
     "differ by little for their size: single precision, in which methods compute, changes the differences, or a "
-    "baseline between them, by more than 1 %; subtract an offset"
+    "baseline between them, by more than 1 %; subtract an offset, or multiply numbers that are almost 0"
 )
 """What is wrong with numbers of which `rounded_differences` is True."""
 
@@ -72,12 +72,15 @@ def floating(name: str, values: Array) -> jax.Array:
 def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
     """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
 
-    The means of a key's numbers, of all and of all but one, count too: they are baselines.
+    The means of a key's numbers, of all and of all but one, count too: they are baselines. XLA takes what is below the
+    least normal number for 0.
 
     Examples:
       >>> from graphs.floats import rounded_differences
       >>> rounded_differences(np.array([1e6, 1e6 + 0.1, 0.0, 0.1]), np.array([0, 0, 1, 1]), 2).tolist()
       [True, False]
+      >>> rounded_differences(np.array([1e-40, 3e-40]), np.zeros(2, int), 1).tolist()
+      [True]
       >>> rounded_differences(np.array([16777216.0, 16777218.0, 16777220.0]), np.zeros(3, int), 1).tolist()
       [True]
     """
@@ -94,7 +97,8 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
     total, count = np.bincount(key, exact, keys)[key], np.bincount(key, minlength=keys)[key]
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
         means = total / count, (total - exact) / np.maximum(count - 1, 1)
-        moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
+        held = [np.where(np.abs(x) < SINGLE.tiny, 0, x.astype(np.float32)) for x in (exact, *means)]
+        moved = np.fmax.reduce([np.abs(y - x) for x, y in zip((exact, *means), held, strict=True)])
     off = np.zeros(keys)
     np.maximum.at(off, key, moved)
     rounded: np.ndarray = (off > KEPT * spread) & (spread > RELATIVE * size)

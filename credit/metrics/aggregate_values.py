@@ -8,6 +8,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
+from credit.metrics.clustered_error import clustered_error
 from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
@@ -119,14 +120,10 @@ def _row(name: str, rows: list[tuple[int, float, float, float, int]], unknown: i
     over_best, over_mean = outcome - best, outcome - mean
     return AggregateValue(
         name, len(rows), unknown, float(count.mean()), float(outcome.mean()), float(best.mean()), float(mean.mean()),
-        float(over_best.mean()), _error(over_best, sample), float(over_mean.mean()), _error(over_mean, sample),
+        float(over_best.mean()), _known(over_best, sample), float(over_mean.mean()), _known(over_mean, sample),
     )  # fmt: skip
 
 
-def _error(values: np.ndarray, sample: np.ndarray) -> float | None:
-    """The standard error of a mean over rows of which those of one sample belong together; None for one sample."""
-    _, number = np.unique(sample, return_inverse=True)
-    off = np.bincount(number, values - values.mean())
-    if len(off) < 2:
-        return None
-    return math.sqrt(len(off) / (len(off) - 1) * float(off @ off)) / len(values)
+def _known(values: np.ndarray, sample: np.ndarray) -> float | None:
+    error = clustered_error(values, sample)
+    return error if math.isfinite(error) else None

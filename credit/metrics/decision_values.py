@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import jax
 import numpy as np
 
+from credit.metrics.clustered_error import clustered_error
 from credit.metrics.event_costs import Prices, event_costs
 from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from estimators.base import REASONS, Reason
@@ -216,11 +217,7 @@ def _of_points(p: Points, value: np.ndarray, reason: np.ndarray) -> tuple[np.nda
         if len(refused):  # a mean over the others would answer for other prefixes
             reasons[rows] = refused[0]
             continue
-        _, number = np.unique(cluster[rows], return_inverse=True)
-        gains[rows] = value[rows].mean()
-        off = np.bincount(number, value[rows] - value[rows].mean())
-        if len(off) > 1:
-            errors[rows] = math.sqrt(len(off) / (len(off) - 1) * float(off @ off)) / len(rows)
+        gains[rows], errors[rows] = value[rows].mean(), clustered_error(value[rows], cluster[rows])
     return gains, errors, reasons
 
 

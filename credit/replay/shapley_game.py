@@ -108,16 +108,17 @@ class Game:
         spread, least, most = float(np.ptp(v)), *(float(end) for end in (SINGLE.tiny, SINGLE.max))
         if not (spread == 0 or least <= spread <= most):
             raise CreditError(f"values differ by {spread:.3g}; expected {least:.1g} to {most:.1g}, or no difference")
-        error = np.asarray(noise, np.float32)
-        shares: Shares = solve(
-            self.plan,
-            v,
-            noise=error,
-            above=self._above(),
-            degrees=self.choice.degrees or (0,),
-            interactions=self.choice.interactions,
-        )
-        return shares
+        # In double precision: single precision holds no small share beside a large one, as of 0.3 beside 1e12.
+        with jax.enable_x64(True):
+            shares: Shares = solve(
+                self.plan,
+                v,
+                noise=np.asarray(noise, np.float64),
+                above=self._above(),
+                degrees=self.choice.degrees or (0,),
+                interactions=self.choice.interactions,
+            )
+        return jax.tree.map(np.asarray, shares)  # an array of JAX in double precision is cut again outside
 
 
 @checked_kinds()

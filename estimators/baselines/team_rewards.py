@@ -125,7 +125,8 @@ def unitymas_o(
         log in their order.
       event_reward: float [E] or None. s_i is the outcome plus all rewards at events of turn i: verdicts are event
         rewards, each stated once, with outcome 0. NaN counts as 0. A trace that has an outcome, and no reward at an
-        event other than 0, states no verdict of a turn and is invalid: its first turn would be paid the outcome.
+        event other than 0, states no verdict of a turn and is invalid: its first turn would be paid the outcome. So
+        does one whose rewards at events are below the rounding of the outcome.
       ahead, absolute: agents that are paid so; names, or bool [A].
 
     Returns:
@@ -152,11 +153,13 @@ def unitymas_o(
     known = jnp.asarray(graph.event_mask) & scored[trace] & (number >= 0)
     of_turn = pair_ids(trace, number, known, graph.num_traces)
     verdict = outcome[trace]
-    judged = jnp.abs(outcome) <= 0
+    stated = jnp.zeros_like(outcome)
     if event_reward is not None:
         step = check_event_array(graph, "event_reward", event_reward)[0].astype(verdict.dtype)
         verdict = verdict + segment_sum(step, of_turn, n, known)[of_turn]
-        judged = judged | (segment_count(trace, graph.num_traces, known & (jnp.abs(step) > 0)) > 0)
+        stated = segment_sum(jnp.abs(step), trace, graph.num_traces, known)
+    # Verdicts that the rounding of the outcome hides are none.
+    judged = stated >= float(jnp.finfo(outcome.dtype).eps) * jnp.abs(outcome)
     lead_of = segment_first(of_turn, n, known)[of_turn]
     turns = chains(graph, known & (lead_of == jnp.arange(n, dtype=jnp.int32)))
     here = turns.take(verdict)

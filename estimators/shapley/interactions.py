@@ -40,9 +40,11 @@ def solve_interactions(plan: Plan, v: jax.Array, total: jax.Array) -> tuple[jax.
     """Shares that sum to `total` and their variances: [N], [N].
 
     The variance is that of the posterior, times the ratio of squared leave-one-out errors to what the model expects of
-    them, weighted as each share uses the pairs; it is widened as Student's t is for the number of pairs in that ratio,
-    since prior variances are fitted, not known. A game of two values (success or failure) adds 0.4 Σ y² / M² of M
-    pairs, times the part of all pairs that was not taken: normal terms do not expect its steps.
+    them, weighted as each share uses the pairs. It is widened as Student's t is for the degrees of freedom of that
+    ratio, since prior variances are fitted, not known. They are the number of pairs that the ratio averages, times
+    2/(κ − 1) for errors of kurtosis κ: where few pairs have most of the error, as in games of a maximum, the ratio is
+    known less well. A game of two values (success or failure) adds 0.4 Σ y² / M² of M pairs, times the part of all
+    pairs that was not taken: normal terms do not expect its steps.
 
     Args:
       plan: a plan of method "pairs" of values without noise.
@@ -122,6 +124,8 @@ def solve_interactions(plan: Plan, v: jax.Array, total: jax.Array) -> tuple[jax.
     freedom = safe_divide(part.sum(1) ** 2, (part**2).sum(1))
     usual = ratio.sum() / pairs
     wider = (freedom * safe_divide((part * ratio[None]).sum(1), part.sum(1)) + 2 * usual) / (freedom + 2)
+    kurtosis = safe_divide((ratio**2).sum() / pairs, usual**2)
+    freedom = freedom * jnp.minimum(2 / jnp.maximum(kurtosis - 1, 1e-3), 2)
     variance = jnp.maximum(variance, 0) * jnp.maximum(wider, NARROWEST) * _student(freedom) ** 2
     variance = jnp.where(nothing, 0, variance + _steps(plan, v, y[:-1], n, pairs))
     return share, jnp.where(unit & (pairs >= 1.5 * n), variance, jnp.where(unit, jnp.inf, 0))

@@ -47,6 +47,12 @@ def test_the_error_of_a_turns_baseline_does_not_round_with_the_size_of_rewards()
     np.testing.assert_allclose(rows.gather(credit.turn_baseline(graph, reward).stderr), expected, rtol=1e-5)
 
 
+def test_rewards_that_kernels_take_for_0_are_named() -> None:
+    """Below the least normal number of single precision the advantages were 0, and nothing said so."""
+    with pytest.warns(UserWarning, match="multiply numbers that are almost 0"):
+        credit.from_columns(group=[0] * 3, trace=range(3), reward=[1e-40, 3e-40, 2e-40])
+
+
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
 def test_other_rewards_have_the_error_of_their_size(size: float) -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 5, trace=range(5), reward=REWARDS * size)

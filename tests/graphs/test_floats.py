@@ -11,7 +11,8 @@ def by_definition(exact: np.ndarray) -> bool:
     """One key's answer: what rounding moves its numbers and means by, against its largest difference."""
     others = [(exact.sum() - x) / max(len(exact) - 1, 1) for x in exact]
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = [abs(float(np.float32(x)) - x) for x in (*exact, exact.sum() / len(exact), *others)]
+        numbers = [float(x) for x in (*exact, exact.sum() / len(exact), *others)]
+        moved = [abs((float(np.float32(x)) if abs(x) >= 2.0**-126 else 0.0) - x) for x in numbers]
     spread = exact.max() - exact.min()
     return bool(max(moved) > KEPT * spread and spread > RELATIVE * np.abs(exact).max())
 

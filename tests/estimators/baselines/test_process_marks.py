@@ -58,7 +58,15 @@ def test_outcomes_of_failure_and_success_refuse_no_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "marks", "valid"), [(1, [0, 0], False), (1, None, False), (0, None, True), (1, [0, 1], True)]
+    ("outcome", "marks", "valid"),
+    [
+        (1, [0, 0], False),
+        (1, None, False),
+        (0, None, True),
+        (1, [0, 1], True),
+        (1, [0, 1e-9], False),
+        (0, [0, 1e-9], True),
+    ],
 )
 def test_an_outcome_is_no_verdict_of_the_first_turn(outcome: float, marks: list[float] | None, valid: bool) -> None:
     """Without verdicts the first turn of each trace was paid the whole outcome."""

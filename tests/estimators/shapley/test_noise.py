@@ -142,6 +142,13 @@ def test_shares_and_errors_are_those_of_the_unit_of_the_values(units: int, budge
             game.solve(value * beyond)
 
 
+def test_small_shares_beside_one_of_a_trillion_keep_their_digits() -> None:
+    """Shares of 0.1 and 0.2 were 9,934 with errors of 0: shares were solved in single precision."""
+    game = shapley_plan(["a", "b", "c"], budget=8)
+    shares = game.solve(np.asarray(game.plan.coalitions) @ np.array([1e12, 0.1, 0.2]))
+    np.testing.assert_allclose(shares.share, [1e12, 0.1, 0.2], atol=1e-3)
+
+
 @pytest.mark.slow
 def test_a_constant_changes_neither_shares_nor_their_errors() -> None:
     """On top of 100,000, values in single precision said that nothing was left to fit: every error was 0."""
