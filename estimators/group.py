@@ -10,8 +10,9 @@ The published variants differ in four choices, each an argument here:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -172,6 +173,9 @@ def group_relative(
       >>> rows.gather(group_relative(graph, reward, baseline="leave_one_out").advantage).tolist()
       [1.0, -0.5, -0.5]
     """
+    # A number that is passed is copied to the device at every call; one that is left out is a constant of the kernel.
+    stated = {"eps": eps, "ddof": ddof, "filter_ratio": filter_ratio}
+    numbers: dict[str, Any] = {name: number for name, number in stated.items() if number is not _USUAL[name]}
     return _compared(
         graph,
         reward,
@@ -184,12 +188,10 @@ def group_relative(
         aggregate=aggregate,
         own_score=own_score,
         over=over,
-        eps=eps,
-        ddof=ddof,
         singleton=singleton,
         filters=filters,
-        filter_ratio=filter_ratio,
         source=source,
+        **numbers,
     )
 
 
@@ -208,12 +210,12 @@ def _compared(
     aggregate: Aggregate,
     own_score: bool,
     over: Over,
-    eps: float | Array,
-    ddof: int | Array,
     singleton: Singleton,
     filters: AllFilters,
-    filter_ratio: float | Array,
     source: str,
+    eps: float | Array = 0.0,
+    ddof: int | Array = 1,
+    filter_ratio: float | Array = 0.5,
 ) -> Credit:
     """The kernel: see `group_relative`."""
     if population == "row" and event_reward is None and graph.cluster_ids is None and by.level != "event":
@@ -279,6 +281,9 @@ def _compared(
         centred=False,
         own_outcome=True,
     )
+
+
+_USUAL = {name: inspect.signature(group_relative).parameters[name].default for name in ("eps", "ddof", "filter_ratio")}
 
 
 def _of_least_spread(m: Members, variance: jax.Array, ratio: float | Array) -> jax.Array:

@@ -34,7 +34,7 @@ import jax
 import numpy as np
 
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
-from credit.bench.enumeration import Draws, alone, independent, replays
+from credit.bench.enumeration import Draws, alone, fan_outs, independent, replays
 from credit.bench.stacked_batches import Batches, stack
 from graphs.errors import CreditError
 from graphs.worlds.micro.examples import MICRO
@@ -106,8 +106,11 @@ def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
 
 
 def sizes(way: Way) -> tuple[int, ...]:
-    """The sizes K that are enumerated: traces of a group, or alternatives of a context; 1 where there is one trace."""
-    several: dict[Way, tuple[int, ...]] = {"groups": (2, 3), "replays": (2, 3), "nested": (2,)}
+    """The sizes K that are enumerated: traces or trees of a group, or alternatives of a context; 1 with one trace."""
+    several: dict[Way, tuple[int, ...]] = {
+        **dict.fromkeys(("groups", "solo", "replays"), (2, 3)),
+        **dict.fromkeys(("trees", "nested"), (2,)),
+    }
     return several.get(way, (1,))
 
 
@@ -133,6 +136,10 @@ def _draws(world: str, way: Way, k: int) -> Draws:
     micro = MICRO[world]
     if way == "groups":
         return independent(micro, k, room=max(k, 3))  # one shape for both sizes: a method compiles once
+    if way == "solo":
+        return independent(micro, k, 3, "solo_return", micro.without(micro.agents[0]))
+    if way == "trees":  # a log that names the trees, and not the choices that their leaves share
+        return dataclasses.replace(fan_outs(micro, k, 1, 2), cluster_ids=None)
     if way in ("replays", "nested"):
         return replays(micro, k, nested=way == "nested")
     if way == "alone":

@@ -25,9 +25,10 @@ from graphs.event_graph import Array, EventGraph
 
 __all__ = ["OWN_EVIDENCE", "SETTINGS", "UNSCORED", "Setting", "Way", "family", "setting"]
 
-Way = Literal["groups", "alone", "greedy", "rerun", "frozen", "replays", "nested"]
-"""What is sampled: K independent traces; one trace; one and a greedy run; one and, for each decision, the same with
-choice 0, the rest run again or kept; one with alternatives to each decision; a tree in which each alternative fans out.
+Way = Literal["groups", "solo", "trees", "alone", "greedy", "rerun", "frozen", "replays", "nested"]
+"""What is sampled: K independent traces; these, and beside each a run without the lead; K trees of two leaves that part
+at the second decision; one trace; one and a greedy run; one and, for each decision, the same with choice 0, the rest
+run again or kept; one with alternatives to each decision; a tree in which each alternative fans out.
 """
 
 
@@ -80,6 +81,8 @@ def c3_pooled(graph: EventGraph, reward: Array, *, context: Array, node: Array, 
 
 _TREE = {"context": "context", "node": "node"}
 _WRONG_VALUES = {"value": "wrong_value"}
+_SEGMENTS = {"value": "value", "value_high": "value_high", "segment": "segment"}
+_SOLO = {"counterfactual_reward": "solo_return"}
 
 _SPECIAL: dict[str, Setting] = {
     "remax": Setting(estimators.remax, "greedy", evidence={"greedy_reward": "greedy_reward"}),
@@ -98,6 +101,12 @@ _SPECIAL: dict[str, Setting] = {
         METHODS["off_policy"].fn,
         evidence={need: need for need in (*METHODS["off_policy"].needs, "target_support")},
     ),
+    "hcapo": Setting(
+        estimators.hcapo, evidence={"hindsight_log_prob": "hindsight_log_prob"}, reward="returns", event_reward=None
+    ),
+    "ccpo": Setting(estimators.ccpo, "solo", {"middle": 0.5}, _SOLO, reward="returns", event_reward=None),
+    "sepo": Setting(estimators.sepo, evidence={"self_rating": "self_rating"}, reward="returns", event_reward=None),
+    "tree_grpo": Setting(estimators.tree_grpo, "trees", evidence={"tree": "tree"}),
     "mrlx": Setting(METHODS["mrlx"].fn, evidence={"block": "block"}, reward="returns", event_reward=None),
     "foldgrpo": Setting(METHODS["foldgrpo"].fn, reward="returns", event_reward="mark"),
     "foldgrpo_fork": Setting(METHODS["foldgrpo_fork"].fn, reward="returns", event_reward="mark"),
@@ -125,6 +134,13 @@ _VARIANTS: dict[str, Setting] = {
     "dr_mas, one sample a trace": Setting(estimators.dr_mas, options={"population": "trace"}),
     "mt_grpo, no division": Setting(estimators.mt_grpo, options={"scale": "none"}),
     "gigpo, anchor = history": Setting(estimators.gigpo, evidence={"anchor": "history"}),
+    "hae, within segments, discount and lambda 1": Setting(
+        estimators.hae, "alone", {"level": "low", "discount": 1.0, "lambda_": 1.0}, _SEGMENTS
+    ),
+    "ccpo, difference": Setting(
+        estimators.ccpo, "solo", {"bonus": "difference"}, _SOLO, reward="returns", event_reward=None
+    ),
+    "tree_grpo, tree_inner": Setting(estimators.tree_grpo, "trees", {"mode": "tree_inner"}, {"tree": "tree"}),
     "c3, nested fan-out": Setting(estimators.c3, "nested", evidence=_TREE),
     "c3, pooled leaves": Setting(
         c3_pooled, "replays", evidence={**_TREE, "env_step": "env_step"}, reward="returns", event_reward=None
@@ -149,13 +165,8 @@ _VARIANTS: dict[str, Setting] = {
 
 UNSCORED: dict[str, str] = {
     "shapley": "a share of the worth of the team, the same whatever the agent chose: no advantage of its actions",
-    "ccpo": "the worlds have no outcome of a team without one of its agents",
-    "sepo": "the worlds have no agents that rate each other",
-    "tree_grpo": "the worlds sample no trees; within a tree it is c3 with the mean of all siblings, over their spread",
-    "hcapo": "the worlds have no model that could be shown how the trace ended",
     "stop_credit": "its mean over the prefixes of a step has no bias (docs/stopping.md); that of one prefix may have",
     "spawn_credit": "as of stop_credit: its mean over prefixes has no bias, that of one prefix may have",
-    "hae": "the worlds have no decisions of a higher level; within a segment it is gae",
 }
 """Registered methods for which bias and advantage error are not defined, and why."""
 

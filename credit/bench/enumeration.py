@@ -2,7 +2,7 @@
 
 There are four ways of sampling:
 
-    K independent traces
+    K independent traces, and beside each, where a method needs it, a run of the team without one of its agents
     one trace, and beside it a greedy run or a re-run of each decision
     one trace with alternatives sampled at each of its decisions, which makes a replay tree
     several traces of one group, each with siblings from one of its decisions on
@@ -64,12 +64,26 @@ class Draws:
         return float(self.chance @ ((self.members >= 0).sum(1) + self.beside))
 
 
-def independent(world: Micro, k: int, room: int = 0) -> Draws:
-    """K independent traces of one task, each decision of weight 1/K; padded to `room` traces if that is more."""
+def independent(world: Micro, k: int, room: int = 0, name: str = "", beside: Lottery = ()) -> Draws:
+    """K independent traces of one task, each decision of weight 1/K; padded to `room` traces if that is more.
+
+    Args:
+      name: of the evidence that a run beside each trace gives, at the trace's first decision.
+      beside: the lottery of these runs, drawn independently.
+    """
     members = np.array(list(itertools.product(range(len(world.ends)), repeat=k)))
     chance = np.prod(world.probabilities()[members], axis=1)
+    evidence = {}
+    if beside:
+        odds, prizes = np.array(beside).T
+        tickets = np.array(list(itertools.product(range(len(beside)), repeat=k)))
+        evidence[name] = np.full((len(members) * len(tickets), max(k, room), DECISIONS), np.nan)
+        evidence[name][:, :k, 0] = np.tile(prizes[tickets], (len(members), 1))
+        chance = np.outer(chance, np.prod(odds[tickets], axis=1)).ravel()
+        members = np.repeat(members, len(tickets), axis=0)
     padded = np.pad(members, ((0, 0), (0, max(0, room - k))), constant_values=-1)
-    return Draws(world, chance, padded, np.full((*padded.shape, DECISIONS), 1 / k))
+    weight = np.full((*padded.shape, DECISIONS), 1 / k)
+    return Draws(world, chance, padded, weight, evidence, k if beside else 0)
 
 
 def alone(world: Micro, name: str = "", beside: Callable[[int], Sequence[Lottery]] | None = None) -> Draws:
@@ -146,7 +160,7 @@ def fan_outs(world: Micro, fans: int, at: int, siblings: int, ordered: bool = Fa
     members, cluster_ids = np.full(shape, -1), np.zeros(shape, np.int32)
     weight = np.zeros((*shape, DECISIONS))
     context, node = np.full(weight.shape, -1, np.int32), np.full(weight.shape, -1, np.int32)
-    mass = np.zeros(len(rows))
+    tree, mass = np.full(shape, -1, np.int32), np.zeros(len(rows))
     for d, row in enumerate(rows):
         mass[d] = (1 if ordered else _orders(row)) * math.prod(chance[i] for i in row)
         t = 0
@@ -154,10 +168,11 @@ def fan_outs(world: Micro, fans: int, at: int, siblings: int, ordered: bool = Fa
             first = t
             for trace in fan[i]:
                 members[d, t], weight[d, t], cluster_ids[d, t] = trace, 1 / fans / len(fan[i]), first if at else t
+                tree[d, t] = number
                 if len(fan[i]) > 1:
                     context[d, t, at], node[d, t, at] = number, t
                 t += 1
-    evidence = {"context": context, "node": node}
+    evidence = {"context": context, "node": node, "tree": tree}
     return Draws(world, mass, members, weight, evidence, cluster_ids=cluster_ids)
 
 

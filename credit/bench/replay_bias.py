@@ -55,7 +55,9 @@ def replay_methods() -> tuple[str, ...]:
 
     Left out are methods of scope "sequence", which need every order of the traces: too many batches for a table.
     """
-    groups = [name for name, how in SETTINGS.items() if how.way == "groups" and "off_policy" not in name]
+    groups = [
+        name for name, how in SETTINGS.items() if how.way in ("groups", "solo", "trees") and "off_policy" not in name
+    ]
     return (*(name for name in groups if not name.startswith("c3,") and not _in_sequence(name)), "c3")
 
 

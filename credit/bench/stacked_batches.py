@@ -79,6 +79,11 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
         block, tokens                      0, and 1, for every decision
         mark                               the increment of a decision, as a judge would state it
         counterfactual_reward              the expected return if choice 0 replaces the decision, and the rest runs anew
+        value_high, segment                V(h), and the stage of the decision
+        hindsight_log_prob                 log P(a | h, R): of a choice, by one who knows the trace's return
+        self_rating                        the decider's share of the credit (R > 0) or the blame, as it is:
+                                           of the sums of increments of that sign, by agent; 1/N if none is
+        solo_return                        the expected return of a team without its lead, at the first decision
 
     Evidence of traces: `greedy_reward`, the expected outcome of the greedy policy.
 
@@ -105,8 +110,8 @@ def stack(draws: Draws, wanted: Collection[str] = ()) -> Batches:
             return np.where(state < 0, fill, table[state, choice]).astype(table.dtype)
         if name == "greedy_reward":
             return np.full(members.shape, _expected(world.greedy()))
-        if name == "counterfactual_reward":
-            return row(_reruns(world)[members], np.nan)
+        if name in _OF_TRACES:
+            return row(_OF_TRACES[name](world)[members], np.nan)
         if name in ("context", "history"):
             return _first(state, state >= 0)
         if name == "anchor":
@@ -237,6 +242,7 @@ def _tables(world: Micro) -> dict[str, np.ndarray]:
 
     return {
         "value": of_state(world.v, np.float64),
+        "value_high": of_state(world.v, np.float64),
         "q_value": world.q,
         "propensity": world.policy,
         "expected_return": of_state(past + world.v, np.float64),
@@ -248,6 +254,7 @@ def _tables(world: Micro) -> dict[str, np.ndarray]:
         "wrong_q_value": wrong,
         "mark": np.clip(world.increments, -1, 1),
         "stage": of_state([d.stage for d in decisions]),
+        "segment": of_state([d.stage for d in decisions]),
         "env_step": of_state([len(h) for h in world.states]),
         "block": of_state(np.zeros(len(decisions))),
         "tokens": of_state(np.ones(len(decisions))),
@@ -261,3 +268,54 @@ def _reruns(world: Micro) -> np.ndarray:
     for trace, (end, _, _) in enumerate(world.ends):
         out[trace, : len(end)] = [_expected(world.rest((*end[:cut], 0))) for cut in range(len(end))]
     return out
+
+
+@functools.cache
+def _hindsight(world: Micro) -> np.ndarray:
+    """The log-probability of each choice of each possible trace given its history and the trace's return: [N + 1, M].
+
+    By Bayes' rule it is that of the traces with this return that make the choice, among those that share the history.
+    """
+    out = np.full((len(world.ends) + 1, DECISIONS), np.nan)
+    chance = world.probabilities()
+    for trace, (end, _, _) in enumerate(world.ends):
+        alike = np.abs(world.total - world.total[trace]) < 1e-9
+        mass = [
+            chance @ (alike & [other[:cut] == end[:cut] for other, _, _ in world.ends]) for cut in range(len(end) + 1)
+        ]
+        out[trace, : len(end)] = np.diff(np.log(mass))
+    return out
+
+
+@functools.cache
+def _ratings(world: Micro) -> np.ndarray:
+    """The true share of the decider of each decision of each possible trace in credit or blame: [N + 1, M]."""
+    out = np.full((len(world.ends) + 1, DECISIONS), np.nan)
+    deciders = [decision.agent for decision in world.states.values()]
+    for trace, (end, _, _) in enumerate(world.ends):
+        steps = list(zip(world.state[trace, : len(end)], end, strict=True))
+        sign = 1 if world.total[trace] > 0 else -1
+        amount = dict.fromkeys((deciders[s] for s, _ in steps), 0.0)
+        for s, choice in steps:
+            amount[deciders[s]] += sign * float(world.increments[s, choice])
+        amount = {agent: max(of, 0.0) for agent, of in amount.items()}
+        total = sum(amount.values())
+        share = {agent: of / total if total > 1e-12 else 1 / len(amount) for agent, of in amount.items()}
+        out[trace, : len(end)] = [share[deciders[s]] for s, _ in steps]
+    return out
+
+
+def _solo(world: Micro) -> np.ndarray:
+    """The expected return without the lead at the first decision of each possible trace: [N + 1, M]."""
+    out = np.full((len(world.ends) + 1, DECISIONS), np.nan)
+    out[:-1, 0] = _expected(world.without(world.agents[0]))
+    return out
+
+
+_OF_TRACES = {
+    "counterfactual_reward": _reruns,
+    "hindsight_log_prob": _hindsight,
+    "self_rating": _ratings,
+    "solo_return": _solo,
+}
+"""Evidence of decisions that a whole trace determines, by name: functions of the world, [N + 1, M]."""

@@ -43,6 +43,7 @@ from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["ColumnError", "from_columns"]
 
@@ -277,6 +278,9 @@ def _evidence(column: str, values: Any, n: int, by_trace: Segments, to: Sizes) -
     """A column of evidence in the order of events [E], or of traces [T], padded."""
     known = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
     if column not in known:
+        if column in TOKEN_COLUMNS:
+            problem = "has a list for each row; expected numbers of rows: `estimators.tokens` takes arrays of tokens"
+            raise ColumnError(column, [], problem)
         raise ColumnError(column, [], f"is not evidence of any method; expected one of {', '.join(sorted(known))}")
     kind = known[column].kind
     if kind == "id":

@@ -52,8 +52,10 @@ def otb(
 
     Args:
       token_rewards: float [N, L].
-      probability: float [N, L], π of each token under the policy that generated it.
-      sum_of_squares: float [N, L], Σ π² over the vocabulary at its place.
+      probability: float [N, L], π of each token under the policy that generated it: the exponential of
+        `TokenRows.log_probs` of a log (`estimators.tokens.event_tokens.pad_tokens`).
+      sum_of_squares: float [N, L], Σ π² over the vocabulary at its place: `TokenRows.sums_of_squares` of a log, whose
+        events state `token_sums_of_squares`.
       mask: bool [N, L], tokens that the policy generated.
       group: int [N], the task of each row.
       ratio: float [N, L], importance weights ρ of the rollout, which multiply w by ρ²; None for 1.

@@ -26,6 +26,7 @@ class TokenRows(NamedTuple):
       ids: int32 [B, L], ids of the vocabulary; -1 in padding and where the log has none.
       mask: bool [B, L], True for tokens that the policy generated; False in padding.
       log_probs: float32 [B, L], in nats; NaN in padding, outside `mask` and where the log has none.
+      sums_of_squares: float32 [B, L], Σ π² at each token, likewise.
     """
 
     row: np.ndarray
@@ -33,6 +34,7 @@ class TokenRows(NamedTuple):
     ids: np.ndarray
     mask: np.ndarray
     log_probs: np.ndarray
+    sums_of_squares: np.ndarray
 
 
 def pad_tokens(tokens: Tokens, row_of_event: Array | None = None, *, width: int | None = None) -> TokenRows:
@@ -82,9 +84,10 @@ def pad_tokens(tokens: Tokens, row_of_event: Array | None = None, *, width: int 
         raise CreditError(f"row {label} has {counted(longest, 'token')}; expected at most width, {width}")
     shape = len(generating), longest if width is None else width
 
-    def padded(values: np.ndarray, fill: float, dtype: type[np.generic]) -> np.ndarray:
+    def padded(values: np.ndarray | None, fill: float, dtype: type[np.generic]) -> np.ndarray:
         out = np.full(shape, fill, dtype)
-        out[row, position] = values[kept]
+        if values is not None:
+            out[row, position] = values[kept]
         return out
 
     return TokenRows(
@@ -93,6 +96,7 @@ def pad_tokens(tokens: Tokens, row_of_event: Array | None = None, *, width: int 
         ids=padded(tokens.ids, -1, np.int32),
         mask=padded(tokens.mask, False, np.bool_),
         log_probs=padded(tokens.log_probs, np.nan, np.float32),
+        sums_of_squares=padded(tokens.sums_of_squares, np.nan, np.float32),
     )
 
 

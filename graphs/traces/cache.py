@@ -50,7 +50,9 @@ _WORDS = [
     *("events.graph.event_type", "edges.graph.edge_type"),
 ]
 """Columns with few distinct values, which are written with a dictionary."""
-_TOKENS = {"ids": pa.int32(), "mask": pa.bool_(), "log_probs": pa.float32()}
+_TOKENS = {"ids": pa.int32(), "mask": pa.bool_(), "log_probs": pa.float32(), "sums_of_squares": pa.float32()}
+_SELDOM = "sums_of_squares"
+"""The array of tokens that a cache may lack beside the others: most logs have none."""
 _DTYPES: dict[str, type[np.generic]] = {"time": np.float32, "action_mask": np.bool_}
 
 
@@ -153,6 +155,7 @@ def _token_lists(tokens: Tokens | None) -> dict[str, pa.Array]:
     return {
         f"events.tokens.{name}": pa.LargeListArray.from_arrays(ends, pa.array(getattr(tokens, name), kind))
         for name, kind in _TOKENS.items()
+        if getattr(tokens, name) is not None
     }
 
 
@@ -164,16 +167,18 @@ def _tokens(columns: dict[str, pa.Array]) -> Tokens | None:
     offsets, arrays = [], []
     for name, kind in _TOKENS.items():
         column = lists[name]
+        if column is None and name == _SELDOM:
+            continue
         if column is None or column.type != pa.large_list(kind) or column.null_count or column.flatten().null_count:
             raise _DamagedError(f"column 'events.tokens.{name}' is missing, has nulls or is not a list of {kind}")
         offsets.append(np.concatenate([[0], np.cumsum(column.value_lengths().to_numpy())]))
         arrays.append(column.flatten().to_numpy(zero_copy_only=False))
     if any(not np.array_equal(one, offsets[0]) for one in offsets):
         raise _DamagedError("the lists of tokens of an event differ in length")
-    ids, mask, log_probs = arrays
-    if np.any(ids < -1) or np.any(np.isinf(log_probs)):
-        raise _DamagedError("an id of a token is negative, or a log-probability infinite")
-    return Tokens(offsets[0], ids, mask, log_probs)
+    ids, mask, *numbers = arrays
+    if np.any(ids < -1) or any(np.any(np.isinf(one)) for one in numbers):
+        raise _DamagedError("an id of a token is negative, or one of its numbers infinite")
+    return Tokens(offsets[0], ids, mask, *numbers)
 
 
 def _numbers_of_traces(evidence: Mapping[str, Evidence], traces: int) -> dict[str, pa.Array]:

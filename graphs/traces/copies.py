@@ -92,6 +92,9 @@ def _columns(trace: Part) -> Iterator[tuple[str, np.ndarray | pa.Array]]:
     if trace.tokens is not None and trace.tokens.offsets[-1]:
         for name in ("offsets", "ids", "mask", "log_probs"):
             yield name, getattr(trace.tokens, name)
+        sums = trace.tokens.sums_of_squares
+        if sums is not None and not np.isnan(sums).all():
+            yield "sums_of_squares", sums
 
 
 def _copy(heading: Heading, original: Heading) -> Problem:

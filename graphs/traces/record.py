@@ -328,18 +328,21 @@ def _check_tokens(record: TraceRecord) -> None:
     if record.columns.keys().isdisjoint(TOKEN_COLUMNS):
         return
     n = len(record.ids)
-    ids, masks, log_probs = (record.columns.get(name, []) for name in TOKEN_COLUMNS)
-    lists = [[*column, *[None] * (n - len(column))] for column in (ids, masks, log_probs)]
-    for position, (ids_of_event, mask, scores) in enumerate(zip(*lists, strict=True)):
-        length = len(next((one for one in (ids_of_event, mask, scores) if one is not None), ()))
-        if (mask is None or len(mask) == length) and (scores is None or len(scores) == length):
+    columns = [record.columns.get(name, []) for name in TOKEN_COLUMNS]
+    lists = [[*column, *[None] * (n - len(column))] for column in columns]
+    for position, (ids, mask, *numbers) in enumerate(zip(*lists, strict=True)):
+        stated = [
+            (name, one) for name, one in zip(TOKEN_COLUMNS, (ids, mask, *numbers), strict=True) if one is not None
+        ]
+        length = len(stated[0][1]) if stated else 0
+        if all(len(one) == length for _, one in stated):
             continue
         generated = sum(mask) if mask is not None else length if record.actions[position] else 0
-        if (mask is None or len(mask) == length) and len(scores) == generated:
+        if (mask is None or len(mask) == length) and all(
+            one is None or len(one) in (length, generated) for one in numbers
+        ):
             continue
-        sizes = {
-            name: one for name, one in zip(TOKEN_COLUMNS, (ids_of_event, mask, scores), strict=True) if one is not None
-        }
+        sizes = dict(stated)
         shown = ", ".join(f"{len(one)} in {name}" for name, one in sizes.items())
         expected = "lists of one length, or log-probabilities of the generated tokens only"
         record.refuse("bad-tokens", f"events[{position}].{next(reversed(sizes))}", shown, expected, position)

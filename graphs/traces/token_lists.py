@@ -13,9 +13,11 @@ from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 __all__ = ["TOKEN_TYPES", "gather_tokens"]
 
 TOKEN_TYPES: dict[str, pa.DataType] = dict(
-    zip(TOKEN_COLUMNS, (pa.list_(pa.int32()), pa.list_(pa.bool_()), pa.list_(pa.float64())), strict=True)
+    zip(TOKEN_COLUMNS, map(pa.list_, (pa.int32(), pa.bool_(), pa.float64(), pa.float64())), strict=True)
 )
 """Types of the columns of `TOKEN_COLUMNS`."""
+_NUMBERS = TOKEN_COLUMNS[2:]
+"""Columns with a number for each token, or for each generated one."""
 
 
 def gather_tokens(
@@ -24,8 +26,8 @@ def gather_tokens(
     """Tokens from lists by event, and which events have lists that fit each other.
 
     The first list that an event has, in the order of `TOKEN_TYPES`, gives its length. A mask must have this
-    length. Without a mask, every token of an action is generated, and none of another event. Log-probabilities are of
-    all tokens, or of the generated ones only; those of other tokens are dropped.
+    length. Without a mask, every token of an action is generated, and none of another event. Log-probabilities, and
+    sums of squares, are of all tokens, or of the generated ones only; those of other tokens are dropped.
 
     Args:
       columns: by the names of `TOKEN_TYPES`: Arrow lists or Python lists, [E], null where an event has none.
@@ -48,10 +50,10 @@ def gather_tokens(
     mask[has_mask] = _values(lists["token_mask"], sound)
     ends = np.cumsum(np.where(sound, length, 0))
     totals = np.concatenate([[0], np.cumsum(mask)])
-    # Generated tokens of each event, by differences of running sums: log-probabilities may be of these alone.
+    # Generated tokens of each event, by differences of running sums: a list of numbers may be of these alone.
     generated = totals[ends] - totals[ends - np.where(sound, length, 0)]
-    whole = counts["token_log_probs"] == length
-    fits = ~stated["token_log_probs"] | whole | (counts["token_log_probs"] == generated)
+    whole = {name: counts[name] == length for name in _NUMBERS}
+    fits = np.all([~stated[name] | whole[name] | (counts[name] == generated) for name in _NUMBERS], axis=0)
     if not fits.all():
         kept = np.repeat(fits, np.where(sound, length, 0))
         sound, mask = sound & fits, mask[kept]
@@ -61,10 +63,14 @@ def gather_tokens(
         return None, sound
     ids = np.full(offsets[-1], -1, np.int32)
     ids[np.repeat(stated["token_ids"], length)] = _values(lists["token_ids"], sound)
-    log_probs = np.full(offsets[-1], np.nan, np.float32)
-    scored = np.repeat(stated["token_log_probs"], length) & (np.repeat(whole, length) | mask)
-    log_probs[scored] = _values(lists["token_log_probs"], sound)
-    return Tokens(offsets, ids, mask, np.where(mask, log_probs, np.float32(np.nan))), sound
+
+    def numbers(name: str) -> np.ndarray:
+        values = np.full(offsets[-1], np.nan, np.float32)
+        values[np.repeat(stated[name], length) & (np.repeat(whole[name], length) | mask)] = _values(lists[name], sound)
+        return np.where(mask, values, np.float32(np.nan))
+
+    sums = numbers("token_sums_of_squares") if (stated["token_sums_of_squares"] & sound).any() else None
+    return Tokens(offsets, ids, mask, numbers("token_log_probs"), sums), sound
 
 
 def _arrow(column: pa.Array | Sequence[Any] | None, kind: pa.DataType, n: int) -> pa.Array:

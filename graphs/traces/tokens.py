@@ -1,4 +1,4 @@
-"""Tokens of events: ids, masks of generated tokens and log-probabilities as ragged arrays."""
+"""Tokens of events: ids, masks of generated tokens and their probabilities as ragged arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["TOKEN_COLUMNS", "Tokens", "join_tokens"]
 
-TOKEN_COLUMNS = ("token_ids", "token_mask", "token_log_probs")
+TOKEN_COLUMNS = ("token_ids", "token_mask", "token_log_probs", "token_sums_of_squares")
 """Keys of an event with a list of its tokens."""
 
 
@@ -27,6 +27,8 @@ class Tokens:
       mask: bool [N], True for tokens that the policy generated, False for templates, tool results and prompts.
       log_probs: float32 [N], log-probability of each generated token under the policy that acted, in nats; NaN where
         the log has none.
+      sums_of_squares: float32 [N], Σ π² over the vocabulary at the place of each generated token, under the policy that
+        acted; NaN where an event has none, and None where no event has any.
 
     Examples:
       >>> import numpy as np
@@ -40,6 +42,7 @@ class Tokens:
     ids: np.ndarray
     mask: np.ndarray
     log_probs: np.ndarray
+    sums_of_squares: np.ndarray | None = None
 
     @property
     def events(self) -> np.ndarray:
@@ -54,22 +57,23 @@ class Tokens:
     def slice(self, start: int, stop: int) -> Tokens:
         """The tokens of the events from `start` up to but not including `stop`."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
-        return Tokens(
-            self.offsets[start : stop + 1] - first, *(a[first:last] for a in (self.ids, self.mask, self.log_probs))
-        )
+        arrays = (self.ids, self.mask, self.log_probs, self.sums_of_squares)
+        return Tokens(self.offsets[start : stop + 1] - first, *(None if a is None else a[first:last] for a in arrays))
 
     def listed(self, start: int, stop: int) -> dict[str, list[list[Any] | None]]:
         """The lists of the events from `start` up to but not including `stop` by key of the native format."""
         part = self.slice(start, stop)
         columns: dict[str, list[list[Any] | None]] = {name: [] for name in TOKEN_COLUMNS}
         for first, last in zip(part.offsets[:-1].tolist(), part.offsets[1:].tolist(), strict=True):
-            ids, mask, log_probs = part.ids[first:last], part.mask[first:last], part.log_probs[first:last]
-            chosen = log_probs[mask]
+            ids, mask = part.ids[first:last], part.mask[first:last]
             columns["token_ids"].append(ids.tolist() if last > first and ids[0] >= 0 else None)
             columns["token_mask"].append(mask.tolist() if last > first else None)
-            columns["token_log_probs"].append(
-                chosen.astype(np.float64).tolist() if len(chosen) and not np.isnan(chosen[0]) else None
-            )
+            for name, array in (
+                ("token_log_probs", part.log_probs),
+                ("token_sums_of_squares", part.sums_of_squares),
+            ):
+                chosen = np.empty(0) if array is None else array[first:last][mask].astype(np.float64)
+                columns[name].append(chosen.tolist() if len(chosen) and not np.isnan(chosen[0]) else None)
         return columns
 
 
@@ -82,7 +86,15 @@ def join_tokens(parts: Sequence[Tokens | None], lengths: Sequence[int]) -> Token
         np.zeros(n, np.int64) if tokens is None else np.diff(tokens.offsets)
         for tokens, n in zip(parts, lengths, strict=True)
     ]
+    sums = [tokens.sums_of_squares for tokens in some]
+    if any(one is not None for one in sums):
+        sums = [
+            np.full(len(tokens.ids), np.nan, np.float32) if one is None else one
+            for one, tokens in zip(sums, some, strict=True)
+        ]
+    known = [one for one in sums if one is not None]
     return Tokens(
         np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
         *(np.concatenate([getattr(tokens, name) for tokens in some]) for name in ("ids", "mask", "log_probs")),
+        np.concatenate(known) if known else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import jax
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import credit
+import estimators
+from estimators.group import _compared
 from graphs import Sizes, bucket, pad
 from graphs.event_graph import EdgeType, EventGraph
 
@@ -112,3 +115,18 @@ def test_rows_read_by_columns_keep_to_the_same_shapes() -> None:
         graph, _, _ = credit.from_columns(group=trace // 4, trace=trace, agent=rng.integers(0, 5, count), reward=trace)
         found.add((graph.num_events, graph.num_edges, graph.num_agents, graph.num_traces))
     assert len(found) <= COMPILATIONS, f"{len(found)} shapes: {sorted(found)}"
+
+
+def test_options_that_nobody_sets_are_constants_of_the_kernel() -> None:
+    """Numbers that equalled their defaults were passed all the same, and copied to the device at every call."""
+    graph, reward, _ = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
+
+    def numbers(**options: float) -> int:
+        program = jax.make_jaxpr(lambda r: estimators.group_relative(graph, r, **options).advantage)(reward)
+        calls = [call for call in program.eqns if "jit" in call.primitive.name]
+        assert calls
+        return sum(value.aval.shape == () for value in calls[0].invars)
+
+    assert numbers() == 0 and numbers(eps=0.5, ddof=0) == 2
+    public, kernel = (inspect.signature(function).parameters for function in (estimators.group_relative, _compared))
+    assert all(kernel[name].default == public[name].default for name in ("eps", "ddof", "filter_ratio"))

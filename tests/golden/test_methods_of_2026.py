@@ -7,6 +7,8 @@ are "executed" came from the code at that commit, the others from a transliterat
 from __future__ import annotations
 
 import functools
+import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 
 import credit
 from estimators.tokens.baselines import gdpo, otb
+from estimators.tokens.event_tokens import pad_tokens
 
 pytestmark = pytest.mark.optimised
 
@@ -271,6 +274,33 @@ def test_otb_is_verls(packed: bool, mask: list, reward: list, expected: list) ->
     close(np.asarray(otb(*given, packed=packed)).ravel()[:7], expected)
     alone = otb(*(x[:1] for x in given), packed=packed)  # a group of one: its reward to go
     close(alone, [[1, 1, 0] if not packed else [1, 0, 1]])
+
+
+@pytest.mark.parametrize("form", ["native", "table"])
+def test_otb_is_verls_from_a_log_that_states_sums_of_squares(form: str, tmp_path: Path) -> None:
+    """No log had Σ π²: a trainer's arrays had to be passed beside it."""
+    lines = []
+    for t, (mask, reward) in enumerate((([1, 1, 0], 1.0), ([1, 1, 1], 0.0), ([1, 0, 0], 0.5))):
+        tokens = {
+            "token_ids": [4, 5, 6],
+            "token_mask": [x > 0 for x in mask],
+            "token_log_probs": np.log(TOKENS["pi"][t]).tolist(),
+        }
+        sums = TOKENS["squares"][t].tolist()
+        if form == "table":
+            lines.append({"trace": t, "group": "q", "reward": reward, "sum_pi_squared": sums, **tokens})
+        else:
+            event = {"id": "e", "type": "message", "agent": "a", "token_sums_of_squares": sums, **tokens}
+            lines.append({"trace_id": str(t), "task_id": "q", "events": [event], "rewards": {"team": reward}})
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    traces = credit.read(tmp_path / "log.jsonl")
+    assert traces.tokens is not None
+    rows = pad_tokens(traces.tokens)
+    last = rows.mask & (np.cumsum(rows.mask[:, ::-1], axis=1)[:, ::-1] == 1)
+    trace = np.asarray(traces.graph.trace_ids)[rows.events]
+    rewards = np.where(last, np.asarray(traces.reward)[trace], 0.0)
+    found = otb(rewards, np.exp(rows.log_probs), rows.sums_of_squares, rows.mask, np.zeros(3, np.int32))
+    close(found.ravel()[:7], [0.541667, 0.52381, 0, -0.458333, -0.47619, 0, 0.041667])
 
 
 @pytest.mark.parametrize(

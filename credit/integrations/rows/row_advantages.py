@@ -39,6 +39,7 @@ from credit.integrations.rows.row_selection import check_lengths, length_of, row
 from graphs.errors import CreditError
 from graphs.padding import pad_array
 from graphs.text import excerpt
+from graphs.traces.tokens import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
@@ -426,7 +427,8 @@ class RowAdvantages:
                 f"method {self.name!r} needs {', '.join(lacking)}; pass a column each in evidence=, by that name"
             )
         if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE)):
-            raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out")
+            known = "; `estimators.tokens` takes arrays of tokens" if set(TOKEN_COLUMNS).intersection(foreign) else ""
+            raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out{known}")
 
 
 def rows_advantage(

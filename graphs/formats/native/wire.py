@@ -29,6 +29,7 @@ __all__ = [
     "Event",
     "EventBase",
     "FiniteFloat",
+    "SumOfSquares",
     "TokenId",
     "Trace",
     "version_known",
@@ -42,6 +43,8 @@ TOP_LEVEL_EXTENSION = ("schema_version", "group", "model", "agents", "evidence")
 
 TokenId = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 FiniteFloat = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+SumOfSquares = Annotated[float, msgspec.Meta(ge=0, le=1.01)]
+"""Of probabilities: at most 1, and a hundredth for rounding."""
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0)]
 EventName = Literal[
@@ -83,6 +86,7 @@ class EventBase(msgspec.Struct, gc=False):
     token_ids: list[TokenId] | None = None
     token_mask: list[bool] | None = None
     token_log_probs: list[FiniteFloat] | None = None
+    token_sums_of_squares: list[SumOfSquares] | None = None
 
 
 _KINDS: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from graphs.formats.native.wire import FiniteFloat, TokenId
+from graphs.formats.native.wire import FiniteFloat, SumOfSquares, TokenId
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import number
 from graphs.traces.record import LARGEST_COUNT
@@ -71,4 +71,5 @@ LISTS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "token_ids": (_list_of(TokenId), f"a list of integers from 0 to {LARGEST_COUNT}"),
     "token_mask": (_list_of(bool), "a list of truth values"),
     "token_log_probs": (_list_of(FiniteFloat), "a list of numbers"),
+    "token_sums_of_squares": (_list_of(SumOfSquares), "a list of numbers from 0 to 1"),
 }

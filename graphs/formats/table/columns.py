@@ -30,6 +30,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "token_ids": ("token_ids", "response_ids", "completion_ids"),
     "token_mask": ("token_mask", "response_mask"),
     "token_log_probs": ("token_log_probs", "rollout_log_probs", "old_log_probs"),
+    "token_sums_of_squares": ("token_sums_of_squares", "sum_pi_squared"),
     **{name: (name,) for name in EVENT_EVIDENCE},
 }
 """Our columns, and the names under which they are found where `columns` does not say; our own name goes first."""

@@ -198,12 +198,19 @@ class Micro:
 
     def rest(self, history: History) -> Lottery:
         """The lottery of R when the team goes on from a history by its policy; equal rewards are one prize."""
-        chance = self.probabilities()
+        follows = np.array([end[: len(history)] == history for end, _, _ in self.ends])
+        return self._prizes(np.where(follows, self.probabilities(), 0.0))
+
+    def without(self, agent: str) -> Lottery:
+        """The lottery of R if an agent takes choice 0 wherever it decides; equal rewards are one prize."""
+        return self._prizes(self._chances(frozenset(self.agents) - {agent}))
+
+    def _prizes(self, chance: np.ndarray) -> Lottery:
+        """The lottery of R over the traces with these chances, which may sum to less than 1."""
         prizes: dict[float, float] = {}
-        for i, (end, _, _) in enumerate(self.ends):
-            if end[: len(history)] == history:
-                reward = round(float(self.total[i]), 9)
-                prizes[reward] = prizes.get(reward, 0.0) + float(chance[i])
+        for i in np.flatnonzero(chance > 0):
+            reward = round(float(self.total[i]), 9)
+            prizes[reward] = prizes.get(reward, 0.0) + float(chance[i])
         mass = sum(prizes.values())
         return tuple((p / mass, reward) for reward, p in prizes.items())
 
@@ -248,9 +255,13 @@ class Micro:
 
     def worth(self, present: frozenset[str]) -> float:
         """Expected R of a coalition of agents; one that is absent takes choice 0 wherever it decides."""
+        return float(self._chances(present) @ self.total)
+
+    def _chances(self, present: frozenset[str]) -> np.ndarray:
+        """The probability of each trace of a coalition: float64 [N]."""
         idle = np.eye(self.policy.shape[1])[0]
         rows = [self.policy[s] if d.agent in present else idle for s, d in enumerate(self.states.values())]
-        return float(self.probabilities(np.array(rows)) @ self.total)
+        return self.probabilities(np.array(rows))
 
     def shapley(self) -> dict[str, float]:
         """Shapley values of the agents in the game `worth`, exact: they sum to J minus the worth of the empty team."""

@@ -22,7 +22,7 @@ import credit
 from credit.bench.bias import MOST_BATCHES, Row, cells, mean_gradient, measure, same_as, x64
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
 from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
-from credit.bench.enumeration import alone, independent, replays
+from credit.bench.enumeration import alone, fan_outs, independent, replays
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from graphs.errors import CreditError
@@ -35,7 +35,7 @@ BINARY = ("spawn-and", "delegate-luck", "relay-and")
 UNBIASED = (
     "rloo", "dr_grpo x K/(K-1)", "remax", "reinforce_batch", "moving_average", "discounted_return", "gae",
     "gae, lambda 1", "gae, lambda 1, wrong values", "c3", "c3, nested fan-out", "magrpo, discount 1, others' mean",
-    "turn_baseline", "coma", "difference_reward",
+    "turn_baseline", "coma", "difference_reward", "hae, within segments, discount and lambda 1",
 )  # fmt: skip
 QUICK = {
     **dict.fromkeys(("rloo", "dr_grpo", "gae, lambda 1", "turn_baseline"), ("stop-rewards", "relay-and")),
@@ -172,6 +172,46 @@ def test_the_mean_of_a_group_shrinks_the_gradient() -> None:
             assert row.bias == pytest.approx((turns - 1) / (row.k * turns - 1), abs=1e-9)
 
 
+def test_an_agent_whose_team_fails_without_it_has_a_larger_gradient() -> None:
+    """CCPO in `relay-and`, where no team without the planner succeeds: its x is (1 + w) R or R + w R / 2."""
+    world = MICRO["relay-and"]
+    true = world.gradient()
+    lead = np.array([decision.agent == world.agents[0] for decision in world.states.values()])
+    assert world.without(world.agents[0]) == ((1.0, 0.0),)
+    for row in committed():
+        if row.world == world.name and row.method in ("ccpo", "ccpo, difference"):
+            more = np.where(lead, 1.2 if row.method == "ccpo" else 1.1, 1.0)[:, None]
+            error = (more * (1 - 1 / row.k) - 1) * true
+            assert row.bias == pytest.approx(np.linalg.norm(error) / np.linalg.norm(true), abs=1e-9)
+
+
+def test_hindsight_is_bayes_rule_and_ratings_are_shares() -> None:
+    """In `relay-and` all must be right: in success that is certain, and in failure each is suspect."""
+    world = MICRO["relay-and"]
+    batch = stack(alone(world), ("hindsight_log_prob", "self_rating"))
+    won, chosen = batch.returns[:, 0] > 0, batch.state[:, :3]
+    np.testing.assert_allclose(np.exp(batch.evidence["hindsight_log_prob"][won, :3]), 1)
+    right = world.policy[0, 1]
+    all_right = world.v[0]
+    planner = np.exp(batch.evidence["hindsight_log_prob"][~won, 0])
+    expected = np.where(batch.choice[~won, 0] == 1, right - all_right, 1 - right) / (1 - all_right)
+    np.testing.assert_allclose(planner, expected)
+    credit_of = world.increments[chosen, batch.choice[:, :3]]
+    rating = batch.evidence["self_rating"][:, :3]
+    np.testing.assert_allclose(rating.sum(1), 1)
+    np.testing.assert_allclose(rating[won], (credit_of / credit_of.sum(1, keepdims=True))[won])
+    assert np.all(rating[~won][credit_of[~won] > 1e-12] == 0)  # who did well is not to blame
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", ["delegate-luck", "relay-and"])
+def test_what_leaves_of_a_tree_share_gets_no_gradient_from_the_tree(world: str) -> None:
+    """Their numbers sum to 0 within the tree, so that a choice before the leaves part is pushed by the task's alone."""
+    inner = mean_gradient("tree_grpo, tree_inner", world, 2)
+    np.testing.assert_allclose(inner[0], 0, atol=1e-12)
+    assert np.linalg.norm(inner[1:]) > 0.01 and np.linalg.norm(mean_gradient("tree_grpo", world, 2)[0]) > 0.01
+
+
 def turn_index_bias(world: Micro, k: int) -> np.ndarray:
     """The closed form in the docstring of `estimators.mt_grpo`: −Σ_l {c_l ∇ρ_l + (1 − c_l) μ_l ∇p_l}."""
     turns = turn_rewards(world)
@@ -232,7 +272,8 @@ def test_normalising_by_turn_index_is_wrong_likewise_elsewhere(world: str) -> No
 @pytest.mark.slow
 def test_every_way_of_sampling_is_a_distribution_of_valid_batches() -> None:
     for world in MICRO.values():
-        for draws in (independent(world, 2), alone(world), replays(world, 2)):
+        beside = independent(world, 2, 0, "solo_return", world.without(world.agents[0]))
+        for draws in (independent(world, 2), beside, alone(world), replays(world, 2), fan_outs(world, 2, 1, 2)):
             assert draws.chance.sum() == pytest.approx(1, abs=1e-12) and draws.chance.min() > 0
             batch = stack(draws, ("anchor", "history", "context", "node", "block"))
             for ids in batch.evidence.values():  # as a reader numbers them: within the arrays they may index

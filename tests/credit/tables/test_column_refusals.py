@@ -47,6 +47,7 @@ from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
         ({"reward": None}, [], "either reward= .* or row_reward="),
         ({"row_reward": REWARD}, [], "either reward= .* or row_reward="),
         ({"reward": None, "row_reward": REWARD, "event_reward": REWARD}, [], "expected one of the two"),
+        ({"evidence": {"token_sums_of_squares": REWARD}}, [], "has a list for each row; expected numbers of rows"),
         ({"evidence": {"valu": REWARD}}, [], "'valu'.*is not evidence of any method; expected one of .*value"),
         ({"evidence": {"greedy_reward": range(8)}}, [0, 2], "'greedy_reward'.*trace 'a'"),
         ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*not finite"),

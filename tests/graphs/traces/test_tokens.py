@@ -14,26 +14,28 @@ from graphs.traces.tokens import TOKEN_COLUMNS, Tokens, join_tokens
 Lists = dict[str, list[Any]]
 
 
-def slow(lists: Lists, actions: list[bool]) -> tuple[list[list[tuple[int, bool, float]]], list[bool]]:
-    """(id, generated, log-probability) of each token of each event, and which events have lists that fit."""
+def slow(lists: Lists, actions: list[bool]) -> tuple[list[list[tuple[int, bool, float, float]]], list[bool]]:
+    """(id, generated, log-probability, sum of squares) of each token by event, and which events have lists that fit."""
     tokens, sound = [], []
-    for ids, mask, log_probs, action in zip(*(lists[name] for name in TOKEN_COLUMNS), actions, strict=True):
-        stated = [one for one in (ids, mask, log_probs) if one is not None]
+    for ids, mask, log_probs, sums, action in zip(*(lists[name] for name in TOKEN_COLUMNS), actions, strict=True):
+        stated = [one for one in (ids, mask, log_probs, sums) if one is not None]
         n = len(stated[0]) if stated else 0
         fits = mask is None or len(mask) == n
         mask = [action] * n if mask is None or not fits else mask
-        scores = [np.nan] * n
-        if log_probs is not None and len(log_probs) == n:
-            scores = list(log_probs)
-        elif log_probs is not None and len(log_probs) == sum(mask):
-            rest = iter(log_probs)
-            scores = [next(rest) if generated else np.nan for generated in mask]
-        elif log_probs is not None:
-            fits = False
+        numbers = []
+        for given in (log_probs, sums):
+            scores = [np.nan] * n
+            if given is not None and len(given) == n:
+                scores = list(given)
+            elif given is not None and len(given) == sum(mask):
+                rest = iter(given)
+                scores = [next(rest) if generated else np.nan for generated in mask]
+            elif given is not None:
+                fits = False
+            numbers.append([score if generated else np.nan for score, generated in zip(scores, mask, strict=True)])
         sound.append(fits)
         ids = [-1] * n if ids is None else ids
-        scores = [score if generated else np.nan for score, generated in zip(scores, mask, strict=True)]
-        tokens.append(list(zip(ids, mask, scores, strict=True)) if fits else [])
+        tokens.append(list(zip(ids, mask, *numbers, strict=True)) if fits else [])
     return tokens, sound
 
 
@@ -45,8 +47,9 @@ def drawn(seed: int, events: int = 40) -> tuple[Lists, list[bool]]:
         mask = (rng.random(n) < 0.6).tolist()
         scores = int(sum(mask)) if rng.random() < 0.5 else n
         row: list[Any] = [rng.integers(0, 99, n).tolist(), mask, np.float32(rng.normal(size=scores)).tolist()]
+        row.append(np.float32(rng.uniform(size=int(sum(mask)) if rng.random() < 0.5 else n)).tolist())
         if rng.random() < 0.2:
-            row[int(rng.integers(3))].append(1)
+            row[int(rng.integers(4))].append(1)
         row = [None if rng.random() < 0.3 else one for one in row]
         row[1] = None if row[1] is None else [bool(x) for x in row[1]]
         for name, one in zip(TOKEN_COLUMNS, row, strict=True):
@@ -63,9 +66,11 @@ def test_lists_against_a_slow_reading(seed: int) -> None:
     assert tokens is not None
     for event, own in enumerate(expected):
         part = tokens.slice(event, event + 1)
-        rows = list(zip(part.ids.tolist(), part.mask.tolist(), part.log_probs.tolist(), strict=True))
+        assert part.sums_of_squares is not None
+        arrays = (part.ids, part.mask, part.log_probs, part.sums_of_squares)
+        rows = list(zip(*(array.tolist() for array in arrays), strict=True))
         np.testing.assert_equal(rows, own)
-        assert tokens.generated[event] == sum(generated for _, generated, _ in own)
+        assert tokens.generated[event] == sum(generated for _, generated, *_ in own)
     assert tokens.events.tolist() == [event for event, own in enumerate(expected) for _ in own]
 
 

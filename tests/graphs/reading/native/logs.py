@@ -161,6 +161,7 @@ def extended_trace(**top: Any) -> Document:
     m |= {"tokens": 12, "input_tokens": 300, "agent_name": "Writer", "context": "c1"}
     c |= {"status": "ok", "t": None, "token_ids": [4, 0], "token_log_probs": [-0.5, -1.25]}
     m |= {"token_ids": [7, 8, 9], "token_mask": [False, True, True], "token_log_probs": [-0.25, -2.0]}
+    m |= {"token_sums_of_squares": [0.75, 0.125]}
     r |= {"action": True}
     s1 |= {"node": "n1", "q_value": 0.25, "anchor": "o1", "block": "b1", "proposal": "p1"}
     s1 |= {

@@ -102,6 +102,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3,
         "replay_stderr": 0.5, "trainable": 1, "alternative": "a",
         "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
+        "token_sums_of_squares": [0.5, 1],
     }  # fmt: skip
     assert set(row) == set(KNOWN)
     second = row | {"id": "next", "type": "spawn", "turn": 5, "action": True}
@@ -135,6 +136,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         assert traces.tokens.ids.tolist() == [5, 6, 7] * 2
         assert traces.tokens.mask.tolist() == [True, False, True] * 2
         np.testing.assert_array_equal(traces.tokens.log_probs, np.array([-0.5, np.nan, -0.25] * 2, np.float32))
+        np.testing.assert_array_equal(traces.tokens.sums_of_squares, np.array([0.5, np.nan, 1] * 2, np.float32))
 
 
 @pytest.mark.parametrize("form", [as_jsonl, as_csv, as_parquet])
