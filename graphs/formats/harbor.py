@@ -65,6 +65,7 @@ class _Result(msgspec.Struct):
     verifier_result: _Verifier | None = None
     agent_info: _Agent | None = None
     exception_info: _Exception | None = None
+    reward_valid: bool | None = None
 
 
 RECORDS = (_Result,)
@@ -171,6 +172,8 @@ def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
         value_text, trace = excerpt(verifier.reward), record.trace_id
         raise TraceError(Problem("disagreeing-rewards", file, 1, field, value_text, expected, trace))
     record.rewards = dict(rewards)
+    if rewards and result.reward_valid is False:  # Harbor leaves it out of the job's means, too
+        record.invalidated = f"reward_valid is false: {record.error}"
     if "reward" in rewards or len(rewards) == 1:
         record.rewards["team"] = rewards.get("reward", next(iter(rewards.values())))
     return record

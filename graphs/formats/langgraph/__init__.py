@@ -24,7 +24,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.langgraph.history import Snapshot, begins_history, runs_of
 from graphs.formats.langgraph.input_edges import EdgeBudget
 from graphs.formats.langgraph.runs import Graph, Run, Step, Task, missing_parent
-from graphs.reading.decode import content, decode, decode_record
+from graphs.reading.decode import content, decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import short_names
 from graphs.reading.keys import opening
@@ -64,7 +64,7 @@ class _Metadata(msgspec.Struct):
 class _Checkpoint(msgspec.Struct):
     config: _Config | None = None
     parent_config: _Config | None = None
-    metadata: _Metadata | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
     tasks: list[_Named] = []
 
     @property
@@ -75,7 +75,8 @@ class _Checkpoint(msgspec.Struct):
     @property
     def source(self) -> str | None:
         """What made it: "loop", the steps of the graph; or "input", "update" or "fork", which begin anew."""
-        return None if self.metadata is None else self.metadata.source
+        stated = _METADATA.decode(object_text(self.metadata))
+        return None if stated is None else stated.source
 
     @property
     def followed(self) -> str | None:
@@ -98,6 +99,7 @@ RECORDS = (_Event, Snapshot)
 _EVENT = msgspec.json.Decoder(_Event)
 _PAIR = msgspec.json.Decoder(tuple[list[str], msgspec.Raw])
 _TASK = msgspec.json.Decoder(Task)
+_METADATA = msgspec.json.Decoder(_Metadata | None)
 _CHECKPOINT = msgspec.json.Decoder(_Checkpoint)
 
 
@@ -169,6 +171,7 @@ def _streamed(source: Source, name: str, budget: EdgeBudget) -> dict[str | int, 
         graph: Graph = tuple(part.partition(":")[::2] for part in namespace)
         if event.type == "checkpoint":
             checkpoint = decode(_CHECKPOINT, event.payload, at="payload", **where)
+            decode(_METADATA, object_text(checkpoint.metadata), at="payload.metadata", **where)
             thread = thread if checkpoint.thread == "" else checkpoint.thread
             thread_of |= {task.id: thread for task in checkpoint.tasks if task.id}
             if checkpoint.id is not None:

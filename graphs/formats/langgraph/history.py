@@ -19,7 +19,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.langgraph.input_edges import EdgeBudget
 from graphs.formats.langgraph.runs import SENT, Run, Step, Task, missing_parent
-from graphs.reading.decode import decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place
 from graphs.reading.keys import opening
 from graphs.reading.times import seconds
@@ -54,11 +54,14 @@ class _Metadata(msgspec.Struct):
     source: str | None = None
 
 
+METADATA = msgspec.json.Decoder(_Metadata)
+
+
 class Snapshot(msgspec.Struct):
     """A checkpoint."""
 
     config: _Config
-    metadata: _Metadata
+    stated: msgspec.Raw = msgspec.field(name="metadata")
     values: msgspec.Raw = msgspec.Raw()
     tasks: list[_Task] = []
     created_at: datetime.datetime | None = None
@@ -67,6 +70,11 @@ class Snapshot(msgspec.Struct):
     @property
     def id(self) -> str:
         return self.config.configurable.checkpoint_id
+
+    @property
+    def metadata(self) -> _Metadata:
+        """Its step, and what made it: an object, or the JSON text of one."""
+        return METADATA.decode(object_text(self.stated))
 
     @property
     def parent(self) -> str | None:
@@ -94,6 +102,7 @@ def runs_of(documents: Iterable[Document], name: str, budget: EdgeBudget) -> dic
     for document in documents:
         raw, place = document
         snapshot = decode_record(_SNAPSHOT, raw, file=place.file, line=place.line, trace=name)
+        decode(METADATA, object_text(snapshot.stated), file=place.file, line=place.line, at="metadata", trace=name)
         threads.setdefault(snapshot.config.configurable.thread_id, []).append((snapshot, document))
     return {thread: _run(snapshots, name, thread, budget) for thread, snapshots in threads.items()}
 

@@ -204,9 +204,7 @@ def _decoded(text: bytes, starts: list[int], limits: Limits) -> list[Row] | None
     return rows if is_small and depth(text) <= limits.depth else None
 
 
-def _one_by_one(
-    source: Source, text: bytes, number: int, start: int
-) -> Generator[_Line, None, int]:
+def _one_by_one(source: Source, text: bytes, number: int, start: int) -> Generator[_Line, None, int]:
     """`_rows` of a window at an offset, behind a number of lines; returns the number of lines behind it."""
     lines = source.lines_within(text, number, start)
     while True:

@@ -29,8 +29,6 @@ from .samples import OBSERVATIONS, Sample
 PLACES = ("file", "line", "offset", "lines", "offsets", "files", "sources", "run", "places")
 OF_ITS_FILE = {"langgraph", "rollouts", "verifiers", "tau-bench"}
 """Formats that take a thread, a step, a run or a model from the file: two files are never one of these."""
-OBJECTS_ONLY = {"langgraph"}
-"""Formats that state objects in one way; a text there is refused by name."""
 
 
 def plain(value: Any) -> Any:
@@ -85,7 +83,7 @@ def forms(sample: Sample) -> Iterator[tuple[str, dict[str, bytes]]]:
         values = [ordered(value, reverse=reverse) for value in sample.values]
         yield f"keys, reverse={reverse}", {sample.file: sample._replace(values=values).text.encode()}
     texts = [as_texts(value) for value in sample.values]
-    if texts != sample.values and sample.format not in OBJECTS_ONLY:
+    if texts != sample.values:
         yield "metadata as texts", {sample.file: sample._replace(values=texts).text.encode()}
     stem, suffix = sample.file.rsplit(".", 1)
     is_list = not sample.lines and isinstance(sample.values[0], list)
@@ -132,7 +130,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [name for name, sample in DEFINED.items() if sample.format not in OBJECTS_ONLY])
+@pytest.mark.parametrize("name", DEFINED)
 def test_the_logs_whose_meaning_is_written_out_are_one_graph_each(tmp_path: Path, name: str) -> None:
     """They have several files, sub-agents, old forms and tables, which the samples above lack."""
     sample = DEFINED[name]

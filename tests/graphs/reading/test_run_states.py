@@ -128,6 +128,15 @@ def test_a_sample_that_was_invalidated_has_no_outcome(tmp_path: Path) -> None:
     assert "leaked answer" in problem.value
 
 
+def test_a_reward_that_harbor_calls_invalid_is_no_outcome(tmp_path: Path) -> None:
+    """A trial whose model was not reached was a failure of the agent."""
+    files = FAILED["harbor"].files
+    for valid in (True, False):
+        traces = read(write(tmp_path, files | {"t/result.json": files["t/result.json"] | {"reward_valid": valid}}))
+        assert bool(np.isnan(traces.reward[0])) is not valid
+        assert [problem.kind for problem in traces.problems] == ["invalidated"] * (not valid) + ["run-error"]
+
+
 def test_a_log_that_does_not_say_which_samples_were_invalidated_has_no_outcome(tmp_path: Path) -> None:
     log = INSPECT | {"invalidated": True, "samples": [sample(1), sample(2)]}
     traces = read(write(tmp_path, {"l.json": log}))

@@ -288,6 +288,7 @@ COMPANIONS: dict[str, tuple[str, str, Any]] = {
     "eval sets of Inspect": ("inspect-ai", "eval-set.json", EVAL_SET),
     "manifests of Inspect": ("inspect-ai", "logs.json", {"log.json": {"status": "success"}}),
     "predictions before the first": ("swe-agent", "preds.json", {}),
+    "SkyRL": ("rollouts of skyrl", "aggregated_results.jsonl", {"eval/all/pass_at_1": 0.5}),
     "OpenHands": ("openhands", "metadata.json", {"agent_class": "CodeActAgent", "llm_config": {"model": "m"}}),
 }
 
