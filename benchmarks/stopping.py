@@ -1,7 +1,7 @@
 """The stored numbers of docs/stopping.md: coverage over worlds drawn by seed, and which signals learn to stop.
 
     python benchmarks/stopping.py coverage --seed 7000       (20 worlds, half a CPU-minute)
-    python benchmarks/stopping.py train                      (10 signals, 7 tasks, 5 seeds: seven CPU-minutes; resumes)
+    python benchmarks/stopping.py train                      (8 signals, 7 tasks, 5 seeds: six CPU-minutes; resumes)
 
 A world is a decision with two sides at prefixes of several kinds: the policy's probability and the value of more differ
 from kind to kind. Its logs have 60 to 2,000 decisions. Coverage is that of estimate ± 1.96 standard errors, of the
@@ -30,7 +30,10 @@ from estimators.counterfactual.more_or_less import Points, ValueOfMore, value_of
 
 RESULTS = Path(__file__).parent / "results" / "stopping.json"
 ROWS = RESULTS.with_suffix(".parquet")
-SIGNALS = (*("rloo", "turn_baseline", "stop_credit", "stop_own", "exact_increments", "stop_replays", "stop_robust"),)
+SIGNALS = (
+    *("rloo", "turn_baseline", "stop_credit", "stop_own", "exact_increments", "stop_replays", "stop_robust"),
+    "stop_budget",
+)
 TASKS = tuple(name for name in LEARNING_TASKS if name.startswith("stopping_"))
 SEEDS, TUNING, RATES = 5, 2, (0.1, 0.3, 0.8)
 NEAR = 0.95

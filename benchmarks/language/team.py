@@ -5,6 +5,8 @@ or `STOP`, which ends the trace. The named worker reads its name and the part of
 `BLANK` if its book lacks that part, and writes up to `ANSWER` tokens. Tokens that cannot be meant (a word where the
 lead must call, a name where a worker answers) are excluded from sampling and from the probabilities.
 
+With a fixed number of rounds the lead cannot write `STOP`, and the trace ends after that number.
+
 The lead has parameters of its own. The workers share theirs and are told apart by their names.
 
 Decision 2 r of a trace is the lead's in round r, decision 2 r + 1 the answer of the worker that it called.
@@ -120,7 +122,9 @@ def prompts(question: jax.Array, call: jax.Array) -> jax.Array:
     return jnp.concatenate([call[..., None], text], axis=-1)
 
 
-def play(team: Team, question: jax.Array, key: jax.Array, forced: Said | None = None, start: Any = 0) -> Said:
+def play(
+    team: Team, question: jax.Array, key: jax.Array, forced: Said | None = None, start: Any = 0, rounds: int = 0
+) -> Said:
     """Run the team on questions; with `forced`, decisions before `start` repeat what was said there.
 
     Args:
@@ -129,8 +133,9 @@ def play(team: Team, question: jax.Array, key: jax.Array, forced: Said | None = 
       key: of what is sampled.
       forced: traces of the same questions.
       start: int [n], the first decision of each trace that is sampled anew.
+      rounds: the fixed number of rounds; 0 where the lead stops.
     """
-    n, rounds = len(question), jnp.arange(PARTS)
+    n = len(question)
     start = jnp.broadcast_to(jnp.asarray(start), (n,))
     heard = jnp.full((n, LEAD_LENGTH + 1 + ANSWER), PAD, jnp.int32)  # room for the last answer, which nobody reads
     heard = heard.at[:, : PARTS * PART].set(questions_as_tokens(question))
@@ -139,7 +144,7 @@ def play(team: Team, question: jax.Array, key: jax.Array, forced: Said | None = 
         heard, going = carry
         r, place, part, forced_call, forced_answer, key = inputs
         choose, write = jax.random.split(key)
-        logits = _logits(team, "lead", heard[:, :LEAD_LENGTH], 1, STOP + 1)[:, place]
+        logits = _logits(team, "lead", heard[:, :LEAD_LENGTH], 1, _last(rounds))[:, place]
         call = 1 + jax.random.categorical(choose, logits).astype(jnp.int32)
         call = jnp.where(start > 2 * r, forced_call, call)
         called = going & (call != STOP)
@@ -160,15 +165,20 @@ def play(team: Team, question: jax.Array, key: jax.Array, forced: Said | None = 
         answer = read[:, -ANSWER:]
         reply = jnp.concatenate([call[:, None], answer], axis=1)
         heard = jax.lax.dynamic_update_slice_in_dim(heard, reply, place + 1, axis=1)
-        return (heard, called), (call, answer, jnp.stack([going, called], axis=1))
+        return (heard, called & (r + 1 < (rounds or PARTS))), (call, answer, jnp.stack([going, called], axis=1))
 
     none = jnp.full((PARTS, n), PAD, jnp.int32), jnp.full((PARTS, n, ANSWER), PAD, jnp.int32)
     calls, answers = none if forced is None else (forced.call.T, jnp.moveaxis(forced.answer, 1, 0))
-    inputs = rounds, jnp.array(FIRST_PLACES), question.T, calls, answers, jax.random.split(key, PARTS)
+    inputs = jnp.arange(PARTS), jnp.array(FIRST_PLACES), question.T, calls, answers, jax.random.split(key, PARTS)
     _, (call, answer, taken) = jax.lax.scan(one_round, (heard, jnp.ones(n, bool)), inputs)
     call, answer = call.T, jnp.moveaxis(answer, 0, 1)
     reached = jnp.moveaxis(taken, 0, 1).reshape(n, DECISIONS)
     return Said(question, call, answer, reached, _reward(question, answer, reached[:, 1::2]))
+
+
+def _last(rounds: int) -> int:
+    """The id behind those that the lead can write."""
+    return STOP if rounds else STOP + 1
 
 
 def _reward(question: jax.Array, answer: jax.Array, called: jax.Array) -> jax.Array:
@@ -179,7 +189,7 @@ def _reward(question: jax.Array, answer: jax.Array, called: jax.Array) -> jax.Ar
     return good / parts - PRICE * jnp.sum(called, axis=1).astype(jnp.float32)
 
 
-def log_probs(team: Team, said: Said) -> tuple[jax.Array, jax.Array]:
+def log_probs(team: Team, said: Said, rounds: int = 0) -> tuple[jax.Array, jax.Array]:
     """Log-probabilities of what was said: of the lead's tokens [n, R], and of the workers' [n, R, A], 0 behind `END`.
 
     Numbers of rounds that were not reached mean nothing.
@@ -187,11 +197,12 @@ def log_probs(team: Team, said: Said) -> tuple[jax.Array, jax.Array]:
     Args:
       team: its parameters.
       said: the traces.
+      rounds: the fixed number of rounds; 0 where the lead stops.
     """
     n = len(said.question)
     turns = jnp.concatenate([said.call[..., None], said.answer], axis=2).reshape(n, -1)
     heard = jnp.concatenate([questions_as_tokens(said.question), turns[:, : LEAD_LENGTH - PARTS * PART]], axis=1)
-    lead = _logits(team, "lead", heard, 1, STOP + 1)[:, np.array(FIRST_PLACES)]
+    lead = _logits(team, "lead", heard, 1, _last(rounds))[:, np.array(FIRST_PLACES)]
     of_call = jnp.take_along_axis(lead, said.call[..., None] - 1, axis=2)[..., 0]
     read = jnp.concatenate([prompts(said.question, said.call), said.answer[..., :-1]], axis=2)
     worker = _logits(team, "worker", read.reshape(n * PARTS, -1), END, len(facts().pieces.pieces))[:, PART:]

@@ -70,7 +70,9 @@ class LanguageCurves(NamedTuple):
     team: Team
 
 
-def train_language(signal: str, settings: LanguageSettings, seed: int, learning_rate: float) -> LanguageCurves:
+def train_language(
+    signal: str, settings: LanguageSettings, seed: int, learning_rate: float, rounds: int = 0
+) -> LanguageCurves:
     """Train one team from its warm-up until the budget is spent.
 
     Args:
@@ -78,6 +80,7 @@ def train_language(signal: str, settings: LanguageSettings, seed: int, learning_
       settings: of the loop.
       seed: of parameters, demonstrations, questions and samples.
       learning_rate: of Adam.
+      rounds: a fixed number of rounds, for signals without re-runs; 0 where the lead learns when to stop.
 
     Raises:
       CreditError: no such signal; the learning rate is not positive; or the budget does not hold one update.
@@ -85,7 +88,7 @@ def train_language(signal: str, settings: LanguageSettings, seed: int, learning_
     if not learning_rate > 0:
         raise CreditError(f"learning_rate is {learning_rate!r}; expected a positive number")
     first = warm_team(seed, settings.warm_steps)
-    begin, chunk = _compiled(signal, settings.groups, settings.group_size)
+    begin, chunk = _compiled(signal, settings.groups, settings.group_size, rounds)
     key, spent = jax.random.key(seed), 0.0
     carry, team = begin(first), first
     parts: list[list[np.ndarray]] = []
@@ -104,27 +107,27 @@ def train_language(signal: str, settings: LanguageSettings, seed: int, learning_
         raise CreditError(
             f"an update costs {cost[0]:.0f} events, the budget is {settings.events}; expected the events of an update"
         )
-    return LanguageCurves(
-        reward[:updates], teaching[:updates], paid[:updates], mean_reward(first, seed), mean_reward(team, seed), team
-    )
+    start, final = (mean_reward(x, seed, rounds) for x in (first, team))
+    return LanguageCurves(reward[:updates], teaching[:updates], paid[:updates], start, final, team)
 
 
-def mean_reward(team: Team, seed: int) -> float:
+def mean_reward(team: Team, seed: int, rounds: int = 0) -> float:
     """The mean reward of `EVALUATED` fresh traces.
 
     Args:
       team: its parameters.
       seed: of questions and samples, apart from those of training.
+      rounds: the fixed number of rounds; 0 where the lead stops.
     """
-    return float(_evaluated(team, jax.random.fold_in(jax.random.key(seed), 2**30)))
+    return float(_evaluated(team, jax.random.fold_in(jax.random.key(seed), 2**30), rounds))
 
 
-@jax.jit
-def _evaluated(team: Team, key: jax.Array) -> jax.Array:
+@functools.partial(jax.jit, static_argnames=("rounds",))
+def _evaluated(team: Team, key: jax.Array, rounds: int) -> jax.Array:
     ask, run = jax.random.split(key)
 
     def some(keys: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return play(team, draw_questions(64, 1, keys[0]), keys[1]).reward.mean()
+        return play(team, draw_questions(64, 1, keys[0]), keys[1], rounds=rounds).reward.mean()
 
     keys = jax.random.split(ask, EVALUATED // 64), jax.random.split(run, EVALUATED // 64)
     mean: jax.Array = jax.lax.map(some, keys).mean()
@@ -175,15 +178,15 @@ def demonstrations(question: jax.Array) -> Said:
     return Said(question, call, jnp.asarray(known.answer)[fact], taken, reward)
 
 
-def _of_decisions(team: Team, said: Said) -> jax.Array:
+def _of_decisions(team: Team, said: Said, rounds: int = 0) -> jax.Array:
     """Log-probability of each decision's tokens, [n, D]; 0 where it was not reached."""
-    lead, worker = log_probs(team, said)
+    lead, worker = log_probs(team, said, rounds)
     table = jnp.stack([lead, worker.sum(axis=2)], axis=2).reshape(said.taken.shape)
     return jnp.where(said.taken, table, 0)
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
+def _compiled(signal: str, groups: int, group_size: int, rounds: int) -> tuple[Any, Any]:
     import optax
 
     adam = optax.scale_by_adam()
@@ -191,7 +194,7 @@ def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
 
     def answer(team: Team, state: Any, key: jax.Array) -> Any:
         ask, run, again = jax.random.split(key, 3)
-        episodes = play(team, draw_questions(groups, group_size, ask), run)
+        episodes = play(team, draw_questions(groups, group_size, ask), run, rounds=rounds)
         return episodes, weigh(signal, as_graph(episodes, group_size), state, lambda: rerun(team, episodes, again))
 
     def begin(team: Team) -> Any:
@@ -205,7 +208,7 @@ def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
             episodes, weighed = answer(team, state, key)
 
             def loss(team: Team) -> jax.Array:
-                total = jnp.sum(weighed.own * _of_decisions(team, episodes))
+                total = jnp.sum(weighed.own * _of_decisions(team, episodes, rounds))
                 if weighed.reruns is not None:
                     table = _of_decisions(team, weighed.reruns.said)
                     at = jnp.take_along_axis(table, weighed.reruns.decision[:, None], axis=1)[:, 0]

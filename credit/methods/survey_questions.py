@@ -1,6 +1,7 @@
 """The questions of two surveys' decision figures, answered by logs, and whether this project's measurements agree.
 
-The first seven are those of arXiv:2605.02801, the others those of the guide beside arXiv:2604.09459.
+The first seven are those of arXiv:2605.02801, the next four those of the guide beside arXiv:2604.09459. The last four
+are decisions of an orchestrator in arXiv:2605.02801; a fifth, what to write, is among "branches".
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from graphs.event_types import DECISION_KINDS
 from graphs.structure.host_ids import distinct
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.text import counted
@@ -117,6 +119,20 @@ def _logged(*names: str) -> Callable[[_Logs], tuple[bool, str]]:
         counts = {name: int(evidence[name].mask[actions].sum()) for name in names if name in evidence}
         stated = ", ".join(f"{name} of {number}" for name, number in counts.items() if number)
         return bool(stated), f"logged of {counted(len(actions), 'action')}: {stated or 'nothing'}"
+
+    return find
+
+
+def _decided(kind: str, name: str, *, at_other: bool = False) -> Callable[[_Logs], tuple[bool, str]]:
+    """Whether the log has decisions of a kind with this evidence; `at_other`: it may stand at any action or event."""
+
+    def find(logs: _Logs) -> tuple[bool, str]:
+        actions, evidence = _actions(logs.traces), logs.traces.evidence.get(name)
+        made = np.isin(np.asarray(logs.traces.graph.event_type)[actions], [int(t) for t in DECISION_KINDS[kind]])
+        known = np.zeros(0, bool) if evidence is None else np.asarray(evidence.mask)
+        number = int((known if at_other or not len(known) else known[actions[made]]).sum())
+        stated = f"{counted(int(made.sum()), 'decision')} of kind {kind}, {name} of {counted(number, 'event')}"
+        return bool(made.any()) and number > 0, stated
 
     return find
 
@@ -230,6 +246,27 @@ QUESTIONS: dict[str, tuple[Callable[[_Logs], tuple[bool, str]], str, str]] = {
         _shared,
         "divide between agents first (Shapley, difference_reward), then in time within each",
         "not measured in that order; normalising one outcome within agents adds no information (docs/snr.md)",
+    ),
+    "when to stop": (
+        _decided("stop", "stop_propensity", at_other=True),
+        "stop_credit; credit decisions --of stop, with --budget for a price",
+        "agrees for reports: no bias over the prefixes of a step; in training no signal of logs beat rloo overall "
+        "(docs/stopping.md)",
+    ),
+    "whether to spawn": (
+        _decided("spawn", "spawn_propensity", at_other=True),
+        "spawn_credit; credit decisions --of spawn",
+        "agrees for reports, as of stopping (docs/stopping.md)",
+    ),
+    "whom to ask": (
+        _decided("whom", "propensity"),
+        "credit decisions --of whom; for single decisions c3 with siblings, coma with a critic",
+        "agrees for reports: no bias over the prefixes of a step; not trained with (docs/stopping.md)",
+    ),
+    "what to aggregate": (
+        _decided("aggregate", "agent_reward", at_other=True),
+        "credit decisions --of aggregate; for single decisions c3 with siblings, coma with a critic",
+        "not measured beyond examples by hand (docs/stopping.md)",
     ),
 }
 """By name: how logs answer it, what a yes suggests, and what this project measured."""

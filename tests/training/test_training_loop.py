@@ -75,6 +75,22 @@ def test_the_best_place_to_stop_is_known(name: str, best: str, optimum: float) -
     assert "".join(map(str, choice)).startswith(best)
 
 
+def test_a_budget_is_what_the_best_policy_spends() -> None:
+    spent = {"stopping_spoils": 0.06, "stopping_kinds": 0.09, "stopping_two": 3 * 0.05 + 2 * 0.04}
+    for name, cost in spent.items():
+        multiplier, budget = training_signal("stop_budget").start(learning_task(name))
+        assert float(multiplier) == 0 and float(budget) == pytest.approx(cost), name
+    with pytest.raises(CreditError, match="no price of its steps"):
+        training_signal("stop_budget").start(learning_task("pivotal"))
+
+
+@pytest.mark.slow
+def test_a_price_that_is_fitted_to_the_budget_stops_where_the_true_one_does() -> None:
+    """The signal sees outcomes before prices: without a multiplier it would go on to the end, at half of the best."""
+    task = learning_task("stopping_spoils")
+    assert train(task, training_signal("stop_budget"), SHORT, 1, 0.3).expected[-1] > 0.9 * task.optimum
+
+
 def test_patterns_name_tasks_and_what_matches_none_stays() -> None:
     named = list(_matching(["stopping_s*", "stoping", "pivotal"], TASKS))
     assert named == ["stopping_shrinks", "stopping_spoils", "stoping", "pivotal"]

@@ -26,7 +26,7 @@ __all__ = ["TASKS", "LearningTask", "learning_task"]
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["reward", "taken", "noise"],
+    data_fields=["reward", "taken", "noise", "price"],
     meta_fields=["name", "agents", "choices", "decisive"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,6 +41,8 @@ class LearningTask:
       reward: float64 [K, C, ..., C] with R axes of choices, the expected reward.
       taken: bool [C, ..., C, D], decisions that are reached; None if all of them always are.
       noise: standard deviation of the reward around its expectation; None for rewards of 0 or 1.
+      price: float64 [D], what choice 1 costs at each decision that is reached; the reward has it taken off. None where
+        no choice has a price.
     """
 
     name: str
@@ -50,6 +52,7 @@ class LearningTask:
     reward: np.ndarray
     taken: np.ndarray | None = None
     noise: float | None = None
+    price: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.reward, np.ndarray):  # JAX rebuilds the task around tracers
@@ -181,7 +184,8 @@ def _stops(name: str, worth: Sequence[Sequence[float]], price: Sequence[float]) 
         for table, of_kind in zip(reward, worth, strict=True):
             table[choice] = of_kind[went] - sum(price[:went])
         taken[choice] = np.arange(steps) <= went
-    return LearningTask(name, tuple(d % 4 for d in range(steps)), 2, tuple(range(steps)), reward, taken)
+    agents = tuple(d % 4 for d in range(steps))
+    return LearningTask(name, agents, 2, tuple(range(steps)), reward, taken, price=np.array(price))
 
 
 def _shrinks() -> LearningTask:
@@ -211,7 +215,8 @@ def _two() -> LearningTask:
         added = [(gain - 0.04) * x for gain, x in itertools.islice(inner, went)]
         reward[(0, *choice)] = 0.1 + sum(rounds[:went]) - 0.05 * went + sum(added)
         taken[choice] = [d // 2 < went or d == 2 * went for d in range(8)]
-    return LearningTask("stopping_two", tuple(d % 2 for d in range(8)), 2, tuple(range(8)), reward, taken)
+    agents, price = tuple(d % 2 for d in range(8)), np.array([0.05, 0.04] * 4)
+    return LearningTask("stopping_two", agents, 2, tuple(range(8)), reward, taken, price=price)
 
 
 def _prices() -> LearningTask:

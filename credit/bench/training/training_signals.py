@@ -44,6 +44,9 @@ __all__ = ["COMPOSITIONS", "ORACLES", "centred_claim", "training_signal"]
 BONUS = 0.15
 """What `activity_bonus` adds to the reward for each choice 1."""
 
+MULTIPLIER_STEP = 0.05
+"""How far `stop_budget` moves its multiplier for a cost of twice the budget; one in units of the outcome says all."""
+
 CRITIC = frozenset({"value", "q_value", "target_value"})
 
 
@@ -172,6 +175,34 @@ def _stop(basis: Basis, *, own: bool = False, critic_too: bool = False) -> Signa
             graph, rollout.reward, stop_propensity=rollout.of_events(chance), **evidence, basis=basis, own_outcome=own
         )
         return _answer(rollout, result, cost, state)
+
+    return Signal(start, weigh)
+
+
+def _budget() -> Signal:
+    """RLOO of the outcome less μ c / B, c what a trace cost, B the budget: what the best policy costs on average.
+
+    The outcome is the reward with its prices put back. After each step μ moves towards the multiplier of the budget:
+
+        μ ← max(0, μ + `MULTIPLIER_STEP` (c̄ / B − 1))
+    """
+
+    def start(task: LearningTask) -> tuple[jax.Array, jax.Array]:
+        if task.price is None or task.taken is None:
+            raise CreditError(f"task {task.name!r} has no price of its steps; expected one whose name begins stopping")
+        chosen = jnp.stack(jnp.meshgrid(*[jnp.arange(task.choices)] * task.decisions, indexing="ij"), axis=-1)
+        cost = jnp.sum(jnp.where(jnp.asarray(task.taken) & (chosen == 1), jnp.asarray(task.price, jnp.float32), 0), -1)
+        best = jnp.argmax(jnp.asarray(task.reward, jnp.float32).reshape(task.kinds, -1), axis=1)
+        return jnp.zeros(()), cost.ravel()[best].mean()
+
+    def weigh(rollout: Rollout, state: tuple[jax.Array, jax.Array], key: jax.Array) -> Answer:
+        del key
+        multiplier, budget = state
+        paid = rollout.taken & (rollout.choice == 1)
+        cost = jnp.sum(jnp.where(paid, jnp.asarray(rollout.task.price, jnp.float32)[None], 0), axis=1)
+        result = rloo(rollout.graph, rollout.reward + cost - multiplier * cost / budget)
+        moved = jnp.maximum(multiplier + MULTIPLIER_STEP * (cost.mean() / budget - 1), 0)
+        return _answer(rollout, result, 0.0, (moved, budget))
 
     return Signal(start, weigh)
 
@@ -332,6 +363,7 @@ COMPOSITIONS: dict[str, Signal] = {
     "stop_own": _stop("logs", own=True),
     "stop_robust": _stop("logs", own=True, critic_too=True),
     "stop_replays": _stop("replays"),
+    "stop_budget": _budget(),
     "posterior": Signal(_posterior_start, _posterior),
 }
 """The advantage "control" with claims of siblings, of the critic, of both; `stack`; a shaped reward; `posterior`.
@@ -340,7 +372,8 @@ Coefficients are fitted on earlier steps (`online_coefficients`), except that `c
 coefficient 1. `control_30` and `control_60` are the critic's claim plus 30 and 60 % of what the claims leave of the
 reward: less of its luck, and a bias where claims are wrong. The critic of `control_60_refit` first learns from the
 step's own traces, and its prior counts for 10 of them. `stop_own` is `stop_credit` with the own outcome, `stop_robust`
-with the critic, too, `stop_replays` from a re-run of each decision's other side.
+with the critic, too, `stop_replays` from a re-run of each decision's other side. `stop_budget` does not know the price
+of a step, but what the best policy spends, and fits a price to it.
 """
 
 ORACLES: dict[str, Callable[[Rollout], Credit | jax.Array]] = {

@@ -42,3 +42,23 @@ def test_agents_that_answer_each_other_debate(tmp_path: Path) -> None:
     assert found["debate"].stated == "agents answer each other in 2 of 2 traces with several agents"
     assert "not measured on debates" in found["debate"].evidence
     assert asked(tmp_path / "y.jsonl", "abcbaca", talk=False)["debate"].answer is False
+
+
+def test_decisions_with_their_evidence_are_told_apart(tmp_path: Path) -> None:
+    """Each kind of decision with its evidence, with none, and the evidence without such a decision."""
+    cases = {
+        "when to stop": ("stop", "stop_propensity"),
+        "whether to spawn": ("spawn", "spawn_propensity"),
+        "whom to ask": ("orchestrator_decision", "propensity"),
+        "what to aggregate": ("aggregate", "agent_reward"),
+    }
+    for name, (kind, evidence) in cases.items():
+        answers = []
+        for content in ({"type": kind, evidence: 0.5}, {"type": kind}, {"type": "message", evidence: 0.5}):
+            event = {"id": "0", "agent": "lead"} | content
+            log = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}}
+            path = tmp_path / "log.jsonl"
+            path.write_text(json.dumps(log))
+            found = {question.name: question for question in answer_questions(read(path))}
+            answers.append([other for other in cases if found[other].answer])
+        assert answers == [[name], [], []], name
