@@ -95,4 +95,4 @@ def _effect(traces: Traces, result: Credit) -> str:
     if not np.isfinite(reward).all():  # outcomes of agents
         reward = np.asarray(result.credit, np.float64)[valid]
     actions = counted(len(advantage), "action")
-    return f"standard deviation over {actions}: rewards {reward.std():.3g}, advantages {advantage.std():.3g}"
+    return f"standard deviation over {actions}: outcomes {reward.std():.3g}, advantages {advantage.std():.3g}"

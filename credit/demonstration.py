@@ -207,7 +207,7 @@ def _trace_table(world: World, episodes: Episodes, truth: Truth, traces: Traces,
 def _account(episodes: Episodes, truth: Truth, trace: int) -> str:
     reward, expected, outcome = (float(x[trace]) for x in (episodes.reward, truth.expected, truth.outcome))
     earned = float(np.asarray(truth.increments)[trace].sum())
-    return f"reward {reward:z.3f} = expected {expected:z.3f} + increments {earned:+z.3f} + luck {outcome:+z.3f}\n"
+    return f"return {reward:z.3f} = expected {expected:z.3f} + increments {earned:+z.3f} + luck {outcome:+z.3f}\n"
 
 
 def _summary(traces: Traces, findings: Comparison) -> Table:
@@ -215,7 +215,7 @@ def _summary(traces: Traces, findings: Comparison) -> Table:
     summary = Table(title=title, title_justify="left", show_header=False, caption_justify="left")
     summary.add_column()
     summary.add_column(justify="right")
-    summary.add_row("variance of reward − expected that it explains, trace by trace", f"{findings.trace_share:.1%}")
+    summary.add_row("variance of return − expected that it explains, trace by trace", f"{findings.trace_share:.1%}")
     summary.add_row("variance of true increments that it explains, action by action", f"{findings.variance_share:.1%}")
     summary.add_row("rank correlation with true increments", f"{findings.rank_correlation:.3f}")
     summary.add_row("same sign as the true increment, where neither is 0", f"{findings.same_sign:.1%}")

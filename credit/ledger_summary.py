@@ -25,7 +25,7 @@ class LedgerSummary:
 
     Attributes:
       rule: by which claims became entries.
-      traces, with_reward: traces that were read, and those with a reward to divide.
+      traces, with_reward: traces that were read, and those with a return to divide.
       actions, with_entry: actions, and those with an entry of their own.
       took_part: sources of claims that made entries.
       totals: methods that give all actions of a trace one number. They make no entries.
@@ -63,7 +63,7 @@ class LedgerSummary:
     def lines(self) -> list[str]:
         """The same for people."""
         lines = [
-            f"ledger by rule {self.rule!r}: {self.with_reward} of {counted(self.traces, 'trace')} with a reward, "
+            f"ledger by rule {self.rule!r}: {self.with_reward} of {counted(self.traces, 'trace')} with an outcome, "
             f"{self.with_entry} of {counted(self.actions, 'action')} with an entry"
         ]
         if self.took_part:
@@ -82,7 +82,7 @@ class LedgerSummary:
                 error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
                 share = f"{self.explained:.3f}{error}"
                 doubt = self.explained_stderr is not None and self.explained - 2 * self.explained_stderr <= 0
-                share += " of the variance of reward within groups" + (", not significantly above 0" if doubt else "")
+                share += " of the variance of returns within groups" + (", not significantly above 0" if doubt else "")
                 lines.append(f"  explained out of sample: {share}")
             lines.append(f"  accounted for, each trace's own outcome included: {self.accounted_for:.3f}")
         if self.stated:

@@ -7,6 +7,7 @@ A method's formula is the indented part of its docstring, the commit is in the d
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
@@ -23,7 +24,7 @@ from credit.methods.registry import METHODS
 from graphs.keys import PARTS
 
 HERE = Path(__file__).resolve().parent
-PAGE, PICTURE = HERE / "methods.md", HERE / "keys.svg"
+PAGE, PICTURE, LAWS = HERE / "methods.md", HERE / "keys.svg", HERE / "laws.md"
 BIAS = HERE.parent / "benchmarks" / "results" / "bias.json"
 
 HEAD = """# Methods
@@ -37,7 +38,8 @@ methods the logs in `runs/` allow, and `credit methods NAME` describes one.
 
 One notation: R is a trace's return, x a sample's score, r what an action earned, G what was earned from it on, V a
 value, γ and λ discounts; μ and sd are the mean and standard deviation of the samples of one key, n their number, A the
-advantage. A bound on |A| holds however little the rewards differ. `docs/write_methods.py` writes this page.
+advantage. [Laws](laws.md#how-large-an-advantage-can-be) bounds |A| of the methods that divide by default; other bounds
+stand here. `docs/write_methods.py` writes this page.
 """
 
 TAIL = """## Published names
@@ -89,6 +91,7 @@ def _section(name: str, method: Method, bias: str) -> str:
     facts = [f"scope {method.scope}"] + ([f"bias {bias}"] if bias else [])
     facts += [f"needs {', '.join(f'`{need}`' for need in method.needs)}"] if method.needs else []
     bound = re.search(r"(?:[^.]|\.(?=\d))*no \|?A\|? exceeds(?:[^.]|\.(?=\d))*\.", _docstring(method))
+    bound = None if name in _bounded_by_laws() else bound
     commits = re.findall(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7}\b", _docstring(method).partition("\nReference:")[2])
     code = f", {', '.join(dict.fromkeys(commits))}" if commits else ""
     also = [f"`{key}`" for key, paper in PUBLISHED.items() if paper.method == name and key != name]
@@ -99,6 +102,13 @@ def _section(name: str, method: Method, bias: str) -> str:
     listed += [f"*{method.status}*: {method.reference}{code}.", *([f"Also {', '.join(also)}."] if also else [])]
     lines += [textwrap.fill(text, 118, initial_indent="- ", subsequent_indent="  ") for text in listed]
     return "\n".join(lines) + "\n"
+
+
+@functools.cache
+def _bounded_by_laws() -> frozenset[str]:
+    """Methods whose bound stands in the table of the page about laws."""
+    table = LAWS.read_text(encoding="utf-8").split("<!-- bounds -->")[1].split("<!-- end -->")[0]
+    return frozenset(re.findall(r"`(\w+)`", "".join(row.split(" | ")[0] for row in table.splitlines())))
 
 
 def _docstring(method: Method) -> str:

@@ -64,7 +64,7 @@ REASONS: tuple[str, ...] = (
     "",
     "padding",
     "not an action of the team's policy",
-    "the trace has no reward",
+    "the trace has no outcome",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
     "too few members, or too few that differ, to estimate a spread",

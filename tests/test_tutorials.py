@@ -106,7 +106,7 @@ def test_the_part_that_is_refused_is_of_the_rows_with_a_reward() -> None:
     assert result.valid.tolist() == [True, True, False, False]
     assert result.metrics["credit/refused"] == pytest.approx(1 / 3)
     page = " ".join((FOLDER / "in-your-trainer.md").read_text().split())
-    assert "`refused` is the part of the rows with a reward that get no advantage." in page
+    assert "`refused` is the part of the rows with an outcome that get no advantage." in page
 
 
 @pytest.mark.slow

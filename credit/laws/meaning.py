@@ -32,15 +32,15 @@ def order(s: Subject) -> str:
 
 
 def missing_reward(s: Subject) -> str:
-    """A trace without a reward gets no credit, and the others get the same numbers as without it."""
+    """A trace without an outcome gets no credit, and the others get the same numbers as without it."""
     batch, rng = s.ragged(), np.random.default_rng(s.seed)
     without = np.isnan(batch.reward)[batch.graph.trace_ids]
     out = s.run(padded(batch, SIZES))
     if out["valid"][: len(without)][without].any():
-        return "an event of a trace without reward is valid"
+        return "an event of a trace without an outcome is valid"
     rest, was = rearranged(batch, np.flatnonzero(~np.isnan(batch.reward)), rng)
     detail = _moved_differ(s, batch, rest, was)
-    return f"{detail} (without the traces that have no reward)" if detail else ""
+    return f"{detail} (without the traces that have no outcome)" if detail else ""
 
 
 def _moved_differ(s: Subject, batch: Batch, moved: Batch, was: np.ndarray) -> str:

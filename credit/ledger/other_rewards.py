@@ -51,7 +51,7 @@ def from_other_rewards(graph: EventGraph, total: np.ndarray, offered: Credit, cl
         return ""
     row = int(np.argmax(off))
     return (
-        f"{offered.source!r} adds up to {claimed[row]:.6g} in trace {row}, whose reward is {total[row]:.6g}: it is of "
+        f"{offered.source!r} adds up to {claimed[row]:.6g} in trace {row}, whose return is {total[row]:.6g}: it is of "
         "other rewards (pass the ledger each outcome plus the rewards at events), of some rows' rewards only, or of "
         "what no action earned, as a reward before the first action or a bootstrap"
     )

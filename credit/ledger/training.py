@@ -153,7 +153,7 @@ def _check_size(ledger: Entries, chosen: _Kind, largest: Largest, limit: float) 
         for claim in ledger.claims
         if claim.source in chosen.used
     }
-    parts = [f"its reward is {float(ledger.reward[trace]):.6g}"]
+    parts = [f"its return is {float(ledger.reward[trace]):.6g}"]
     if np.asarray(amounts.baseline)[largest.event]:
         parts.append(f"its baseline is {float(np.asarray(amounts.baseline)[largest.event]):.6g}")
     parts += [f"the largest claim of {source!r} is {size:.6g}" for source, size in sizes.items()]

@@ -89,7 +89,7 @@ def draw_ledger(
         actual, expected = np.shape(ledger.increments), (traces.graph.num_events,)
         raise CreditError(f"the ledger has increments {actual}; expected {expected}, the number in these traces")
     if not np.isfinite(traces.reward[index]):
-        raise CreditError(f"trace {trace!r} has no reward, so there is nothing to draw")
+        raise CreditError(f"trace {trace!r} has no outcome, so there is nothing to draw")
     bars = _bars(traces, ledger, index, most_rows)
     figure = new_figure(8.2, 1.3 + 0.235 * len(bars))
     axes = figure.add_subplot()

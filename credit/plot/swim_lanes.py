@@ -346,5 +346,5 @@ def _title(traces: Traces, index: int) -> str:
     parts = [f"trace {printable(row['trace'], 48)}"]
     if row["group"] != row["trace"]:
         parts.append(f"task {printable(row['group'], 32)}")
-    parts.append(f"reward {reward:z.3g}" if np.isfinite(reward) else "no reward")
+    parts.append(f"outcome {reward:z.3g}" if np.isfinite(reward) else "no outcome")
     return "  ·  ".join(parts)

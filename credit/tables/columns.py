@@ -228,7 +228,7 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
     none = np.zeros(len(outcome), bool)
     none[by_trace.order] = ~stated[by_trace.ids] & stated.any()  # a column without any reward is no reward
     finite(
-        "reward", np.where(none, 0, outcome), "a trace without a reward has none in all its rows; another must have one"
+        "reward", np.where(none, 0, outcome), "a trace without an outcome has none in all its rows; another must have one"
     )
     advice = "the outcome is one number for each trace; for numbers that differ between rows pass event_reward= "
     return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")

@@ -23,7 +23,7 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("padding_changes_nothing", flawed.divides_by_padded_length, "scale of event"),
     ("poison", flawed.forgets_the_mask, "of event"),
     ("order", flawed.counts_from_the_first, "after renumbering"),
-    ("missing_reward", flawed.takes_missing_for_zero, "trace without reward is valid"),
+    ("missing_reward", flawed.takes_missing_for_zero, "trace without an outcome is valid"),
     ("independence", flawed.looks_at_the_batch, "another group"),
     ("tight_scope", flawed.looks_at_itself_only, "scope 'group' is too wide"),
     ("response", flawed.ignores_reward, "no reward of group 0"),

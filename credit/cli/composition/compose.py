@@ -28,7 +28,7 @@ __all__ = ["compose", "parse_channels"]
 NUMBER = r"-?(?:\d+(?:\.\d+)?|\.\d+)(?:e-?\d+)?"  # no sign before it but a minus, no inf and no nan
 
 LEGEND = (
-    "entry: an action's part of reward − expected. explained: by what was known before the outcome; 1 is all of it, "
+    "entry: an action's part of return − expected. explained: by what was known before the outcome; 1 is all of it, "
     "below 0 is worse than nothing. noise: the entries may as well be 0."
 )
 
@@ -85,7 +85,7 @@ LEGEND = (
     help="Assert that scored events were fixed before acting. May be repeated.",
 )
 @picture_option
-@click.option("--trace", "drawn", metavar="ID", help="Trace to draw. Default: the first with a reward.")
+@click.option("--trace", "drawn", metavar="ID", help="Trace to draw. Default: the first with an outcome.")
 @allow_bad
 @json_option
 @click.pass_context

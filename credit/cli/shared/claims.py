@@ -84,7 +84,7 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
             default="baseline",
             show_default=True,
             type=click.Choice(["baseline", "value"]),
-            help="Expected reward at the start: a baseline of the group, or the logged value before the first action.",
+            help="Expected return at the start: a baseline of the group, or the logged value before the first action.",
         ),
         click.option(
             "--tau",

@@ -89,14 +89,14 @@ def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int,
         return f"no number here: {REASONS[int(offered.reason[event])]}"
     if form is None:
         if offered.estimand == "total":
-            return f"{claim.refusal}; its baseline may be the expected reward at the start"
+            return f"{claim.refusal}; its baseline may be the expected return at the start"
         return claim.refusal or "it took no part"
     if form.reason[event] != 0:
         if form.reason[event] == Reason.NO_EVIDENCE:
             return "no increment follows from its number: a value before or after this event is not known"
         return f"no increment follows from its number: {REASONS[int(form.reason[event])]}"
     if not claimed:
-        return "the trace has no reward to divide"
+        return "the trace has no outcome, so no return to divide"
     words = []
     if form.unit != "event":
         words.append(f"a claim on all of its {form.unit} together")

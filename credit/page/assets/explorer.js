@@ -269,10 +269,10 @@
       const lines = of.lines.map((line) => ({ ...line, i }));
       const at = (key) => (line) => number(line[key][i], true);
       const account = [["expected at the start", of.expected], [noise ? "this event (noise)" : "this event", of.entry[i]], ["its other events", of.others[i]],
-        ["outcome, after the last action", of.outcome], ["unexplained", of.unexplained], ["remainder of exact arithmetic", of.remainder], ["reward", of.reward]];
+        ["outcome, after the last action", of.outcome], ["unexplained", of.unexplained], ["remainder of exact arithmetic", of.remainder], ["return", of.reward]];
       const call = named(of.call, i);
       this.receipt.replaceChildren(...parts.filter(Boolean),
-        make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, number(amount, name !== "reward")]))),
+        make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, number(amount, name !== "return")]))),
         make("p", {}, (call ? `Its credit is looked up at the action that it came from: ${call}. ` : "") +
           `Added up, the claims would pay ${number(of.naive[i], true)}; the ledger pays ${number(of.entry[i], true)}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
           `${noise ? ", which is noise: within two standard errors of 0" : ""}.`),

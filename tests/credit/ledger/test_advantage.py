@@ -325,7 +325,7 @@ def test_claims_that_are_large_against_the_rewards_are_refused() -> None:
     ledger, scale = large_claims([1.0, 0.0])
     wanted = (
         r"event 1, in trace 0 of the batch, is -999, 999 times the spread of the rewards of its group \(1\); expected "
-        r"10 times or less; in that trace its reward is 1, the largest claim of 'critic' is 1000"
+        r"10 times or less; in that trace its return is 1, the largest claim of 'critic' is 1000"
     )
     with pytest.raises(credit.CreditError, match=wanted):
         ledger.advantage("control", beta=1.0)

@@ -199,7 +199,7 @@ def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     assert sum(line.got or 0 for line in receipt.lines) == pytest.approx(receipt.entry, abs=1e-6)
     assert lines["critic"].weight + lines["message"].weight == pytest.approx(1)
     assert "not added" in lines["critic"].why and "times 1 − π" in lines["message"].why
-    assert lines["broadcast"].got is None and "expected reward at the start" in lines["broadcast"].why
+    assert lines["broadcast"].got is None and "expected return at the start" in lines["broadcast"].why
     account = (receipt.expected, receipt.entry, receipt.others, receipt.outcome, receipt.unexplained)
     assert sum(account) + receipt.remainder == pytest.approx(receipt.reward, abs=1e-6)
     chatter = explain(traces, SUCCESS, 4, chosen, ledger=ledger)

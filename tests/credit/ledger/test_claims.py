@@ -158,4 +158,4 @@ def test_what_a_frozen_agent_did_in_between_is_the_environments(lambda_: float) 
         assert rows.gather(ledger.claimed).tolist() == [True, False] * 4 and not ledger.other_rewards
     assert ledgers[0].explained == ledgers[1].explained
     off = credit.compose(graph, 2 * reward, [credit.gae(graph, reward, value=value, lambda_=lambda_)])
-    assert "'gae' adds up to 1 in trace 0, whose reward is 2" in off.other_rewards["gae"]
+    assert "'gae' adds up to 1 in trace 0, whose return is 2" in off.other_rewards["gae"]

@@ -25,8 +25,8 @@ def test_claims_of_outcome_and_event_rewards_beside_the_outcome_alone_are_named(
     claims = [method(graph, outcome, event_reward=steps) for method in (credit.rloo, credit.turn_baseline)]
     ledger = credit.compose(graph, outcome, claims)
     assert list(ledger.other_rewards) == ["rloo", "turn_baseline"]
-    assert "'rloo' adds up to 6 in trace 0, whose reward is 1" in ledger.warnings[0]
-    assert "'turn_baseline' adds up to 6 in trace 0, whose reward is 1" in ledger.warnings[1]
+    assert "'rloo' adds up to 6 in trace 0, whose return is 1" in ledger.warnings[0]
+    assert "'turn_baseline' adds up to 6 in trace 0, whose return is 1" in ledger.warnings[1]
     assert np.asarray(ledger.expected)[:3].tolist() == [0.0, 0.5, 0.5]  # of the rewards that the ledger has
 
     named = weighted_sum({"team": ledger}, {"team": 1.0}).other_rewards
@@ -43,7 +43,7 @@ def test_a_return_adds_up_to_its_reward_whatever_its_values(lambda_: float) -> N
     of_outcome = credit.gae(graph, outcome, value=rows.evidence["value"], lambda_=lambda_)
     assert not credit.compose(graph, outcome, [of_outcome]).other_rewards
     named = credit.compose(graph, 2 * outcome, [of_outcome]).other_rewards
-    assert named["gae"].startswith("'gae' adds up to 1 in trace 0, whose reward is 2:")
+    assert named["gae"].startswith("'gae' adds up to 1 in trace 0, whose return is 2:")
 
 
 @pytest.mark.slow
