@@ -51,15 +51,16 @@ SETTINGS |= {
 SUBJECTS = {**credit.METHODS, **SETTINGS}
 
 NEWER = {
-    "max_rl", "opo", "gpg", "prime_rl_grpo", "rllm_reinforce_pp", "igpo", "igrpo", "hgpo", "g2po", "graph_gpo",
+    "max_rl", "opo", "gpg", "rllm_reinforce_pp", "igpo", "igrpo", "hgpo", "g2po", "graph_gpo",
     "adca_grpo", "ccpo", "marti", "tree_grpo", "hcapo", "hae", "hierarchical_grpo", "unitymas_o",
     "at_grpo", "sepo",
 }  # fmt: skip
 """Methods of 2025 and 2026. The default run tries them on worked numbers (tests/golden/test_methods_of_2026.py)."""
 
 PRESETS = {
-    "agent_lightning", "agent_lightning_rows", "c3_magrpo", "dr_grpo", "foldgrpo_fork", "matpo", "mrlx",
-    "openrlhf_group_norm", "reinforce_batch", "slime_grpo", "trl_grpo", "verl_grpo", "verl_rloo", "wideseek_r1",
+    "agent_lightning", "agent_lightning_rows", "at_grpo", "c3_magrpo", "dr_grpo", "foldgrpo_fork", "gpg", "igrpo",
+    "matpo", "max_rl", "mrlx", "openrlhf_group_norm", "prime_rl_grpo", "reinforce_batch", "rllm_reinforce_pp",
+    "slime_grpo", "trl_grpo", "verl_grpo", "verl_rloo", "wideseek_r1",
 }  # fmt: skip
 """Other constants for a kernel that the default run tries under another name; these are studies."""
 

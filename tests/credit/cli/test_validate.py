@@ -203,6 +203,7 @@ def test_validate_counts_one_divided_task_as_one(tmp_path: Path) -> None:
     assert "1 task has a group for each model or system" in told
 
 
+@pytest.mark.slow
 def test_returns_that_differ_by_rewards_at_events_are_no_different_outcomes(tmp_path: Path) -> None:
     """363 groups were said to have different outcomes where 209 had."""
     lines = []

@@ -121,6 +121,7 @@ def embedded(html: str) -> tuple[dict[str, Any], list[str]]:
     )
 
 
+@pytest.mark.slow
 def test_the_policy_lets_the_page_ask_its_own_server_and_nobody_else(client: Client, findings: Findings) -> None:
     _, headers, body = client("")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', body.decode())

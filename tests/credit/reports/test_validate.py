@@ -157,6 +157,7 @@ def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[f
         assert (words in availability(traces)["rloo"].why) == (words in credit.choose(traces).warnings[0]) == bool(why)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("rewards", "steps", "rounded"),
     [

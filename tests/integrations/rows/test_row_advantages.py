@@ -572,6 +572,7 @@ def test_rows_of_several_versions_of_the_policy() -> None:
     assert within.advantages.tolist() == [1, -2, 2, 0]
 
 
+@pytest.mark.slow
 def test_stale_rows_have_truncated_weights() -> None:
     """e^1 is cut to 2; a token outside the mask, and a row that answers 0, may have any ratio."""
     columns: dict[str, Any] = {"group": ["q", "q", "p", "p"], "reward": np.array([1.0, 0.0, 1.0, 1.0])}
