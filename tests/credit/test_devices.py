@@ -32,9 +32,10 @@ def on_eight_devices(*command: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_method_of_each_scope_and_evidence_on_eight_devices_equals_one_device() -> None:
+@pytest.mark.parametrize("evidence", [False, pytest.param(True, marks=pytest.mark.study)])
+def test_a_method_of_each_scope_on_eight_devices_equals_one_device(evidence: bool) -> None:
     """How a batch is cut depends on the scope and the evidence; `test_scopes` tries groups alone with every method."""
-    kinds = {(method.scope, method.needs): name for name, method in reversed(credit.METHODS.items())}
+    kinds = {(method.scope, evidence and method.needs): name for name, method in reversed(credit.METHODS.items())}
     out = on_eight_devices(str(Path(__file__).with_name("devices_trial.py")), *kinds.values())
     results = [json.loads(line) for line in out.splitlines()]
     assert [result["method"] for result in results] == list(kinds.values())

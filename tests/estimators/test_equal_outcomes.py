@@ -34,7 +34,7 @@ def replayed(outcome: float) -> tuple[Any, Any, dict[str, Any], Any]:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("outcome", AWKWARD)
 @pytest.mark.parametrize(
     "options",
@@ -58,7 +58,7 @@ def test_c3_compares_equal_values_whatever_the_replays(options: dict[str, Any], 
     assert not stderr[np.isfinite(stderr)].any()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.sampled
 @pytest.mark.parametrize("outcome", AWKWARD)
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "max"])
@@ -76,7 +76,7 @@ def test_magrpo_without_a_baseline_keeps_the_return_itself() -> None:
         assert (rows.gather(credit.magrpo(graph, reward, **tree, baseline=baseline).advantage) == np.float32(0.1)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_magrpo_compares_completions_of_equal_returns() -> None:
     one, two = (np.repeat(list(names), 3) for names in ("abc", "pqr"))
     two = two.reshape(3, 3).T.ravel()
@@ -116,7 +116,7 @@ def test_the_value_of_equal_leaves_is_theirs() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("value", [0.0, 0.3])
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_maac_brings_equal_advantages_to_0(outcome: float, value: float) -> None:
@@ -142,7 +142,7 @@ def test_normalising_options_obey_the_laws_of_spreads(method: Any, needs: tuple[
     credit.check(method, needs=needs, scope=scope, skip=[law for law in LAWS if law not in kept])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("outcome", AWKWARD)
 def test_turns_of_replays_that_all_go_on_are_equal(outcome: float) -> None:
     graph, reward, rows = credit.from_columns(group=[0] * 13, trace=range(13), reward=[outcome] * 13)

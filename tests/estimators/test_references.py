@@ -110,7 +110,7 @@ def slow_grpo(batch: Batch, by_agent: bool, rows_count: bool, std: bool) -> np.n
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, True), (True, False), (False, False)])
 @pytest.mark.parametrize("std", [True, False])
@@ -144,7 +144,7 @@ def slow_rloo(batch: Batch, by_agent: bool, rows_count: bool) -> np.ndarray:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("by_agent", "rows_count"), [(True, True), (False, False), (False, True)])
 def test_dr_mas_rloo(seed: int, by_agent: bool, rows_count: bool) -> None:
@@ -182,7 +182,7 @@ def test_reinforce_pp_baseline(seed: int, by_agent: bool) -> None:
     close(advantage, expected, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(3))
 def test_reinforce_pp_is_its_token_form_at_discount_one(seed: int) -> None:
     batch = draw(seed)

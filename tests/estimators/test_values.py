@@ -62,7 +62,7 @@ def expected_score(rows: list[dict], i: int, horizon: str, share: str) -> float:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("horizon", ["discounted_sum", "last", "current"])
 @pytest.mark.parametrize("share", ["all", "individual"])
 def test_maporl_against_a_loop(share: str, horizon: str) -> None:

@@ -131,7 +131,7 @@ def test_measured_points_are_where_the_closed_forms_are() -> None:
         assert line.theory is not None and abs(line.slope - line.theory) < 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_bands_cover_and_slopes_have_intervals() -> None:
     scheme, w = SCHEMES["shared, leave one out"], Setting()
     points = [measure(scheme, 30, w, TINY, seed) for seed in range(40)]

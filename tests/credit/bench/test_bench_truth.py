@@ -88,7 +88,7 @@ def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
     np.testing.assert_allclose((found.slope_half, found.correlation_half, found.sign_half), halves, rtol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_scaled_advantage_has_a_scaled_slope_and_the_same_order(drawn: Draw) -> None:
     plain, shrunk = score(drawn, "rloo"), score(drawn, "dr_grpo")
     assert shrunk.slope == pytest.approx(7 / 8 * plain.slope, rel=1e-5)

@@ -207,7 +207,7 @@ def test_a_receipt_accounts_for_the_entry_and_the_trace(team: Made) -> None:
     assert "lacks the evidence" in chatter.lines[0].why and chatter.lines[0].wanted is None
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_other_rules_say_who_brought_what(team: Made) -> None:
     """Exact claims and the exact total leave nothing to move; an even split comes from nobody's claim."""
     traces, claims = team

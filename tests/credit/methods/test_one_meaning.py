@@ -91,7 +91,7 @@ def test_an_anchor_is_of_its_task() -> None:
     assert alike == apart and alike[0] == pytest.approx(-alike[1])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_completion_is_of_its_agent() -> None:
     """Both agents write "x" and "y"; taken for one they would stand for four joint turns each."""
     found = []
@@ -113,7 +113,7 @@ def test_a_completion_is_of_its_agent() -> None:
     assert found[0] == found[1] and found[0][:2] == [0.25, 0.75]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_propensity_is_that_of_the_alternative_that_was_chosen() -> None:
     """An effect counts by what else was possible, 1 − π; a draw by π_e / π_b."""
     graph, reward, _ = columns(group=[0] * 2, trace=[0, 1], reward=[1.0, 0.0])

@@ -69,7 +69,7 @@ def holds(covered: dict[str, list[bool]]) -> None:
         assert 0.93 - known_to <= np.mean(rights) <= 0.97 + known_to, (kind, len(rights), np.mean(rights))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_units_are_covered_whatever_the_lengths_and_the_number_of_tasks() -> None:
     worlds: dict[str, list[bool]] = collections.defaultdict(list)
     kinds: dict[str, list[bool]] = collections.defaultdict(list)
@@ -125,7 +125,7 @@ def outcomes(rng: np.random.Generator, kind: str, alone: bool, effect: float) ->
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("alone", [False, True])
 def test_chances_of_failed_against_succeeded_are_covered(alone: bool) -> None:
     kinds: dict[str, list[bool]] = collections.defaultdict(list)

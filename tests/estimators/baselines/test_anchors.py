@@ -64,7 +64,7 @@ def loop(rows: dict, by_agent: bool, scale: bool, discount: float, weight: float
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("scale", ["none", "std"])
 @pytest.mark.parametrize("by_agent", [False, True])

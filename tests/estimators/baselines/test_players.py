@@ -41,7 +41,7 @@ def columns(rows: list[dict]) -> tuple:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("over", ["batch", "group"])
 @pytest.mark.parametrize("scale", ["none", "std"])
 @pytest.mark.parametrize("seed", range(2))
@@ -76,7 +76,7 @@ def test_marshal_against_a_loop(seed: int, scale: str, over: str) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(3))
 def test_spiral_rae_against_a_loop(seed: int) -> None:
     rows = games(seed)

@@ -77,7 +77,7 @@ def normalised(scores: dict, keys: dict, alone: str, eps: float = 1e-6) -> dict:
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(2))
 def test_mgrpo_against_a_loop(seed: int) -> None:
     log = Log(seed)
@@ -91,7 +91,7 @@ def test_mgrpo_against_a_loop(seed: int) -> None:
     assert (np.asarray(log.at.gather(result.valid)) != np.array(alone)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("with_format", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_mrlx_against_a_loop(seed: int, with_format: bool) -> None:
@@ -130,7 +130,7 @@ def test_a_sub_agent_without_a_block_is_refused_and_counts_nowhere() -> None:
     np.testing.assert_allclose(found, [expected[r["trace"], r["agent"]] for r in kept], rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("gate", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_matpo_against_a_loop(seed: int, gate: bool) -> None:
@@ -162,7 +162,7 @@ def test_a_trace_whose_format_is_unknown_gets_no_matpo_reward() -> None:
     assert np.isnan(found[2]) and np.isfinite(np.delete(found[:9], 2)).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("population", ["trace", "row"])
 @pytest.mark.parametrize("seed", range(2))
 def test_wideseek_r1_against_a_loop(seed: int, population: str) -> None:
@@ -193,7 +193,7 @@ def test_wideseek_r1_weights_against_a_loop(with_tokens: bool) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("by", [None, "agent_name"])
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out"])
 @pytest.mark.parametrize("seed", range(2))
@@ -216,7 +216,7 @@ def test_c3_magrpo_against_a_loop(seed: int, baseline: str, by: str | None) -> N
     log.check(result, expected)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(2))
 def test_foldgrpo_and_its_fork_against_loops(seed: int) -> None:
     log = Log(seed)
@@ -242,7 +242,7 @@ def test_foldgrpo_and_its_fork_against_loops(seed: int) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("baseline", ["mean", "leave_one_out", "max", "none"])
 @pytest.mark.parametrize("fan_outs", [[3, 2, 2], [2, 4]])
 def test_magrpo_against_a_recursion(fan_outs: list[int], baseline: str) -> None:

@@ -74,7 +74,7 @@ def expected_gradient(method: object, traces: int, keep: object = None) -> np.nd
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("traces", [2, 3])
 def test_the_turn_baseline_is_unbiased_where_the_policy_decides_how_many_turns_there_are(traces: int) -> None:
     np.testing.assert_allclose(expected_gradient(credit.turn_baseline, traces), true_gradient(), rtol=1e-12, atol=1e-14)
@@ -164,7 +164,7 @@ def loop(rows: dict[str, list], method: str) -> list[float]:
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("method", ["turn_baseline", "none", "std"])
 def test_against_a_loop(method: str, seed: int) -> None:

@@ -116,7 +116,7 @@ def test_rewards_at_events_are_part_of_the_outcome() -> None:
     np.testing.assert_array_equal(parts.stderr, whole.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_switch_rests_on_the_model_where_weights_are_large() -> None:
     log = small_log()
     graph, reward, given = log

@@ -44,7 +44,7 @@ def test_one_noisy_endpoint_leaves_a_floor_that_replicates_remove() -> None:
     assert replicated < 3 * known
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_noise_enters_the_standard_error_and_meets_the_bound() -> None:
     n, m, game = 12, 4000, game_of("bernoulli_logistic", 12)
     ends = {"full": game.value(np.ones((1, n), bool))[0], "empty": game.value(np.zeros((1, n), bool))[0]}

@@ -142,7 +142,7 @@ def test_extensions_never_break_precedence_at_scale() -> None:
     assert (ranks[:, parent] < ranks)[:, ~root].all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_sampled_precedence_values_agree_with_exact_ones() -> None:
     parent, v = forest(8, 4), some_game(8, 4)
     exact = [float(x) for x in mean_over(grow(parent), 8, v)]

@@ -150,7 +150,7 @@ def test_increments_are_those_of_all_completions_in_thirty_worlds(kind: str) -> 
 
 
 @pytest.mark.sampled
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("kind", KINDS)
 def test_increments_are_those_of_running_again(kind: str) -> None:
     world, runs_each = small_world(kind, 2), 4000

@@ -178,7 +178,7 @@ def test_increments_have_mean_zero_given_the_past_and_are_uncorrelated() -> None
     np.testing.assert_allclose(parts, reward.var(), rtol=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_trace_does_not_depend_on_the_others() -> None:
     world = World()
     many = world.sample(jax.random.key(5), 80)
@@ -207,7 +207,7 @@ def test_draws_do_not_depend_on_the_default_precision() -> None:
     np.testing.assert_allclose(single.reward, double.reward, rtol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_run_again_keeps_the_past_and_the_forced_choice() -> None:
     """With the last choice that counts forced and no luck, outcomes have no spread; the plan's leave some."""
     world = dataclasses.replace(small_world("additive", 4), outcome=Additive(1.0, 0.0))
