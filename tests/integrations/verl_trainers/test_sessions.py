@@ -129,7 +129,7 @@ def test_a_group_is_held_until_it_is_whole(queue: None) -> None:
     tq.kv_put(key="w", partition_id="train", tag=prompt | {"status": "finished"})
     batch, _ = buffer.sample(4, "train", 1)
     metrics: dict[str, Any] = {}
-    assert advantages_of(trainer("credit_rloo", "credit_separate_async"), batch, metrics)[0] == {
+    assert advantages_of(trainer("credit_rloo"), batch, metrics)[0] == {
         "w_0_0": 1,
         "w_1_0": -1,
     }
