@@ -118,7 +118,9 @@ class Game:
                 degrees=self.choice.degrees or (0,),
                 interactions=self.choice.interactions,
             )
-        return jax.tree.map(np.asarray, shares)  # an array of JAX in double precision is cut again outside
+        # An array of JAX in double precision is cut again outside.
+        result: Shares = jax.tree.map(np.asarray, shares)
+        return result
 
 
 @checked_kinds()

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.base import Credit, Estimand, Reason, check_event_array, check_reward, finish
 from estimators.clusters import clusters_of
@@ -159,7 +160,7 @@ def unitymas_o(
         verdict = verdict + segment_sum(step, of_turn, n, known)[of_turn]
         stated = segment_sum(jnp.abs(step), trace, graph.num_traces, known)
     # Verdicts that the rounding of the outcome hides are none.
-    judged = stated >= float(jnp.finfo(outcome.dtype).eps) * jnp.abs(outcome)
+    judged = stated >= float(np.finfo(outcome.dtype).eps) * jnp.abs(outcome)
     lead_of = segment_first(of_turn, n, known)[of_turn]
     turns = chains(graph, known & (lead_of == jnp.arange(n, dtype=jnp.int32)))
     here = turns.take(verdict)

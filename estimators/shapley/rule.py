@@ -15,7 +15,7 @@ from graphs.event_graph import Array
 
 __all__ = ["Choice", "attainable_stderr", "choose", "least_evaluations", "make_plan"]
 
-MOST_PAIRS = 128  # for which interactions are fitted: the time grows as the cube of the pairs
+MOST_PAIRS = 400  # for which interactions are fitted: the time grows as the cube of the pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
        walks are exact for terms of one and two units from 2n evaluations on.
     3. Else: regression on pairs. With a spawn forest its chains are regressors too. Slopes in the size of the team
        (degrees 1, 2) are offered where there are pairs enough for them; the estimated error decides between them.
-    4. In case 3, without noise or a forest and with at most 128 pairs, interactions of three and of five units are
+    4. In case 3, without noise or a forest and with at most 400 pairs, interactions of three and of five units are
        fitted too, each shrunk as far as the evaluations say. More pairs cost too much time: M³ for M pairs.
 
     With noise the regression is taken at any budget from 2n + 2 on: walks pay 2nσ²/m where it pays C_n σ²/m.

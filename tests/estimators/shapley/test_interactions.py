@@ -37,7 +37,7 @@ def test_interactions_are_fitted_to_exact_values_without_a_forest(
     budget: int, noise: float, forest: bool, fitted: bool
 ) -> None:
     assert choose(8, budget, noise=noise, forest=forest).interactions is fitted
-    assert not choose(20, 259).interactions and choose(20, 258).interactions
+    assert not choose(20, 803).interactions and choose(20, 802).interactions
 
 
 def test_interactions_of_noisy_values_are_refused() -> None:
