@@ -84,6 +84,7 @@ FORMATS: dict[str, Format] = {
         # The resolver of 0.62 mounts workspace/ISSUE into the agent's container, a copy of repo/.
         owns=(Owned("output.jsonl", (), "workspace"), Owned("output.jsonl", (), "repo")),
     ),
+    "openhands-sdk": _row("openhands_sdk", "conversations of OpenHands' SDK: an event a file, or a line", "session"),
     "swe-agent": _row(
         "swe_agent",
         "trajectories of SWE-agent and mini-swe-agent, with results and predictions beside them",

@@ -35,7 +35,8 @@ CALLS: dict[str, Calls] = {
     "copilot_cli": [("bash", COMMAND), ("task", TASK | {"agent_type": "general-purpose", "name": "adder"})],
     "gemini_cli": [("run_shell_command", COMMAND),
                    ("invoke_agent", {"agent_name": "generalist", "prompt": PART})],
-    "claude_code": [("Bash", COMMAND), ("Agent", TASK | {"subagent_type": "general-purpose", "run_in_background": False})],
+    "claude_code": [("Bash", COMMAND),
+                    ("Agent", TASK | {"subagent_type": "general-purpose", "run_in_background": False})],
 }  # fmt: skip
 """What the lead of each agent calls at first."""
 

@@ -1,4 +1,4 @@
-"""Record rollout dumps of trainers by the functions that write them: `python record_rollouts.py`, with pandas and NumPy.
+"""Record rollout dumps of trainers by the functions that write them: `python record_rollouts.py`, with pandas.
 
     pip download --no-deps verl==0.9.1 trl==1.16.0, and git clone https://github.com/NovaSky-AI/SkyRL at a956457
     python record_rollouts.py FOLDER     with the unpacked packages and the clone as verl, trl and SkyRL below it
@@ -78,10 +78,12 @@ def trl(source: Path, out: Path) -> None:
     asked = [{"role": "user", "content": "1+1?"}]
     logs = {
         "prompt": [asked] * 2, "completion": [[{"role": "assistant", "content": answer}] for answer in ("2", "3")],
-        "rewards": {"right": [1.0, 0.0]}, "extra": {"solution": ["two", "two"]}, "advantages": [0.7, -0.7], "images": [],
+        "rewards": {"right": [1.0, 0.0]}, "extra": {"solution": ["two", "two"]}, "advantages": [0.7, -0.7],
+        "images": [],
     }  # fmt: skip
     trainer = SimpleNamespace(
-        model=SimpleNamespace(training=True), _metrics=collections.defaultdict(dict), log_completions=True, _logs=logs,
+        model=SimpleNamespace(training=True), _metrics=collections.defaultdict(dict), log_completions=True,
+        _logs=logs,
         accelerator=SimpleNamespace(is_main_process=True), state=SimpleNamespace(global_step=7),
         args=SimpleNamespace(report_to=[], output_dir=str(out)),
     )  # fmt: skip

@@ -19,8 +19,20 @@ from graphs.text import counted, excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecord
 
 __all__ = [
-    "AGENT", "NEMO_RL", "ROW", "SKYRL", "VERL", "Row", "has_several_rewards", "mixed_ids", "prompt_group", "read_row",
-    "output_of", "reward_of", "system_of", "uid_group",
+    "AGENT",
+    "NEMO_RL",
+    "ROW",
+    "SKYRL",
+    "VERL",
+    "Row",
+    "has_several_rewards",
+    "mixed_ids",
+    "output_of",
+    "prompt_group",
+    "read_row",
+    "reward_of",
+    "system_of",
+    "uid_group",
 ]  # fmt: skip
 
 VERL = frozenset({"input", "output", "score"})

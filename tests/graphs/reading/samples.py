@@ -383,6 +383,8 @@ CLINE = {
 }  # fmt: skip
 """A session of Cline, by the contract of its files."""
 
+OPENHANDS_SDK = [json.loads(path.read_text()) for path in sorted((RECORDINGS / "openhands_sdk").rglob("event-*.json"))]
+
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
 SAMPLES: dict[str, Sample] = {
@@ -408,6 +410,7 @@ SAMPLES: dict[str, Sample] = {
     "langfuse lines": Sample("langfuse", "observations.jsonl", OBSERVATIONS),
     "openhands": Sample("openhands", "output.jsonl", [OPENHANDS, FAILED_LATER]),
     "openhands stream": Sample("openhands", "trajectory.json", [EVENTS], lines=False),
+    "openhands-sdk": Sample("openhands-sdk", "conversation.jsonl", OPENHANDS_SDK),
     "swe-agent": Sample("swe-agent", "repo__repo-1.traj", [SWE_AGENT], lines=False),
     "mini-swe-agent": Sample("swe-agent", "repo__repo-2.traj.json", [MINI_SWE_AGENT], lines=False),
     "mini-swe-agent before 2": Sample("swe-agent", "repo__repo-3.traj.json", [MINI_BEFORE_2], lines=False),

@@ -1,0 +1,74 @@
+"""Conversations of OpenHands' SDK: a folder of events, which no trace is read without one of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphs.errors import NothingReadError
+from graphs.logs import read
+from tests.definitions.samples import SAMPLES
+
+Events = dict[str, Any]
+
+
+def conversation(folder: Path, change: Callable[[Events], Any] = lambda events: events) -> Path:
+    """The files of the sample by their paths, changed."""
+    files = {name: json.loads(text) for name, text in SAMPLES["openhands-sdk"].files.items()}
+    change(files)
+    for name, value in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return folder
+
+
+def event(number: int) -> str:
+    return f"conv/events/event-{number:05}-{number:08}.json"
+
+
+FAULTS: dict[str, tuple[Callable[[Events], Any], str]] = {
+    "an event is gone": (lambda files: files.pop(event(4)), "lost-row"),
+    "the first event is gone": (lambda files: files.pop(event(0)), "lost-row"),
+    "the latest event is gone": (lambda files: files.pop(event(9)), "lost-row"),
+    "an event is cut": (lambda files: files.update({event(4): '{"id": "e4", "timest'}), "lost-row"),
+    "an event is empty": (lambda files: files.update({event(4): ""}), "lost-row"),
+    "a branch": (lambda files: files[event(4)].update(parent_id="e2"), "forked-thread"),
+    "a parent that is none": (lambda files: files[event(4)].update(parent_id="x"), "missing-parent"),
+    "one id twice": (lambda files: files[event(4)].update(id="e3"), "duplicate-id"),
+    "one tool call twice": (lambda files: files[event(4)].update(tool_call_id="t1"), "duplicate-id"),
+    "a result of no tool call": (lambda files: files[event(5)].update(tool_call_id="x"), "unknown-tool-call"),
+    "an unknown kind": (lambda files: files[event(8)].update(kind="DreamEvent"), "bad-value"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_conversation_with_a_fault_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    change, kind = FAULTS[name]
+    with pytest.raises(NothingReadError) as caught:
+        read(conversation(tmp_path, change))
+    assert kind in {problem.kind for problem in caught.value.problems}
+
+
+def test_events_one_a_line_are_the_conversation_without_its_state(tmp_path: Path) -> None:
+    texts = [text.strip() for name, text in sorted(SAMPLES["openhands-sdk"].files.items()) if "event-" in name]
+    (tmp_path / "conv.jsonl").write_text("\n".join(texts) + "\n")
+    lines, folder = read(tmp_path / "conv.jsonl"), read(conversation(tmp_path / "folder"))
+    assert lines.problems == () and lines.events["event"].equals(folder.events["event"])
+    assert lines.evidence.get("tokens") is None and folder.traces["model"].to_pylist() == ["m"]
+
+
+def test_a_conversation_that_another_started_is_named(tmp_path: Path) -> None:
+    traces = read(conversation(tmp_path / "parent" / "subagents"))
+    assert [problem.kind for problem in traces.problems] == ["lone-subagent"]
+
+
+def test_an_error_of_the_conversation_is_that_of_the_run(tmp_path: Path) -> None:
+    error = {"kind": "ConversationErrorEvent", "code": "LLMError", "detail": "no key"}
+    traces = read(conversation(tmp_path, lambda files: files[event(8)].update(error)))
+    (problem,) = traces.problems
+    assert problem.kind == "run-error" and "LLMError: no key" in problem.value
