@@ -15,10 +15,13 @@ import contextlib
 import hashlib
 import os
 import platform
+import sys
 import warnings
 from pathlib import Path
 
 import platformdirs
+
+from graphs.when_imported import when_imported
 
 __all__ = ["keep_compiled"]
 
@@ -47,6 +50,7 @@ def keep_compiled() -> None:
     # JAX keeps only what takes a second to compile; here many small functions take a second together.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     # Where a killed process left half a file, or the disk is full, JAX compiles, and says so each time.
+    when_imported("estimators.kept_functions", lambda: sys.modules["estimators.kept_functions"].keep_in(folder))
     warnings.filterwarnings("ignore", r"Error (reading|writing) persistent compilation cache entry", UserWarning)
 
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from estimators.kept_functions import kept_compiled
 from graphs.errors import ArrayTypeError, CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import floating
@@ -355,6 +356,7 @@ def _cleaned(
     )
 
 
+@kept_compiled
 @functools.partial(jax.jit, inline=True)
 def batch_fingerprint(graph: EventGraph) -> jax.Array:
     """A hash of who acted when in a batch, uint32: results of another batch have another one; padding changes nothing.

@@ -20,6 +20,7 @@ import numpy as np
 
 from estimators.base import Credit, Reason, finish
 from estimators.clusters import Clusters
+from estimators.kept_functions import kept_compiled
 from estimators.members import (
     Aggregate,
     Members,
@@ -95,7 +96,7 @@ def _differ(m: Members) -> jax.Array:
 def _compiled(method: Callable[P, R]) -> Callable[P, R]:
     """`jax.jit` with the options static, which keeps the signature for type checkers."""
     static = ("baseline", "scale", "population", "aggregate", "own_score", "over", "singleton", "filters", "source")
-    return cast("Callable[P, R]", jax.jit(method, static_argnames=static))
+    return kept_compiled(cast("Callable[P, R]", jax.jit(method, static_argnames=static)))
 
 
 def group_relative(

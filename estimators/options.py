@@ -19,6 +19,7 @@ import jax
 import numpy as np
 
 from estimators.compared_ids import numbered, refuse_wide
+from estimators.kept_functions import kept_compiled
 from graphs.argument_kinds import Hint, hints_of, is_number, is_whole
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array, EventGraph
@@ -121,6 +122,7 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
     """
 
     names = tuple(inspect.signature(method).parameters)
+    compiled = kept_compiled(method) if hasattr(method, "lower") else method
 
     @functools.wraps(method)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -138,7 +140,7 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
                     _check_shape(_name(method), graph, name, arguments[name])
                 arguments[name] = _in_32_bits(_name(method), name, arguments[name])
         positional = [arguments[name] for name, _ in zip(names, args, strict=False)]
-        checked_method: Callable[..., R] = method
+        checked_method: Callable[..., R] = compiled
         return checked_method(*positional, *args[len(names) :], **{name: arguments[name] for name in kwargs})
 
     return checked

@@ -22,6 +22,7 @@ from estimators.composition.explained import explained
 from estimators.composition.increments import NotComposableError, as_increment
 from estimators.composition.nesting import unit_of_event
 from estimators.composition.votes import Errors
+from estimators.kept_functions import kept_compiled
 from estimators.options import refuse_rewards_of_events
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
@@ -241,6 +242,7 @@ def _partition(
         balance, claimed = balance.only(kept), claimed & kept[trace]
 
 
+@kept_compiled
 @jax.jit
 def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Balance) -> Partition:
     """The exact partition of cells [E, C] on the events claimed, and of the start and end of each trace."""
@@ -265,8 +267,9 @@ class _OnGrid(NamedTuple):
     residual: jax.Array
 
 
+@kept_compiled
 @functools.partial(jax.jit, static_argnames="width")
-def _on_grid(partition: Partition, trace: jax.Array, width: int) -> _OnGrid:
+def _on_grid(partition: Partition, trace: jax.Array, *, width: int) -> _OnGrid:
     cells = partition.amounts(jnp.repeat(trace, width)).reshape(-1, width)
     ends = partition.trace_amounts
     increments = jnp.sum(cells, axis=1)  # exact: sums on the grid do not round
@@ -294,7 +297,7 @@ def partitioned(
     """
     trace, width = jnp.asarray(graph.trace_ids), len(composed.channels)
     partition, balance, claimed, refused_traces = _partition(graph, balance, composed)
-    on_grid = _on_grid(partition, trace, width)
+    on_grid = _on_grid(partition, trace, width=width)
     scored = np.asarray(balance.scored)
     total, start = np.asarray(balance.total, np.float64), np.asarray(on_grid.start, np.float64)
     known_start = start if stated_start else np.full_like(start, np.nan)

@@ -22,6 +22,7 @@ from estimators.composition.nesting import (
 )
 from estimators.composition.top_down import Weights, split_down
 from estimators.composition.votes import Errors
+from estimators.kept_functions import kept_compiled
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
 
@@ -140,6 +141,7 @@ def by_increments(graph: EventGraph, scored: jax.Array, claims: Sequence[Credit]
     )
 
 
+@kept_compiled
 @jax.jit
 def _of_scored(
     parts: jax.Array, claim_mask: jax.Array, scored: jax.Array, trace: jax.Array

@@ -25,6 +25,7 @@ import numpy as np
 
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.composition.votes import NO_ERRORS, Errors, votes
+from estimators.kept_functions import kept_compiled
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
@@ -116,6 +117,7 @@ def _lambda(credit: Credit) -> Array | float:
     return how.lambda_
 
 
+@kept_compiled
 @jax.jit
 def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> Credit:
     """δ_t = A_t − λ A_{t+1}; invalid where the next action's A is.
@@ -147,6 +149,7 @@ def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> C
     )
 
 
+@kept_compiled
 @jax.jit
 def _from_effect(graph: EventGraph, credit: Credit, propensity: Array) -> Credit:
     """(1 − π) (Q(a) − Q(others)) = Q(a) − V, on the deciding event."""
@@ -232,6 +235,7 @@ def combine(claims: Sequence[Credit], errors: Errors = NO_ERRORS) -> Combined:
     return Combined(jnp.sum(parts, axis=0), parts, stderr, claim_mask, weight, chi_squared, by_source.sources)
 
 
+@kept_compiled
 @jax.jit
 def _average(
     amount: jax.Array, variance: jax.Array, claim_mask: jax.Array

@@ -21,6 +21,7 @@ import numpy as np
 
 from estimators.base import Credit, Estimand, Reason, Recursion, finish
 from estimators.composition.nesting import COARSE_TO_FINE
+from estimators.kept_functions import kept_compiled
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -244,13 +245,14 @@ def _vote_of(claims: list[Credit], errors: Errors, zeros: bool) -> tuple[jax.Arr
             if nothing:
                 raise StatedZeroError(source, nothing)
     parts = [(jnp.asarray(c.credit - c.baseline), jnp.asarray(c.stderr), c.valid) for c in claims]
-    vote: tuple[jax.Array, jax.Array, jax.Array] = _one_vote(parts, floor, source in errors.exact)
+    vote: tuple[jax.Array, jax.Array, jax.Array] = _one_vote(parts, floor, exact=source in errors.exact)
     return vote
 
 
+@kept_compiled
 @functools.partial(jax.jit, static_argnames=("exact",))
 def _one_vote(
-    claims: list[tuple[Array, Array, Array]], floor: jax.Array, exact: bool
+    claims: list[tuple[Array, Array, Array]], floor: jax.Array, *, exact: bool
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Mean of one source's claims, with the mean of their variances: they share errors, so it does not shrink."""
     amount, error, valid = (jnp.stack(part) for part in zip(*claims, strict=True))

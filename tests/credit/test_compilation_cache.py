@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jax
+import numpy as np
+import platformdirs
 import pytest
 
 from credit import compilation_cache
 from credit.compilation_cache import keep_compiled
+from estimators import kept_functions
+from estimators.kept_functions import kept_compiled
 
 COMMAND = [sys.executable, "-m", "credit", "assign", "--method", "rloo", "-o", "out.csv"]
 LOG = "group,trace,agent,reward\nq,a,x,1\nq,b,x,0\n"
@@ -21,7 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's cache folder, empty, and no variable that says otherwise."""
     for name in [name for name in os.environ if name.startswith("JAX_") and "CACHE" in name]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(compilation_cache.platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(kept_functions, "_folder", None)
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
     return tmp_path / "orchestration-credit" / "compiled"
 
 
@@ -35,10 +43,10 @@ def test_a_command_finds_what_another_one_compiled(tmp_path: Path) -> None:
     def written() -> dict[str, bytes]:
         done = subprocess.run([*COMMAND, "log.csv"], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0 and "persistent" not in done.stderr, done.stderr
-        return {str(path): path.read_bytes() for path in tmp_path.rglob("*-cache")}
+        return {str(path): path.read_bytes() for path in tmp_path.rglob("compiled/*/*")}
 
     first = written()
-    assert first and written() == first
+    assert {name.rpartition("-")[2] for name in first} == {"cache", "function"} and written() == first
     for path, content in first.items():
         Path(path).write_bytes(content[:100])
     assert written().keys() == first.keys()
@@ -79,3 +87,67 @@ def test_a_folder_that_cannot_be_made_is_done_without(folder: Path, monkeypatch:
     folder.parent.write_text("a file")
     keep_compiled()
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+
+
+def _power(x: jax.Array, *, power: int, factor: float = 1.0) -> dict[str, jax.Array | None]:
+    return {"power": factor * x**power, "nothing": None}
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Functions are kept in an empty folder; the number of times that `_power` is traced."""
+    monkeypatch.setattr(kept_functions, "_folder", tmp_path)
+    monkeypatch.setattr(kept_functions, "_everywhere", lambda: "this release")
+    monkeypatch.setattr(_power, "__module__", "estimators.powers")
+    return []
+
+
+def _decorated(counted: list[int]) -> Any:
+    """`_power` as another process has it: jitted anew, nothing loaded."""
+
+    @functools.wraps(_power)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        counted.append(1)
+        return _power(*args, **kwargs)
+
+    return kept_compiled(jax.jit(traced, static_argnames=("power",)))
+
+
+def test_a_kept_function_is_not_traced_again_and_gives_the_same_bits(counted: list[int], tmp_path: Path) -> None:
+    x = np.linspace(0, 1, 9, dtype=np.float32)
+    first = _decorated(counted)(x, power=3, factor=0.3)
+    again = _decorated(counted)(x, power=3, factor=0.3)
+    assert len(counted) == 1 and again["nothing"] is None
+    assert np.array_equal(first["power"], again["power"])
+    assert np.array_equal(first["power"], jax.jit(lambda x: 0.3 * x**3)(x))
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:-1])  # as a killed process leaves it
+    _decorated(counted)(x, power=3, factor=0.3)
+    assert len(counted) == 2
+
+
+@pytest.mark.parametrize("change", ["shape", "dtype", "option", "number", "library", "function"])
+def test_whatever_decides_what_is_computed_makes_another_function(
+    change: str, counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.ones(4, np.float32)
+    _decorated(counted)(x, power=2, factor=0.5)
+    if change == "library":
+        monkeypatch.setattr(kept_functions, "_everywhere", lambda: "another release")
+    if change == "function":
+        monkeypatch.setattr(_power, "__qualname__", "_other")
+    other = {"shape": x[:3], "dtype": x.astype(np.float16)}.get(change, x)
+    options: dict[str, dict[str, Any]] = {"option": {"power": 3, "factor": 0.5}, "number": {"power": 2, "factor": 2}}
+    _decorated(counted)(other, **options.get(change, {"power": 2, "factor": 0.5}))
+    assert len(counted) == 2
+
+
+def test_what_cannot_be_told_apart_is_not_kept(
+    counted: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, power = np.ones(4, np.float32), _decorated(counted)
+    assert jax.jit(lambda x: power(x, power=2)["power"])(x).tolist() == [1, 1, 1, 1]  # traced by another function
+    kept_compiled(jax.jit(lambda x: 2 * x))(x)  # any number of functions have this name
+    monkeypatch.setattr(_power, "__module__", "a_module_of_the_user")
+    _decorated(counted)(x, power=2)
+    assert not list(tmp_path.iterdir())
