@@ -1,5 +1,8 @@
-// The theme puts the button that copies a block into a <nav> of its own. A page with several blocks would have several
-// landmarks without a name, between which a reader of screens cannot tell.
+// The theme puts the button that copies a block into a <nav> of its own. Where a page has several, readers of screens
+// tell them apart by their names.
 new MutationObserver(() => {
-  for (const nav of document.querySelectorAll("nav.md-code__nav:not([role])")) nav.setAttribute("role", "group");
+  document.querySelectorAll("nav.md-code__nav").forEach((nav, index) => {
+    const name = `Block ${index + 1}`;
+    if (nav.ariaLabel !== name) nav.ariaLabel = name;
+  });
 }).observe(document.body, { childList: true, subtree: true });

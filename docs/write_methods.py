@@ -29,17 +29,20 @@ BIAS = HERE.parent / "benchmarks" / "results" / "bias.json"
 
 HEAD = """# Methods
 
+```console
+$ credit methods runs/   # which methods the logs allow
+$ credit methods rloo    # what one computes
+```
+
 Each method answers one question: with whom is this action compared? The picture has the keys, and beside each the
-methods that compare by it. `by=` takes any of them, and any array of integers;
-[docs/bias.md](bias.md#which-keys-bias-the-gradient) says which bias the gradient. `credit methods runs/` says which
-methods the logs in `runs/` allow, and `credit methods NAME` describes one.
+methods that compare by it. `by=` takes any of them, and any array of integers. [Some bias the
+gradient](bias.md#which-keys-bias-the-gradient).
 
 ![The keys as a tree, with the methods that compare by each](keys.svg)
 
 One notation: R is a trace's return, x a sample's score, r what an action earned, G what was earned from it on, V a
 value, γ and λ discounts; μ and sd are the mean and standard deviation of the samples of one key, n their number, A the
-advantage. [Laws](laws.md#how-large-an-advantage-can-be) bounds |A| of the methods that divide by default; other bounds
-stand here. `docs/write_methods.py` writes this page.
+advantage. [Laws](laws.md#how-large-an-advantage-can-be) has the bounds of |A| where a method divides by default.
 """
 
 TAIL = """## Published names

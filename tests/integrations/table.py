@@ -18,7 +18,8 @@ def line_of(path: str, facts: dict[str, Any]) -> list[str]:
     """The cells of one path; times are ours and the trainer's own, the least of all calls."""
     times = [", ".join(f"{facts[size][of][1]:.1f}" for of in ("ours", "own")) for size in ("1024", "8192")]
     hooks = ", ".join(f"`{name}`" for name in facts["hooks"]) or "–"
-    return [path, facts["trainer"], facts["ran"], f"{facts['rows']:,}", f"{facts['difference']:.0e}", *times,
+    ran = facts.get("ran", "–")  # stored figures of an earlier run do not state it
+    return [path, facts["trainer"], ran, f"{facts['rows']:,}", f"{facts['difference']:.0e}", *times,
             str(facts["compilations"]), hooks]  # fmt: skip
 
 
