@@ -120,7 +120,7 @@ def test_options_and_shared_ids_give_the_numbers_of_one_device(tmp_path: Path) -
     assert len(said) == 11 and [line for line in said if not line.endswith(" = ")] == []
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_two_processes_give_the_table_of_one(tmp_path: Path) -> None:
     """Methods of scope "group" bit for bit, those of scope "batch" by sums over both; different batches are refused."""
     rng = np.random.default_rng(0)

@@ -111,7 +111,7 @@ def test_at_full_weight_of_the_residual_it_is_control() -> None:
     assert np.ptp(ratio[:SIZE], axis=0).max() < 1e-4 < np.abs(ratio).max()  # one weight a decision, in a half
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_padding_changes_nothing() -> None:
     state = learned(WORTH, 0.3, 2)
     x, reward = drawn(np.random.default_rng(9), WORTH, 0.3)
@@ -125,7 +125,7 @@ def test_padding_changes_nothing() -> None:
         np.testing.assert_allclose(part, again, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_it_learns_what_choices_are_worth_and_how_far_it_knows() -> None:
     state = learned(WORTH, 0.5, 40)
     columns, values = np.arange(3)[:, None], np.ones((3, 1), np.float32)
@@ -135,13 +135,13 @@ def test_it_learns_what_choices_are_worth_and_how_far_it_knows() -> None:
     np.testing.assert_allclose(found.stderr, 0.5 / np.sqrt(624 / 4), rtol=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_right_model_takes_little_of_the_residual_and_luck_alone_the_floor() -> None:
     assert float(residual_weights(learned(WORTH, 0.01, 60))[0]) < 0.1
     assert float(residual_weights(learned(0 * WORTH, 1.0, 12))[0]) > 0.9 * FLOOR
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_wrong_model_takes_the_residual() -> None:
     """The worth of every choice turns over after 30 steps."""
     rng, state = np.random.default_rng(0), learned(WORTH, 0.1, 30)
@@ -152,7 +152,7 @@ def test_a_wrong_model_takes_the_residual() -> None:
     assert before < 0.2 < 0.6 < float(residual_weights(state)[0])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_width_of_the_prior_follows_the_luck() -> None:
     sure, unsure = (learned(w, luck, 12) for w, luck in ((WORTH, 0.05), (0 * WORTH, 1.0)))
     assert float(sure.width[0]) < 0.1 * float(sure.first[0])
@@ -246,7 +246,7 @@ def test_at_full_weight_the_gradient_is_exact_in_an_enumerated_world() -> None:
     np.testing.assert_allclose(mean, [0.3 * 0.7 * 0.6, 0.6 * 0.4 * 0.3], atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_order_of_columns_changes_nothing() -> None:
     """ω was that of the block of the first column."""
     worth, rng = np.array([0.5, -0.2, 0.4]), np.random.default_rng(3)

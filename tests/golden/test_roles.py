@@ -34,6 +34,7 @@ def spawned_by_first(graph: credit.EventGraph) -> credit.EventGraph:
 # --- M-GRPO -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mgrpo", "mrlx"])
 def test_main_agents_of_m_grpo_get_slime_grpo(batch: Batch, oracle: Oracle, method: str) -> None:
     case = oracle("slime_grpo_used_by_MrlX")
@@ -158,6 +159,7 @@ C3_FORMS = [("group_mean", "mean", "zero"), ("rloo", "leave_one_out", "raw")]
 MODES = {"mean": "mean", "raw": "none", "max": "max", "rloo": "leave_one_out"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.sampled
 def test_comlrl_magrpo(batch: Batch, oracle: Oracle, mode: str) -> None:
@@ -217,6 +219,7 @@ def test_c3_magrpo(batch: Batch, oracle: Oracle, output: str, baseline: str, sin
     np.testing.assert_allclose(found, expected, rtol=2e-7, atol=2e-6)  # the raw ones are 5,000 and 20,000
 
 
+@pytest.mark.slow
 def test_c3_magrpo_over_tokens_and_without_groups(batch: Batch, oracle: Oracle) -> None:
     case = oracle("c3_magrpo")
     given, mask = case["inputs"], np.array(case["inputs"]["action_mask"]) > 0
@@ -230,6 +233,7 @@ def test_c3_magrpo_over_tokens_and_without_groups(batch: Batch, oracle: Oracle) 
     close(tokens.spread(no_group, mask), case["outputs"]["no_group"]["adv"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize(
     ("output", "baseline", "singleton"), [("group_mean", "mean", "zero"), ("rloo", "leave_one_out", "raw")]

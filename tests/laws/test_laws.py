@@ -185,19 +185,10 @@ def test_method_is_its_reference(name: str, seed: int) -> None:
     agrees(subject(name), references.REFERENCES[name], seed, joint=name == "magrpo")
 
 
-FIRST_OPTIONS = {name: i for i, (name, _, _) in reversed(list(enumerate(references.VARIANTS)))}
-
-
+@pytest.mark.every_method
 @pytest.mark.parametrize(
     ("name", "options", "reference"),
-    [
-        pytest.param(
-            *variant,
-            id=f"{variant[0]} {variant[1]}",
-            marks=pytest.mark.slow if FIRST_OPTIONS[variant[0]] == i else pytest.mark.study,
-        )
-        for i, variant in enumerate(references.VARIANTS)
-    ],
+    [pytest.param(*variant, id=f"{variant[0]} {variant[1]}") for variant in references.VARIANTS],
 )
 def test_options_are_their_references(name: str, options: dict[str, Any], reference: Callable[..., Any]) -> None:
     method, needs = credit.METHODS[name], subject(name).needs

@@ -163,6 +163,7 @@ def test_refusals_are_named_and_the_ledger_pays_once(team: Made, found: Audit) -
     assert events["ledger"] == pytest.approx(np.asarray(found.ledger.increments)[: traces.sizes.events].tolist())
 
 
+@pytest.mark.slow
 def test_one_honest_claim_is_not_overcounted(team: Made) -> None:
     traces, claims = team
     alone = audit(traces.graph, traces.reward, {"critic": claims["critic"]})

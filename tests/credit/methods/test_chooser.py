@@ -69,6 +69,7 @@ def test_an_outcome_alone_is_broadcast_and_says_so(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_training_found_is_cited_as_the_stored_comparison_has_it(tmp_path: Path) -> None:
     stored = json.loads((ROOT / "benchmarks" / "results" / "training.json").read_text())
     better, worse = set(), set()

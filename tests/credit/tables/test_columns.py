@@ -270,6 +270,7 @@ def test_gathering_compiles_nothing_for_a_new_number_of_rows(caplog: pytest.LogC
         assert "Compiling" in caplog.text
 
 
+@pytest.mark.slow
 def test_rows_go_into_tables_ledgers_and_run() -> None:
     graph, reward, rows = example(evidence={"value": [0.5] * 8})
     result = credit.run(rows, "gae", lambda_=0.0)

@@ -240,6 +240,7 @@ def spread(world: TeamWorld, runs: Runs, agent: int) -> float:
     return max(float(r[a == agent].max(initial=0)) for r, a in zip(rows, agents, strict=True))
 
 
+@pytest.mark.slow
 def test_free_riders_and_padding_earn_nothing_and_a_poisoned_message_takes_all_that_follows() -> None:
     key = jax.random.key(5)
     riding = TeamWorld("swarm", agents=6, events=40, kind="free_rider", difficulties=TASKS)

@@ -107,7 +107,7 @@ SEMANTIC = {
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-@pytest.mark.sampled(others="slow")
+@pytest.mark.sampled
 def test_schema_and_reader_agree_on_every_value_everywhere(place: tuple[Any, ...], tmp_path: Path) -> None:
     documents = []
     for i, value in enumerate(VALUES):
