@@ -68,7 +68,7 @@ PRESETS = {
 def grouped(names: Any) -> list[Any]:
     """Parameters, marked by when they run. The name comes first: `conftest` keeps its tests in one process."""
     later = dict.fromkeys(NEWER, pytest.mark.slow) | dict.fromkeys(PRESETS, pytest.mark.study)
-    return [pytest.param(name, marks=[later[name]] if name in later else []) for name in names]
+    return [pytest.param(name, marks=later.get(name, pytest.mark.optimised)) for name in names]
 
 
 @functools.cache
@@ -108,7 +108,6 @@ COSTLY = ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_e
 """Laws that compile the method anew or run it uncompiled; the others share one compiled function."""
 
 
-@pytest.mark.optimised
 @pytest.mark.parametrize("law", [law for law in LAWS if law not in COSTLY])
 @pytest.mark.parametrize("name", grouped(credit.METHODS))
 def test_method_obeys_law(name: str, law: str) -> None:
@@ -176,10 +175,13 @@ def test_references_are_of_registered_methods() -> None:
     assert {name for name, _, _ in references.VARIANTS} <= set(credit.METHODS)
 
 
-@pytest.mark.optimised
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in NEWER)) for name in references.REFERENCES]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in NEWER else pytest.mark.optimised)
+        for name in references.REFERENCES
+    ],
 )
 def test_method_is_its_reference(name: str, seed: int) -> None:
     agrees(subject(name), references.REFERENCES[name], seed, joint=name == "magrpo")

@@ -97,6 +97,7 @@ def test_a_broken_row_is_named_when_a_run_is_resumed(
     assert json.loads(path.read_text()).keys() == document.keys()
 
 
+@pytest.mark.slow
 def test_a_row_that_is_there_twice_is_named(resumable: str, tmp_path: Path) -> None:
     """The later one won."""
     document = json.loads(resumable)

@@ -38,6 +38,7 @@ def plan(path: Path, *options: object) -> list[dict[str, Any]]:
     return lines(path)[1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [16, 8])
 def test_shares_of_a_known_game(tmp_path: Path, budget: int) -> None:
     """All coalitions, or four walks of which antithetic pairs are exact for pairs of units."""

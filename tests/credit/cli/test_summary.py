@@ -113,6 +113,7 @@ def test_an_interval_needs_eight_tasks_with_a_signal(tmp_path: Path) -> None:
     assert all(row["low"] is not None for row in scored_calls(tmp_path / "y", 12).values())
 
 
+@pytest.mark.slow
 def test_noise_has_no_star_and_a_broadcast_no_interval(tmp_path: Path) -> None:
     """Six sessions, each its own task, three good and three bad: `main` had +0.296 to +0.749 *."""
     lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None)] * (3 + 40 * (i == 1))) for i in range(6)]
@@ -167,6 +168,7 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert full["traces_without_credit"] == 0 and "suspects" not in full
 
 
+@pytest.mark.slow
 def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     """Sessions that share no task: the failed half has two errors each, the others at most one."""
     lines = []

@@ -100,6 +100,7 @@ def test_a_stated_error_is_refused_at_its_event() -> None:
     assert ROWS.gather(outside.valid).tolist() == [True, True, False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("error", "entry"), [(0.0, 0.3), (np.inf, 0.3), (1.1e-19, 0.5), (1.8e19, 0.1)])
 def test_errors_of_0_and_infinity_are_unknown_and_those_in_range_are_weights(error: float, entry: float) -> None:
     one, other = increments("x", 0.5, 0.5, 0.5, 0.5, stderr=error), increments("y", 0.1, 0.1, 0.1, 0.1, stderr=0.1)

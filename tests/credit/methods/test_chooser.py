@@ -264,6 +264,7 @@ def test_siblings_on_one_event_type_call_for_rloo_and_a_question(tmp_path: Path)
     assert control.used == () and control.credit.advantage.tolist() == rloo.advantage.tolist()
 
 
+@pytest.mark.slow
 def test_a_log_of_outcomes_of_agents_is_not_called_empty(tmp_path: Path) -> None:
     path = of_agents(tmp_path / "x.jsonl")
     for command in ("validate", "choose"):

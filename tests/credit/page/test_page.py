@@ -130,6 +130,7 @@ def test_receipts_and_entries_are_those_of_explain_and_compose(findings: Finding
                 assert shown["why"]["names"][shown["why"]["codes"][i]] == line["why"]
 
 
+@pytest.mark.slow
 def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: Findings, parts: Any) -> None:
     overview = parts[0]["overview"]
     corpus = plain(survey(findings.traces).as_json())

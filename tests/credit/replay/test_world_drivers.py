@@ -53,6 +53,7 @@ def test_runs_of_a_scripted_team_have_the_mean_of_its_truth(kind: str) -> None:
     assert abs(reward.mean() - driver.expected(start, forbid=(absent,))) < 5 * reward.std() / 40 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [lambda: scripted("bernoulli"), lambda: MicroReplayer(MICRO["relay-and"])], ids=["scripted", "micro"]
 )
