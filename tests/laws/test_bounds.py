@@ -145,7 +145,7 @@ def test_no_advantage_from_evidence_exceeds_the_stated_bound(name: str) -> None:
         of_method = {"hcapo": {"hindsight_log_prob": hindsight}, "tree_grpo": {"tree": trees}}
         result = credit.METHODS[name].fn(GRAPH, outcome, **of_method.get(name, {"anchor": anchor}))
         largest = max(largest, float(np.abs(PLACES.gather(result.advantage)).max()))
-    assert 0.5 * OF_EVIDENCE[name] < largest <= OF_EVIDENCE[name] * (1 + 1e-4)
+    assert 0.4 * OF_EVIDENCE[name] < largest <= OF_EVIDENCE[name] * (1 + 1e-4)
 
 
 def test_hgpo_can_average_in_the_level_that_says_average() -> None:
