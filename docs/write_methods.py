@@ -93,7 +93,7 @@ def formula(method: Method) -> str:
 def _section(name: str, method: Method, bias: str) -> str:
     facts = [f"scope {method.scope}"] + ([f"bias {bias}"] if bias else [])
     facts += [f"needs {', '.join(f'`{need}`' for need in method.needs)}"] if method.needs else []
-    bound = re.search(r"(?:[^.]|\.(?=\d))*no \|?A\|? exceeds(?:[^.]|\.(?=\d))*\.", _docstring(method))
+    bound = re.search(r"(?:[^.]|\.(?=\d))*[Nn]o\s+\|?A\|?\s+exceeds(?:[^.]|\.(?=\d))*\.", _docstring(method))
     bound = None if name in _bounded_by_laws() else bound
     commits = re.findall(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7}\b", _docstring(method).partition("\nReference:")[2])
     code = f", {', '.join(dict.fromkeys(commits))}" if commits else ""

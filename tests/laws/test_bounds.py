@@ -116,6 +116,53 @@ def test_no_advantage_exceeds_the_stated_bound(name: str) -> None:
     assert "exceeds" in credit.METHODS[name].fn.__doc__, f"the docstring of {name} does not say what no |A| exceeds"
 
 
+def placed(values: np.ndarray, fill: float) -> np.ndarray:
+    """Numbers of the rows, as an array of the batch's events."""
+    out = np.full(GRAPH.num_events, fill, values.dtype)
+    out[PLACES.event] = values
+    return out
+
+
+OF_EVIDENCE = {
+    "hcapo": 5.0,
+    "hgpo": math.sqrt(TRACES * TURNS - 1),  # all steps of a task at one anchor
+    "g2po": 40.0,
+    "tree_grpo": (TRACES - 1) / math.sqrt(TRACES) + 1 / math.sqrt(2),
+}
+"""The largest advantage of methods that need evidence, for outcomes of 0 and 10 and trees of two leaves."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_EVIDENCE)
+def test_no_advantage_from_evidence_exceeds_the_stated_bound(name: str) -> None:
+    rng, largest = np.random.default_rng(3), 0.0
+    trees = np.arange(GRAPH.num_traces, dtype=np.int32) // 2
+    for draw in range(60):
+        outcome = np.zeros(GRAPH.num_traces, np.float32)
+        outcome[: TRACES * GROUPS] = 10 * rng.integers(0, 2, TRACES * GROUPS) if draw % 2 else 10 * np.eye(8)[draw % 8]
+        anchor = placed(rng.integers(0, 1 + draw % 4, ROWS).astype(np.int32), -1)
+        hindsight = placed(rng.normal(-1, 3, ROWS), np.nan)
+        of_method = {"hcapo": {"hindsight_log_prob": hindsight}, "tree_grpo": {"tree": trees}}
+        result = credit.METHODS[name].fn(GRAPH, outcome, **of_method.get(name, {"anchor": anchor}))
+        largest = max(largest, float(np.abs(PLACES.gather(result.advantage)).max()))
+    assert 0.4 * OF_EVIDENCE[name] < largest <= OF_EVIDENCE[name] * (1 + 1e-4)
+
+
+def test_hgpo_can_average_in_the_level_that_says_average() -> None:
+    """Its code drops a term of exactly 0, so that a step's weights depend on the outcomes of the others."""
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 6, trace=list("aabbcc"), reward=[1, 1, 0.5, 0.5, 0, 0],
+        evidence={"anchor": ["x", "y", "x", "y", "z", "y"]},
+    )  # fmt: skip
+    anchor = rows.evidence["anchor"]
+    released, averaged = (
+        rows.gather(credit.hgpo(graph, reward, anchor=anchor, skip_zeros=skip).advantage) for skip in (True, False)
+    )
+    # The second step of b: average among all three at y (weight 2), the worse of two after x and y (weight 3).
+    np.testing.assert_allclose([released[3], averaged[3]], [-1, -3 / 5], atol=1e-4)
+    np.testing.assert_allclose(released[0], averaged[0], atol=1e-4)
+
+
 @pytest.mark.slow
 def test_with_replays_the_bound_is_that_of_the_weight() -> None:
     """Three replays of one trace and one other: n = 2 samples, and each replay weighs a third."""
