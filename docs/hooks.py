@@ -171,6 +171,18 @@ def language_team_table() -> str:
     return markdown_table(head, rows)
 
 
+def language_rounds_table() -> str:
+    """Mean rewards of language teams that stop by choice, and of those with a fixed number of rounds."""
+    rows = []
+    for rounds, found in results("language_rounds").items():
+        final = list(found["final"].values())
+        name = f"{rounds} of every question" if int(rounds) else "until the lead stops"
+        rows.append([name, f"{found['best']:.3f}", f"{sum(final) / len(final):.3f}", *(f"{x:.3f}" for x in final)])
+    return markdown_table(
+        ["rounds", "best possible", "mean", *(f"seed {seed}" for seed in range(len(rows[0]) - 3))], rows
+    )
+
+
 def trainers_table() -> str:
     """Each integration beside the trainer's own numbers, as `make integrations` prints it."""
     return str(_program(ROOT / "tests" / "integrations" / "table.py").table_of(results("trainers")))
@@ -577,6 +589,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- replay table -->": replay_bias_table,
     "<!-- table replay tasks -->": replay_tasks_table,
     "<!-- table language team -->": language_team_table,
+    "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
     "<!-- table speed -->": speed_table,

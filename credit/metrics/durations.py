@@ -19,6 +19,10 @@ IN_SECONDS = (0.5, 1.01)
 its first event and after its last one; it cannot take less than its events span, but for rounding."""
 
 
+LATEST = 1e11
+"""A time above it is no date in seconds: the year would be 5138. In milliseconds every date since 1973 is above it."""
+
+
 class Durations(NamedTuple):
     """Seconds by real event and real trace; NaN where a trace has a reason.
 
@@ -48,7 +52,8 @@ def durations(traces: Traces) -> Durations:
 
     A trace has no durations if an event lacks a time, if all times are equal, if the log says that its times are
     positions (`metrics.wall_clock_s_unstated`, in the survey's form), or if `costs.wall_clock_s` shows that the
-    times are in another unit: they span more than it, or less than half of it.
+    times are in another unit: they span more than it, or less than half of it. Times above `LATEST` are dates in
+    another unit, too.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -75,11 +80,12 @@ def durations(traces: Traces) -> Durations:
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(known, span / stated, 1.0)
     reasons = np.select(
-        [untimed, positions, span <= 0, (part < IN_SECONDS[0]) | (part > IN_SECONDS[1])],
+        [untimed, positions, span <= 0, high > LATEST, (part < IN_SECONDS[0]) | (part > IN_SECONDS[1])],
         [
             "an event has no time",
             "the log says that its times are positions",
             "all times are equal",
+            "the times are dates in a smaller unit than seconds",
             "the times and costs.wall_clock_s do not agree: the times are not in seconds",
         ],
         "",

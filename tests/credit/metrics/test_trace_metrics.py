@@ -129,6 +129,16 @@ def test_steps_of_an_agent_follow_each_other_where_edges_are_between_agents_only
     assert (found["parallelism"], found["useful_agents"]) == (1, 1)
 
 
+@pytest.mark.parametrize("unit", [1e3, 1e9])
+def test_dates_in_a_smaller_unit_are_no_seconds(unit: float, tmp_path: Path) -> None:
+    steps = [event("a", "message", "x", 1.7e9), event("b", "message", "x", 1.7e9 + 2)]
+    log = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "edges": [edge("a b causal")]}
+    assert durations(native(tmp_path, log | {"events": steps})).work[0] == 2
+    other = [step | {"t": step["t"] * unit} for step in steps]
+    found = durations(native(tmp_path, log | {"events": other}))
+    assert np.isnan(found.work[0]) and "smaller unit" in found.reasons[0]
+
+
 def test_credit_beyond_two_errors(tmp_path: Path) -> None:
     traces = native(tmp_path, STAR, DEBATE, ALONE)
     size, n = traces.graph.num_events, traces.sizes.events
