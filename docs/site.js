@@ -1,8 +1,16 @@
-// The theme puts the button that copies a block into a <nav> of its own. Where a page has several, readers of screens
-// tell them apart by their names.
-new MutationObserver(() => {
+// What the theme leaves out for readers of screens and keyboards.
+function amend() {
+  // The button that copies a block stands in a <nav> of its own: several of them are told apart by their names.
   document.querySelectorAll("nav.md-code__nav").forEach((nav, index) => {
     const name = `Block ${index + 1}`;
     if (nav.ariaLabel !== name) nav.ariaLabel = name;
   });
-}).observe(document.body, { childList: true, subtree: true });
+  // A table that is wider than the page scrolls, so that keys must reach it.
+  for (const wrap of document.querySelectorAll(".md-typeset__scrollwrap")) {
+    if (wrap.scrollWidth > wrap.clientWidth) wrap.tabIndex = 0;
+    else wrap.removeAttribute("tabindex");
+  }
+}
+
+new MutationObserver(amend).observe(document.body, { childList: true, subtree: true });
+window.addEventListener("resize", amend);
