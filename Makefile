@@ -42,7 +42,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# More of what CI tries, before a release, in about an hour and a half: laws of every method, intervals over many worlds,
+# More of what CI tries, before a release, in about an hour: laws of every method, intervals over many worlds,
 # whole tables of bias, kills at many moments, thousands of damaged files; and what is marked `optimised`, on such code.
 studies: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "study and not optimised"

@@ -163,12 +163,10 @@ OF_EACH_KIND = {
 
 
 LONGEST = (
-    "tests/test_notebooks.py", "tests/credit/test_devices.py", "tests/credit/bench/test_replay_bias.py",
-    "tests/test_doctests.py", "tests/credit/methods/test_scopes.py", "tests/credit/methods/test_methods_on_logs.py",
-    "tests/training/test_training_loop.py", "tests/credit/page/test_browser.py", "tests/critic/test_training.py",
-    "tests/graphs/reading/hostile/test_hostile_memory.py", "tests/critic/test_devices_fit.py",
-    "tests/test_tutorials.py", "tests/test_wheel.py", "tests/test_page_blocks.py",
-    "tests/training/test_language_team.py", "tests/training/test_training_devices.py",
+    "tests/test_notebooks.py", "tests/test_page_blocks.py", "tests/test_doctests.py", "tests/test_wheel.py",
+    "tests/test_tutorials.py", "tests/credit/page/test_browser.py", "tests/credit/methods/test_scopes.py",
+    "tests/test_readme.py", "tests/credit/cli/test_json.py", "tests/laws/test_shapley.py", "tests/critic/test_door.py",
+    "tests/credit/test_devices.py", "tests/credit/test_killed.py", "tests/credit/test_pages.py",
 )  # fmt: skip
 """Files of the slow run that take longest, in this order: begun last, one of them would keep a single process busy."""
 

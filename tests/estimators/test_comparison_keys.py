@@ -39,6 +39,7 @@ def test_numbers_of_released_code() -> None:
     assert (by_step.unit, by_step.estimand) == ("event", "scale")
 
 
+@pytest.mark.slow
 def test_rows_a_log_and_the_command_line_take_keys_by_name(tmp_path: Path) -> None:
     advantages = RowAdvantages("rloo", by="task,key", singleton="raw")
     assert advantages.accepts("key") and not advantages.accepts("anchor")
@@ -119,6 +120,7 @@ def test_groups_without_spread_are_filtered_out_by_key() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_design_is_compared_with_designs_and_its_executions_with_each_other() -> None:
     """AT-GRPO's trees: one designer acts twice on a task, each design is executed by two rows."""
     scores = [1.0, 0.5, 0.0, 0.0, 0.25, 0.75]
@@ -140,6 +142,7 @@ def test_a_design_is_compared_with_designs_and_its_executions_with_each_other() 
         credit.run(rows, "at_grpo", mode="design")
 
 
+@pytest.mark.slow
 def test_the_keys_of_least_spread_are_filtered_out_together() -> None:
     """Variance over squared range: 1/4 of two values, 2/9 of one among three, 0 of equal ones."""
     graph, reward, rows = credit.from_columns(
@@ -175,6 +178,7 @@ RAE = [1, 1, 0.95, -0.0975, -0.15, 0.907375, 0.9575, 0.862006, 0.909625]
 HIERARCHICAL = [0.16, 0, 0.16, -0.44, 0, 0.06, 0.5, 0.06, -0.5]
 
 
+@pytest.mark.slow
 def test_an_outcome_of_each_agent_is_paid_to_it() -> None:
     names = [f"{agent}{row}" for row, agent in enumerate(AGENT)]
     own = [0.6, 1, 0.6, 0, 0, 0.5, 1, 0.5, 0]
@@ -213,6 +217,7 @@ def test_two_outcomes_of_one_agent_and_of_agents_and_traces_are_refused() -> Non
         credit.run(rows.traces, "rloo", population="agent")
 
 
+@pytest.mark.slow
 def test_each_role_of_a_batch_has_a_method_of_its_own() -> None:
     """rLLM's GRPO (ddof 0) for one role and a leave-one-out mean for the other."""
     columns: dict[str, Any] = {"group": ["q"] * 6, "trace": list("aabbcc"), "role": ["S", "V"] * 3}

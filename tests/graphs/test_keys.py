@@ -62,6 +62,7 @@ def _keys(graph: EventGraph) -> list[jax.Array]:
     return [event_keys(graph, by) for by in KEYS]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(3))
 def test_keys_are_those_of_dictionaries(seed: int) -> None:
     graph, rows, parts = drawn(seed)
@@ -74,6 +75,7 @@ def test_keys_are_those_of_dictionaries(seed: int) -> None:
         assert (np.asarray(found)[~np.asarray(graph.event_mask)] == -1).all()
 
 
+@pytest.mark.slow
 def test_a_part_that_the_log_states_is_taken_from_its_evidence() -> None:
     graph, _, rows = credit.from_columns(group=[0] * 4, trace=list("aabb"), reward=[1.0] * 4, events=8, traces=4)
     stated = [name for name, part in PARTS.items() if part.evidence]
@@ -87,6 +89,7 @@ def test_a_part_that_the_log_states_is_taken_from_its_evidence() -> None:
         assert found[0] != found[2] and -1 not in found[:2] and (of_traces or found[0] != found[1])
 
 
+@pytest.mark.slow
 def test_arrays_of_any_width_are_parts_and_minus_one_is_none() -> None:
     graph, _, rows = credit.from_columns(
         group=[0] * 4,

@@ -150,6 +150,7 @@ def test_bands_cover_and_slopes_have_intervals() -> None:
     assert fit([at(10, 1.0, 0.1)]) is None
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     schemes, options = [SCHEMES["shared, leave one out"]], {"lengths": (10, 30, 100), "effort": TINY}
 

@@ -332,6 +332,7 @@ def test_a_group_of_replays_alone_is_refused_by_name(name: str) -> None:
         assert reasons == {Reason.SHARED_PREFIX}, f"{name} compares replays of one trace with each other: {REMEDY}"
 
 
+@pytest.mark.slow
 def test_leave_one_out_is_the_mean_over_clusters() -> None:
     """Against a loop: the means of the other clusters of the group, each once."""
     graph, reward = _varied()

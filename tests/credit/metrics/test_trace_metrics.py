@@ -197,6 +197,7 @@ def test_agents_without_an_edge_between_them_are_refused(tmp_path: Path) -> None
         assert found[name].reasons == ["the log states no edge between its agents"]
 
 
+@pytest.mark.slow
 def test_every_format_has_a_number_or_a_reason(tmp_path: Path) -> None:
     for name, sample in SAMPLES.items():
         traces = credit.read(sample.write(tmp_path / name))

@@ -57,6 +57,7 @@ def test_outcomes_of_failure_and_success_refuse_no_mark() -> None:
     assert rows.gather(result.valid).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("outcome", "marks", "valid"),
     [
