@@ -135,7 +135,7 @@ def claim(
         raise CreditError(f"recursion is given for estimand {estimand!r}; expected estimand 'return'")
     amount = floating("amount", amount)  # the square of an error of 1e-4 is 0 in 16 bits
     _check_entries(graph, amount=amount, where=where)
-    if jnp.ndim(jnp.asarray(stderr)) > 0:
+    if np.ndim(stderr) > 0:
         _check_entries(graph, stderr=stderr)
     here = jnp.isfinite(amount) if where is None else jnp.asarray(where) & jnp.isfinite(amount)
     _refuse_out_of_range(source, stderr, np.asarray(here), np.finfo(amount.dtype))
