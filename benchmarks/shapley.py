@@ -1,11 +1,12 @@
 """Shapley estimators on games of known truth, beside shapiq's at equal numbers of evaluations.
 
-    python benchmarks/shapley.py [acceptance|hard|interactions|intervals|speed|table] ... [--seed S]
+    python benchmarks/shapley.py [acceptance|hard|interactions|intervals|speed|table] ... [--seed S] [--beside N]
 
 Default: all sections; `table` resumes. Results go to benchmarks/results/shapley.json, section by section. A shapiq call
 is cut at 20 s of processor time and listed. Errors are `rel` = Σ(φ̂ − φ)² / Σφ², medians over seeds. In noisy games
 both sides see v(∅) and v(N) exactly. `interactions` draws its games from --seed, 20 a cell, of which shapiq solves
-five: about ten minutes of one idle core. Cells that were not run are absent.
+--beside; peers of an earlier run on the same games are kept. About ten minutes of one idle core. Cells that were not
+run are absent.
 """
 
 from __future__ import annotations
@@ -127,46 +128,52 @@ def theirs(name: str, game: Game, budget: int, seed: int) -> np.ndarray:
 
 
 def interactions(seed: int, games: int = 20, beside: int = 5) -> dict[str, Any]:
-    """Coverage on `games` games of a family, and the mean error of ours and of shapiq's best five on the first few.
+    """Coverage on games of a family, and the mean error of ours and of shapiq's best five on the first `beside`.
 
     A peer that needs more evaluations than the budget, or solves fewer unknowns than it has, is left out.
     """
+    games = max(games, beside)
     out: dict[str, Any] = {"seed": seed, "games": games, "games beside shapiq": beside, "cells": {}}
     earlier = json.loads(RESULTS.read_text()).get("interactions", {}) if RESULTS.exists() else {}
-    if all(earlier.get(name) == out[name] for name in out if name != "cells"):  # a run that was cut off goes on
-        out["cells"] = earlier["cells"]
+    if all(earlier.get(name) == out[name] for name in out if name != "cells"):
+        out["cells"] = earlier["cells"]  # of the same games: peers are not run again
     for (n, budget), family in itertools.product(CELLS, GAMES):
-        if f"{family}, n = {n}, budget {budget}" in out["cells"]:
-            continue
+        cell_name = f"{family}, n = {n}, budget {budget}"
         drawn = [GAMES[family](n, np.random.default_rng([seed, n, k])) for k in range(games)]
         answers = [ours(game, budget, seed + k) for k, game in enumerate(drawn)]
         pairs = list(zip(drawn, answers, strict=True))
         within_error = [np.abs(s - g.shapley) <= 1.96 * e + 1e-9 * np.abs(g.shapley).max() for g, (s, e) in pairs]
         mean = float(np.mean([rel(share, game) for game, (share, _) in pairs[:beside]]))
-        peers: dict[str, float] = {}
-        for name in INTERACTIONS:
-            unknowns = sum(math.comb(n, k) for k in range(int(name[-1]) + 1)) if name.startswith("kADD") else 0
-            if unknowns > budget:
-                continue
-            found: list[float] = []
-            for k, game in enumerate(drawn[:beside]):
-                share = within(CUT, functools.partial(theirs, name, game, budget, seed + k))
-                if share is None:
-                    break
-                found.append(rel(share, game))
-            else:
-                peers[name] = float(np.mean(found))
-        best = sorted(peers, key=lambda name: peers[name])
-        named = [*best[:5], *(x for x in ("RegressionMSR", "ProxySPEX") if x in best[5:])]
-        out["cells"][f"{family}, n = {n}, budget {budget}"] = cell = {
+        known = out["cells"].get(cell_name, {}).get("peers")
+        peers = known or beside_shapiq(drawn[:beside], budget, seed)
+        out["cells"][cell_name] = cell = {
             "coverage": float(np.mean(within_error)),
             "rel": mean,
-            "error of the best peer / ours": peers[best[0]] / max(mean, 1e-12),
-            "peers": {name: peers[name] for name in named},
+            "error of the best peer / ours": min(peers.values()) / max(mean, 1e-12),
+            "peers": peers,
         }
         save("interactions", out)
         print(n, budget, family, cell, flush=True)
     return out
+
+
+def beside_shapiq(games: list[Game], budget: int, seed: int) -> dict[str, float]:
+    """Mean errors of shapiq's best five, of RegressionMSR and of ProxySPEX."""
+    n, peers = games[0].n, dict[str, float]()
+    for name in INTERACTIONS:
+        unknowns = sum(math.comb(n, k) for k in range(int(name[-1]) + 1)) if name.startswith("kADD") else 0
+        if unknowns > budget:
+            continue
+        found: list[float] = []
+        for k, game in enumerate(games):
+            share = within(CUT, functools.partial(theirs, name, game, budget, seed + k))
+            if share is None:
+                break
+            found.append(rel(share, game))
+        else:
+            peers[name] = float(np.mean(found))
+    best = sorted(peers, key=lambda name: peers[name])
+    return {name: peers[name] for name in [*best[:5], *(x for x in ("RegressionMSR", "ProxySPEX") if x in best[5:])]}
 
 
 class TooSlow(Exception):
@@ -426,7 +433,9 @@ def why(name: str, cell: dict[str, Any]) -> str:
 def save(section: str, content: dict[str, Any]) -> None:
     """Write one section; keep the others."""
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    versions = {p: importlib.metadata.version(p) for p in ("jax", "numpy", "scipy", "shapiq")}
+    versions = {p: importlib.metadata.version(p) for p in ("jax", "numpy", "scipy")}
+    peers = {d.name: d.version for d in importlib.metadata.distributions(name="shapiq")}
+    versions["shapiq"] = peers.get("shapiq") or kept.get(section, {}).get("about", {}).get("shapiq", "not installed")
     about = {"python": platform.python_version(), "device": str(jax.devices()[0]), "cores": 2, **versions}
     kept[section] = {"about": about, **content}
     RESULTS.parent.mkdir(exist_ok=True)
@@ -438,11 +447,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*")
     parser.add_argument("--seed", type=int, default=0, help="of the games of `interactions`")
+    parser.add_argument(
+        "--beside", type=int, default=5, help="how many games of a cell of `interactions` shapiq solves"
+    )
     arguments = parser.parse_args()
     sections: dict[str, Callable[[], dict[str, Any]]] = {
         "speed": speed,
         "hard": hard,
-        "interactions": functools.partial(interactions, arguments.seed),
+        "interactions": functools.partial(interactions, arguments.seed, beside=arguments.beside),
         "intervals": intervals,
         "acceptance": acceptance,
         "table": table,
