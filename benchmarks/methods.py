@@ -43,7 +43,9 @@ SIZES = {1024: (16, 64, 8), 102_400: (128, 800, 40), 1_024_000: (512, 2000, 300)
 ROUNDS = 11
 KNOWN_KEYS = (None, "agent_name", "role_name")
 KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
-SLOW = 60  # segment sums; no method takes longer
+SLOW = 60  # segment sums; no method takes longer, but for those below
+NUMBERING_TURNS = ("at_grpo",)
+"""Methods that sort the events by agent instance to number its turns; docs/speed.md says what that takes."""
 
 
 def graph_of(traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS) -> EventGraph:
@@ -286,7 +288,7 @@ def gae() -> dict[str, Any]:
 def record(results: dict[str, Any]) -> None:
     """Write the results; a method that is slow without a reason is an error."""
     for name, row in results["speed"]["methods"].items():
-        if row["multiple"] > SLOW:
+        if row["multiple"] > SLOW and name not in NUMBERING_TURNS:
             raise SystemExit(
                 f"{name} takes {row['multiple']} segment sums: make it faster, or say why on docs/speed.md"
             )

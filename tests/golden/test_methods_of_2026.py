@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import credit
+from credit.methods.published import find_method
 from estimators.tokens.baselines import gdpo, otb
 from estimators.tokens.event_tokens import pad_tokens
 
@@ -315,3 +316,29 @@ def test_gdpo_is_that_of_two_trainers(variant: Any, expected: list[float]) -> No
     close(found[:, 0], expected)
     equal = gdpo(np.full((2, 3), 0.1), TOKENS["group"], np.ones(2), mask, variant=variant)
     assert not np.asarray(equal).any()
+
+
+WORKED: dict[str, tuple[dict[str, Any], dict[str, Any], list[float]]] = {
+    "vineppo": (
+        {"trace": ["a"] * 3, "reward": [1.0] * 3, "evidence": {"value": [0.3, 0.5, 0.4]}}, {}, [0.2, -0.1, 0.6]
+    ),
+    "spo_tree": (  # scores: the root .75, its children .5 and 1, their leaves 1, 0 and 1, 1
+        {"trace": list("aabbccdd"), "reward": [1.0, 1, 0, 0, 1, 1, 1, 1], "evidence": {
+            "context": ["root", "left", "root", "left", "root", "right", "root", "right"],
+            "node": ["left", "1", "left", "2", "right", "3", "right", "4"]}},
+        {}, [-0.25, 0.5, -0.25, -0.5, 0.25, 0, 0.25, 0],
+    ),
+    "skyrl_maxrl": ({"trace": list("abc"), "reward": [1.0, 0, 1]}, {}, [0.5, -1, 0.5]),
+    "prime_rl_grpo": (
+        {"trace": list("abc"), "reward": [1.0, 0, 1], "tokens": [2, 3, 1]}, {"output_weight": 0.3},
+        [1 / 3, -11 / 15, 0.4],
+    ),
+}  # fmt: skip
+"""Columns, options and numbers worked by hand from the formulas of their code, which was read."""
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_published_names_give_the_worked_numbers(name: str) -> None:
+    columns, options, expected = WORKED[name]
+    graph, reward, rows = credit.from_columns(group=[0] * len(columns["trace"]), **columns)
+    close(rows.gather(find_method(name).fn(graph, reward, **rows.evidence, **options).advantage), expected)

@@ -87,8 +87,10 @@ def test_a_cell_of_growth_names_each_exponent_above_the_bound(tmp_path: Path) ->
 
 
 def test_no_method_is_slow() -> None:
-    multiples = [row["multiple"] for row in RESULTS["speed"]["methods"].values()]
-    assert f"each of {len(multiples)} methods takes less than 45 segment sums" in page("speed") and max(multiples) < 45
+    multiples = {name: row["multiple"] for name, row in RESULTS["speed"]["methods"].items()}
+    turns = multiples.pop("at_grpo")
+    said = f"each of {len(multiples)} methods takes less than 45 segment sums, but `at_grpo` takes {turns:.0f}."
+    assert said in page("speed") and max(multiples.values()) < 45
 
 
 def test_what_was_measured_keeps_its_bounds() -> None:
