@@ -1,9 +1,10 @@
 """Record a lead and a sub-agent of coding agents with a stub model: `python record_coding_agents.py [AGENT …]`.
 
-Recorded with opencode-ai 1.18.33, cline 3.0.65, @github/copilot 1.0.102 and @google/gemini-cli 0.61.0, where npm is. A
-log is kept in a folder of its agent's name, as users get it: exports of the sessions, or the files of the agent.
-The model is a server on this machine that speaks the API of OpenAI's chats and of Gemini. It answers the lead with a
-command and a task for a sub-agent, then with a text. Long texts are cut, and the folder gets another name.
+Recorded with opencode-ai 1.18.33, cline 3.0.65, @github/copilot 1.0.102, @google/gemini-cli 0.61.0 and
+@anthropic-ai/claude-code 2.1.197, where npm is. A log is kept in a folder of its agent's name, as users get it: exports
+of the sessions, or the files of the agent. The model is a server on this machine that speaks the APIs of OpenAI's
+chats, of Gemini and of Claude. It answers the lead with a command and a task for a sub-agent, then with a text. Long
+texts are cut, and the folder gets another name.
 """
 
 from __future__ import annotations
@@ -88,8 +89,10 @@ class Model(BaseHTTPRequestHandler):
                 for i, (name, arguments) in enumerate(Model.calls)
             ]
         usage = {"input_tokens": 10 * len(messages), "output_tokens": 1}
-        message = {"id": f"msg_{Model.answers}", "type": "message", "role": "assistant", "model": "tiny", "content": [],
-                   "stop_reason": None, "stop_sequence": None, "usage": usage}  # fmt: skip
+        message: dict[str, Any] = {
+            "id": f"msg_{Model.answers}", "type": "message", "role": "assistant", "model": "tiny", "content": [],
+            "stop_reason": None, "stop_sequence": None, "usage": usage,
+        }  # fmt: skip
         events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
         for i, content in enumerate(contents):
             block, delta = content | {"text": ""}, {"type": "text_delta", "text": "It is 2."}

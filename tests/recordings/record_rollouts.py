@@ -47,7 +47,7 @@ def verl(source: Path, out: Path) -> None:
     """The keys are those that `_log_rollout_data` of the trainer of version 0.9 passes on."""
     write = function(source / "verl/trainer/ppo/ray_trainer.py", "_write_generations", os=os, json=json)
     prompts, answers = ["1+1?"] * 3 + ["2+2?"] * 2, ["2", "a summary", "3", "4", "5"]
-    write(prompts, answers, ["2"] * 3 + ["4"] * 2, [1.0, 0.0, 0.0, 1.0, 0.0], {"uid": KEYS}, str(out), 7)
+    write(prompts, answers, ["2"] * 3 + ["4"] * 2, [1.0, 0.5, 0.0, 1.0, 0.0], {"uid": KEYS}, str(out), 7)
     shutil.move(out / "7.jsonl", HERE / "verl_rollouts.jsonl")
 
 
