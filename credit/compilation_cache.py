@@ -1,7 +1,8 @@
 """What JAX compiles for commands, kept for the next command in the user's cache folder.
 
 A command on a small log spends most of its time compiling. `credit` keeps the results; `import credit` does not, since
-that choice belongs to the program that imports it.
+that choice belongs to the program that imports it. Functions of `estimators.kept_functions` are kept whole in the same
+folder, all others by JAX.
 
 Variables of the environment:
 

@@ -51,8 +51,8 @@ rlax under `vmap`; `credit.gae`, which needs no padding, takes 18.6 times as lon
 {commands}
 
 Importing JAX and the library takes 1.5 to 2 s and 200 MB. `validate`, `traces`, `convert`, and `show` without `--plot`
-do without. The rest of a warm `report` is JAX's tracing of 40 functions (a third), and the page. Commands keep what JAX
-compiles in the user's cache folder; `JAX_ENABLE_COMPILATION_CACHE=false` switches that off.
+do without. Half of a warm `report` is imports, most of the rest the page. Commands keep their compiled functions in the
+user's cache folder, so that the next one traces none of them; `JAX_ENABLE_COMPILATION_CACHE=false` switches that off.
 
 ## A trainer's step
 

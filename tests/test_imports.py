@@ -66,6 +66,14 @@ def test_commands_without_methods_import_neither_jax_nor_pandas(command: str, tm
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("command", ["--help", "methods --help", "report --help", "assign --help"])
+def test_help_imports_what_parses_the_command_line_and_no_more(command: str) -> None:
+    run = "from credit.__main__ import main\ntry:\n  main()\nexcept SystemExit as end:\n  assert not end.code"
+    modules = modules_after(f"sys.argv[1:] = {command.split()}\n{run}")
+    assert modules & (HEAVY | {"jax", "numpy", "scipy"}) == {"click"}
+
+
+@pytest.mark.slow
 def test_a_graph_that_was_read_before_jax_was_imported_passes_through_jit() -> None:
     code = """
 from graphs.event_graph import EventGraph
