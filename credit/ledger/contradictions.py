@@ -21,7 +21,7 @@ ERRORS = 4.0
 """Standard errors of their mean by which sums over traces may differ from 0."""
 
 ALIKE = 0.99
-"""The correlation with outcomes from which on a claim is taken to hold them."""
+"""The size of the correlation with outcomes from which on a claim is taken to hold them."""
 
 
 def claim_sums(graph: EventGraph, claim: Credit, scored: np.ndarray) -> tuple[float, float]:
@@ -91,8 +91,9 @@ def _tells_outcome(
     found = max(
         _correlation(sums, reward[met], group[met]),
         _correlation(amount[early], reward[trace[early]], group[trace[early]]),
+        key=abs,
     )
-    if found < ALIKE:
+    if abs(found) < ALIKE:
         return ""
     return (
         f"it declares to leave its own trace's outcome out, but before the last action of {len(met)} traces it "

@@ -39,6 +39,12 @@ def at_first(values: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
+def test_a_claim_that_holds_the_outcome_with_the_other_sign_is_refused() -> None:
+    """It was used: later actions had twice their return."""
+    batch = Batch(0)
+    assert "correlates with R − b by -1.0000" in batch.signal(at_first(-batch.outcome)).refused["critic"]
+
+
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_a_claim_that_holds_the_outcome_of_its_trace_is_refused_though_it_declares_not_to(everywhere: bool) -> None:
     """Taken from the return of every later action it left a gradient of 0, and the condition "held"."""
