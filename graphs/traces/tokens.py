@@ -57,8 +57,11 @@ class Tokens:
     def slice(self, start: int, stop: int) -> Tokens:
         """The tokens of the events from `start` up to but not including `stop`."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
-        arrays = (self.ids, self.mask, self.log_probs, self.sums_of_squares)
-        return Tokens(self.offsets[start : stop + 1] - first, *(None if a is None else a[first:last] for a in arrays))
+        return Tokens(
+            self.offsets[start : stop + 1] - first,
+            *(a[first:last] for a in (self.ids, self.mask, self.log_probs)),
+            sums_of_squares=None if self.sums_of_squares is None else self.sums_of_squares[first:last],
+        )
 
     def listed(self, start: int, stop: int) -> dict[str, list[list[Any] | None]]:
         """The lists of the events from `start` up to but not including `stop` by key of the native format."""
@@ -96,5 +99,5 @@ def join_tokens(parts: Sequence[Tokens | None], lengths: Sequence[int]) -> Token
     return Tokens(
         np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
         *(np.concatenate([getattr(tokens, name) for tokens in some]) for name in ("ids", "mask", "log_probs")),
-        np.concatenate(known) if known else None,
+        sums_of_squares=np.concatenate(known) if known else None,
     )
