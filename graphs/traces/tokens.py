@@ -57,8 +57,9 @@ class Tokens:
     def slice(self, start: int, stop: int) -> Tokens:
         """The tokens of the events from `start` up to but not including `stop`."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
-        arrays = (self.ids, self.mask, self.log_probs, self.sums_of_squares)
-        return Tokens(self.offsets[start : stop + 1] - first, *(None if a is None else a[first:last] for a in arrays))
+        sums = None if self.sums_of_squares is None else self.sums_of_squares[first:last]
+        ids, mask, log_probs = (array[first:last] for array in (self.ids, self.mask, self.log_probs))
+        return Tokens(self.offsets[start : stop + 1] - first, ids, mask, log_probs, sums)
 
     def listed(self, start: int, stop: int) -> dict[str, list[list[Any] | None]]:
         """The lists of the events from `start` up to but not including `stop` by key of the native format."""
@@ -93,8 +94,8 @@ def join_tokens(parts: Sequence[Tokens | None], lengths: Sequence[int]) -> Token
             for one, tokens in zip(sums, some, strict=True)
         ]
     known = [one for one in sums if one is not None]
-    return Tokens(
-        np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
-        *(np.concatenate([getattr(tokens, name) for tokens in some]) for name in ("ids", "mask", "log_probs")),
-        np.concatenate(known) if known else None,
+    ids, mask, log_probs = (
+        np.concatenate([getattr(tokens, name) for tokens in some]) for name in ("ids", "mask", "log_probs")
     )
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+    return Tokens(offsets, ids, mask, log_probs, np.concatenate(known) if known else None)
