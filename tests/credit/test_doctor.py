@@ -101,6 +101,7 @@ def test_facts_of_groups_are_named(tmp_path: Path) -> None:
     assert findings["exploding_advantages"].traces[0] == "t39"
 
 
+@pytest.mark.slow
 def test_verdicts_that_rise_are_found_and_others_not(tmp_path: Path) -> None:
     def lines(rising: bool) -> list[dict[str, Any]]:
         rng = np.random.default_rng(3)

@@ -10,6 +10,7 @@ from estimators import Reason
 from estimators.critic.outcome_parts import outcome_parts
 
 
+@pytest.mark.slow
 def test_parts_are_those_of_least_squares() -> None:
     rng = np.random.default_rng(3)
     trace = np.sort(rng.integers(0, 12, 48))

@@ -212,6 +212,7 @@ def test_a_channel_of_weight_0_claims_no_event(ledgers: dict[str, Ledger]) -> No
     assert np.isnan(np.asarray(ledger.stderr)[alone]).all()
 
 
+@pytest.mark.slow
 def test_wrong_sums_are_refused(traces: credit.Traces, ledgers: dict[str, Ledger]) -> None:
     with pytest.raises(credit.CreditError, match="weights are for"):
         credit.ledger.weighted_sum(ledgers, {"team": 1.0})

@@ -84,6 +84,7 @@ def covariance(picked: np.ndarray, chance: np.ndarray, earned: np.ndarray) -> fl
     return float(pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_intervals_cover_the_value(seed: int) -> None:
     """300 logs of 400 decisions each, three candidates: 95 % within what 900 intervals allow."""

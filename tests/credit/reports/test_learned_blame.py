@@ -43,6 +43,7 @@ def hits(traces: Traces, *, text: bool) -> float:
     return step.hits
 
 
+@pytest.mark.slow
 def test_a_rule_of_text_and_one_of_structure_are_learned_across_tasks(tmp_path: Path) -> None:
     of_text = labelled(tmp_path, 12, "text")
     assert hits(of_text, text=True) > 0.9 and hits(of_text, text=False) < 0.5

@@ -80,6 +80,7 @@ def test_the_turn_baseline_is_unbiased_where_the_policy_decides_how_many_turns_t
     np.testing.assert_allclose(expected_gradient(credit.turn_baseline, traces), true_gradient(), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_leaving_out_turns_that_no_other_trace_has_is_biased() -> None:
     left_out = expected_gradient(credit.turn_baseline, 2, keep=lambda alive: alive > 1)
     assert np.abs(left_out - true_gradient()).max() > 0.02

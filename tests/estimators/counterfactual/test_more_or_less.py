@@ -59,6 +59,7 @@ def batch(name: str, traces: list[Any], group: list[int]) -> tuple[Any, Any, Any
     return graph, reward, columns, {key: columns.traces.evidence[key].array}
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(("name", "own"), [("stop_credit", False), ("stop_credit", True), ("spawn_credit", False)])
 def test_the_mean_over_all_batches_is_exact(name: str, own: bool) -> None:
@@ -94,6 +95,7 @@ def test_the_mean_over_all_batches_is_exact(name: str, own: bool) -> None:
             assert abs((w * increments).sum() / w.sum() - share * value[place]) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_critic_leaves_the_mean_as_it_is_and_alone_is_its_own_difference() -> None:
     traces, value, _ = team(5)
     pool = list(itertools.product(traces, repeat=3))
@@ -158,6 +160,7 @@ def test_what_has_no_overlap_is_refused(propensity: list[float | None], reason: 
     assert reason in rows.gather(result.reason).tolist()
 
 
+@pytest.mark.slow
 def test_errors_cover_over_drawn_logs() -> None:
     """2,000 keys of 200 decisions: 95 % intervals of the value of one more step; `benchmarks/stopping.py` has more."""
     rng = np.random.default_rng(11)

@@ -187,6 +187,7 @@ def test_without_a_range_of_outcomes_there_is_no_interval() -> None:
         value.interval()
 
 
+@pytest.mark.slow
 def test_a_range_that_outcomes_leave_refuses_every_context_and_a_wrong_one_is_named() -> None:
     graph, reward, _ = small_log()
     logged = Alternatives(**evidence(small_log(), critic=False))
@@ -209,6 +210,7 @@ def test_support_is_believed_where_it_is_logged() -> None:
     np.testing.assert_allclose(told.covered[1:CONTEXTS], 1)
 
 
+@pytest.mark.slow
 def test_few_siblings_have_a_credit_and_no_interval() -> None:
     log = overlapping_world(4).sample(np.random.default_rng(0), CONTEXTS * DRAWS // 8, 8)
     given = {**log[2], "target_support": np.ones(CONTEXTS * DRAWS, np.float32)}

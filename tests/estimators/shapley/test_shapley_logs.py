@@ -254,6 +254,7 @@ def test_units_of_the_plan_are_those_of_the_log() -> None:
         logged_coalitions(graph_of([[0, 1]], [0]), np.ones(1), 0, by=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1e6, 1e12])
 def test_a_constant_in_all_values_changes_no_share(level: float) -> None:
     """At 1e12 shares were 0 with errors of 0, and at 1e6 they were off: values were cut to single precision first."""
