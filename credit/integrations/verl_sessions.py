@@ -73,7 +73,7 @@ def session_advantage(
     advantages: Any,
     data: Any,
     batch_keys: Sequence[str],
-    extra_fields: Sequence[Mapping[str, Any]] | None,
+    extra_fields: Sequence[Mapping[str, Any] | None] | None,
     padding: Sequence[bool],
     policy_version: Sequence[int | None] | None = None,
 ) -> dict[str, float]:
