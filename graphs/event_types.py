@@ -93,10 +93,10 @@ KINDS: dict[str, frozenset[EventType]] = {
 DECISION_KINDS: dict[str, frozenset[EventType]] = {
     "spawn": frozenset({EventType.SPAWN, EventType.DESPAWN}),
     "whom": frozenset({EventType.ORCHESTRATOR_DECISION}),
-    "message": frozenset({EventType.MESSAGE}),
+    "message": KINDS["message"],
     "aggregate": frozenset({EventType.AGGREGATE}),
     "stop": frozenset({EventType.STOP}),
-    "tool": frozenset({EventType.TOOL_CALL}),
+    "tool": KINDS["tool"],
 }
 """Action types by what is decided: who is in the team, whom to ask, what to write, what to make of results, when to
 stop, and calls of tools. Every action type is of one kind; events of other types are "other"."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 import jax
 import numpy as np
@@ -312,7 +312,7 @@ def _solo(world: Micro) -> np.ndarray:
     return out
 
 
-_OF_TRACES = {
+_OF_TRACES: dict[str, Callable[[Micro], np.ndarray]] = {
     "counterfactual_reward": _reruns,
     "hindsight_log_prob": _hindsight,
     "self_rating": _ratings,

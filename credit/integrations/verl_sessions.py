@@ -94,7 +94,7 @@ def session_advantage(
     score = _of_last_output(batch["token_level_scores"].sum(dim=-1), session.indices.to_numpy(), order, real)
     how_to_pass = getattr(advantages, "rows", advantages).how_to_pass
     columns: dict[str, Any] = label_columns(
-        extra_fields or [None] * len(real),
+        extra_fields or (None,) * len(real),
         FIELDS,
         how_to_pass=how_to_pass,
         partly=set(FIELDS) - {"agent", "role", "turn"},
