@@ -183,7 +183,7 @@ def test_a_ledger_is_refused_where_it_does_not_fit() -> None:
     ledger = ledger_of(traces, np.random.default_rng(4))
     with pytest.raises(CreditError, match="the ledger has increments"):
         draw_ledger(team(40, 5), ledger)
-    with pytest.raises(CreditError, match="has no reward"):
+    with pytest.raises(CreditError, match="has no outcome"):
         draw_ledger(unscored(), ledger_of(unscored(), np.random.default_rng(4)))
 
 

@@ -37,7 +37,8 @@ def content(traces: Traces) -> dict[str, Any]:
     tables = (traces.events.select(["event", "tool"]), traces.agents.select(["agent", "name", "role", "parent"]))
     return {"graph": graph, "evidence": evidence, "tables": [table.to_pylist() for table in tables],
             "reward": repr(np.asarray(traces.reward).tolist()),
-            "tokens": traces.tokens and repr({k: v.tolist() for k, v in vars(traces.tokens).items()})}  # fmt: skip
+            "tokens": traces.tokens
+            and repr({k: np.asarray(v).tolist() for k, v in vars(traces.tokens).items()})}  # fmt: skip
 
 
 @EACH
