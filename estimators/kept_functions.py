@@ -101,9 +101,10 @@ def _everywhere() -> str | None:
     """A hash of the source of this library, of versions and settings; None where functions are not kept."""
     if len(jax.devices()) != 1 or jax.default_backend() != "cpu":
         return None
-    settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith(("JAX_", "XLA_"))]
+    decides = {name for name in os.environ if name.startswith(("JAX_", "XLA_")) and "CACHE" not in name}
+    settings = [f"{name}={os.environ[name]}" for name in sorted(decides)]
     versions = [platform.python_version(), *map(version, ("jax", "jaxlib", "numpy"))]
-    told = hashlib.sha256("\0".join(versions + sorted(text for text in settings if "CACHE" not in text)).encode())
+    told = hashlib.sha256("\0".join(versions + settings).encode())
     root = Path(__file__).resolve().parent.parent
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
@@ -142,10 +143,13 @@ def _read(path: Path) -> jax.stages.Compiled | None:
 
 
 def _write(path: Path, compiled: jax.stages.Compiled) -> None:
-    """Write a function, unless it holds what cannot be written or the disk is full: then it is compiled each time."""
+    """Write a function, unless it holds what cannot be written or the disk is full: then it is compiled each time.
+
+    XLA does not write a sort that it compiled before in this process, and says so by its own error.
+    """
     try:
         body = pickle.dumps(serialize_executable.serialize(compiled))
         with atomic_write(path) as file:
             file.write(hashlib.sha256(body).digest() + body)
-    except (OSError, ValueError, NotImplementedError):
+    except (OSError, ValueError, NotImplementedError, jax.errors.JaxRuntimeError):
         return

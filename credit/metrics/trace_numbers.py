@@ -67,9 +67,10 @@ def team_counts(traces: Traces) -> TeamCounts:
 
 
 def causes(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
-    """The causes of events: the logged edges, and for an event without one the previous event of its instance.
+    """The causes of events: the logged edges, and the previous event of an instance where none comes from the instance.
 
-    A log may state edges between agents only. The steps of one agent would then all seem to run at once.
+    A log may state edges between agents only. The steps of one agent would then all seem to run at once. Where an edge
+    comes from the event's own instance, as from the decision that calls two tools, the log states the order itself.
 
     Returns:
       Causes and effects, int [K] each. Every pair runs forward in position.
@@ -79,9 +80,9 @@ def causes(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(agent, kind="stable")
     same = agent[order[1:]] == agent[order[:-1]]
     before, after = order[:-1][same], order[1:][same]
-    alone = np.ones(len(agent), bool)
-    alone[receivers] = False
-    added = alone[after]
+    unordered = np.ones(len(agent), bool)
+    unordered[receivers[agent[senders] == agent[receivers]]] = False
+    added = unordered[after]
     return np.concatenate([senders, before[added]]), np.concatenate([receivers, after[added]])
 
 

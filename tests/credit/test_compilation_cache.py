@@ -151,3 +151,25 @@ def test_what_cannot_be_told_apart_is_not_kept(
     monkeypatch.setattr(_power, "__module__", "a_module_of_the_user")
     _decorated(counted)(x, power=2)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sort_that_this_process_compiled_before_is_computed_all_the_same(
+    counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XLA does not write it a second time."""
+    monkeypatch.setattr(kept_functions.serialize_executable, "serialize", _unwritten)
+    assert _decorated(counted)(np.ones(4, np.float32), power=2)["power"].tolist() == [1, 1, 1, 1]
+
+
+def _unwritten(compiled: Any) -> Any:
+    raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: `LessThan` is not serializable.")
+
+
+def test_a_setting_decides_whatever_its_value_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    everywhere = kept_functions._everywhere.__wrapped__
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "CACHE")  # where things are kept decides nothing
+    plain = everywhere()
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "another")
+    assert everywhere() == plain
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true --xla_dump_to=CACHE")
+    assert everywhere() != plain

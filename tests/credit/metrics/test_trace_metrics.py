@@ -127,6 +127,11 @@ def test_steps_of_an_agent_follow_each_other_where_edges_are_between_agents_only
            "edges": [edge("a b message"), edge("b c message")]}  # fmt: skip
     found = by_trace(native(tmp_path, log))["t"]
     assert (found["parallelism"], found["useful_agents"]) == (1, 1)
+    who = {"x1": "x", "l1": "lead", "y1": "y", "l2": "lead"}  # the lead reads one message before each of its steps
+    steps = [event(name, "message", agent, i) for i, (name, agent) in enumerate(who.items())]
+    log |= {"events": steps, "edges": [edge("x1 l1 message"), edge("y1 l2 message")]}
+    found = by_trace(native(tmp_path, log))["t"]
+    assert found["parallelism"] == pytest.approx(4 / 3) and found["useful_agents"] == 1
 
 
 @pytest.mark.parametrize("unit", [1e3, 1e9])
