@@ -173,7 +173,7 @@ def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
         raise TraceError(Problem("disagreeing-rewards", file, 1, field, value_text, expected, trace))
     record.rewards = dict(rewards)
     if rewards and result.reward_valid is False:  # Harbor leaves it out of the job's means, too
-        record.invalidated = f"reward_valid is false: {record.error}"
+        record.invalidated = ": ".join(filter(None, ("reward_valid is false", record.error)))
     if "reward" in rewards or len(rewards) == 1:
         record.rewards["team"] = rewards.get("reward", next(iter(rewards.values())))
     return record

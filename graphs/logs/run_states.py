@@ -43,6 +43,8 @@ def apply_run_states(
 ) -> Iterator[TraceRecord | Part | Problem]:
     """The items, with a note for each run that its log calls failed or withdrawn, and one on earlier outcomes of all.
 
+    A run that is both, and is not left out, has the note on its withdrawn outcome.
+
     Args:
       items: what readers yield.
       errors: "keep", a run that ended in an error is read as any other; "drop", it is left out.
@@ -54,17 +56,18 @@ def apply_run_states(
         if not isinstance(item, TraceRecord) or not (item.error or item.invalidated):
             yield item
             continue
-        if item.invalidated:
+        dropped = bool(item.error) and errors != KEEP
+        if item.invalidated and not dropped:  # its reward does not count, whether an error ended the run or not
             item.rewards = {}
             for name in _REWARDS_OF_EVENTS:
                 item.columns.pop(name, None)
             expected = "an outcome that the log has not withdrawn: the trace is read without one"
             yield _note("invalidated", "outcome", item, item.invalidated, expected)
-        if item.error:
+        else:
             done = "its reward counts; --errors drop (in Python errors='drop') leaves it out"
-            expected = "a run without an error: " + (done if errors == KEEP else "this one is left out")
+            expected = "a run without an error: " + ("this one is left out" if dropped else done)
             yield _note("run-error", "error", item, item.error, expected)
-        if errors == KEEP or not item.error:
+        if not dropped:
             yield item
     if first is not None:
         expected = (

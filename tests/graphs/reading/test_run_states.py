@@ -129,12 +129,16 @@ def test_a_sample_that_was_invalidated_has_no_outcome(tmp_path: Path) -> None:
 
 
 def test_a_reward_that_harbor_calls_invalid_is_no_outcome(tmp_path: Path) -> None:
-    """A trial whose model was not reached was a failure of the agent."""
+    """A trial whose model was not reached was a failure of the agent; its error said that the reward counts."""
     files = FAILED["harbor"].files
-    for valid in (True, False):
-        traces = read(write(tmp_path, files | {"t/result.json": files["t/result.json"] | {"reward_valid": valid}}))
-        assert bool(np.isnan(traces.reward[0])) is not valid
-        assert [problem.kind for problem in traces.problems] == ["invalidated"] * (not valid) + ["run-error"]
+    for change, kind, value in (
+        ({"reward_valid": True}, "run-error", "EnvError: m"),
+        ({"reward_valid": False}, "invalidated", "reward_valid is false: EnvError: m"),
+        ({"reward_valid": False, "exception_info": None}, "invalidated", "reward_valid is false"),
+    ):
+        traces = read(write(tmp_path, files | {"t/result.json": files["t/result.json"] | change}))
+        assert bool(np.isnan(traces.reward[0])) is (kind == "invalidated")
+        assert [(problem.kind, problem.value.strip("'")) for problem in traces.problems] == [(kind, value)]
 
 
 def test_a_log_that_does_not_say_which_samples_were_invalidated_has_no_outcome(tmp_path: Path) -> None:
