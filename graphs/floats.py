@@ -73,13 +73,15 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
     """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
 
     The means of a key's numbers, of all and of all but one, count too: they are baselines. XLA takes what is below the
-    least normal number for 0.
+    least normal number for 0, a difference from a baseline, too: a spread below 100 times that is too small.
 
     Examples:
       >>> from graphs.floats import rounded_differences
       >>> rounded_differences(np.array([1e6, 1e6 + 0.1, 0.0, 0.1]), np.array([0, 0, 1, 1]), 2).tolist()
       [True, False]
       >>> rounded_differences(np.array([1e-40, 3e-40]), np.zeros(2, int), 1).tolist()
+      [True]
+      >>> rounded_differences(np.array([0.0, 1e-37, 1e-37, 3e-37]), np.zeros(4, int), 1).tolist()
       [True]
       >>> rounded_differences(np.array([16777216.0, 16777218.0, 16777220.0]), np.zeros(3, int), 1).tolist()
       [True]
@@ -97,9 +99,8 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
     total, count = np.bincount(key, exact, keys)[key], np.bincount(key, minlength=keys)[key]
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
         means = total / count, (total - exact) / np.maximum(count - 1, 1)
-        held = [np.where(np.abs(x) < SINGLE.tiny, 0, x.astype(np.float32)) for x in (exact, *means)]
-        moved = np.fmax.reduce([np.abs(y - x) for x, y in zip((exact, *means), held, strict=True)])
+        moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
     off = np.zeros(keys)
     np.maximum.at(off, key, moved)
-    rounded: np.ndarray = (off > KEPT * spread) & (spread > RELATIVE * size)
+    rounded: np.ndarray = (np.maximum(off, SINGLE.tiny) > KEPT * spread) & (spread > RELATIVE * size)
     return rounded
