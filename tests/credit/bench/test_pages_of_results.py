@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from site_pages import page
 
+from estimators.shapley.rule import MOST_PAIRS
+
 ROOT = Path(__file__).resolve().parents[3]
 NUMBER = re.compile(r"[-−+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-−+]?\d+)?")
 
@@ -220,6 +222,7 @@ def test_errors_and_coverage_of_shapley_values() -> None:
     cells = stored["table"]["cells"].values()
     best = sum(cell["best"] == "rule" for cell in cells)
     assert f"least error in {best} of the {len(cells)} cells" in text
+    assert f"up to {2 * MOST_PAIRS + 2} evaluations, interactions of three and of five units are fitted" in text
     covered = {name: cell["coverage"] for name, cell in stored["intervals"].items() if isinstance(cell, dict)
                and "coverage" in cell}  # fmt: skip
     wide = {name: share for name, share in covered.items() if share > 0.96}
