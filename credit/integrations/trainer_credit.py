@@ -97,10 +97,7 @@ class TrainerCredit:
         Raises:
           CreditError: some rows lack a label that others have, other than a parent; another number of labels than rows.
         """
-        columns = label_columns(labels, (*COLUMNS, *self.rows.needs), how_to_pass=self.rows.how_to_pass)
-        if columns and rows not in (None, len(labels)):
-            name = next(iter(columns))
-            raise CreditError(f"{len(labels)} entries have {name!r}, for {rows} rows: {self.rows.how_to_pass}")
+        columns = label_columns(labels, (*COLUMNS, *self.rows.needs), how_to_pass=self.rows.how_to_pass, rows=rows)
         evidence = {name: columns.pop(name) for name in [*columns] if name not in COLUMNS}
         return {**columns, "evidence": evidence}
 
@@ -145,6 +142,7 @@ def label_columns(
     how_to_pass: str,
     partly: Collection[str] = ("parent",),
     real: np.ndarray | None = None,
+    rows: int | None = None,
 ) -> dict[str, list[Any]]:
     """Columns from what a team wrote beside each row: those of the names that any row has.
 
@@ -154,14 +152,21 @@ def label_columns(
       how_to_pass: how a user of this trainer passes a column.
       partly: names that some rows may lack; these have None.
       real: bool [N], False for rows that fill the batch; they get what the first other row has.
+      rows: how many rows there are. Default: N of `real`, or as many as labels.
 
     Raises:
-      CreditError: some rows lack a label that others have.
+      CreditError: some rows lack a label that others have; another number of labels than rows.
     """
-    counted = range(len(labels)) if real is None else np.flatnonzero(real).tolist()
+    if rows is None:
+        rows = len(labels) if real is None else len(real)
+    counted = range(rows) if real is None else np.flatnonzero(real).tolist()
     columns: dict[str, list[Any]] = {}
     for name in names:
         column = [None if row is None else row.get(name) for row in labels]
+        if len(column) != rows:
+            if any(label is not None for label in column):
+                raise CreditError(f"{len(labels)} entries have {name!r}, for {rows} rows: {how_to_pass}")
+            continue
         lacking = [place for place in counted if column[place] is None]
         if len(lacking) == len(counted):
             continue

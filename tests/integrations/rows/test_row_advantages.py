@@ -506,6 +506,13 @@ def test_a_reward_of_an_output_that_is_no_number_is_named() -> None:
             sessions(["q_0_0", "q_1_0", "q_1_1"], [1.0, 0.0, 0.0], fields, [False, True, False])
 
 
+@pytest.mark.parametrize("number", [2, 4])
+def test_another_number_of_extra_fields_than_rows_is_named(number: int) -> None:
+    """Fewer ended in an IndexError; the last of more were dropped."""
+    with pytest.raises(CreditError, match=f"{number} entries have 'agent', for 3 rows"):
+        sessions(["q_0_0", "q_1_0", "q_1_1"], [1.0, 0.0, 0.0], [{"agent": "a"}] * number)
+
+
 @pytest.mark.parametrize("key", ["0_0", "q", "q_0_x", "q_0_", "q_0_-1", "q_0_²", "q_0_0x1", f"q_0_{10**30}"])
 def test_keys_that_name_no_session_are_refused(key: str) -> None:
     with pytest.raises(CreditError, match=re.escape(f"key {key!r} of the batch is not of the form uid_session_index")):
