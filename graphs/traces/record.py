@@ -21,6 +21,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS
+from graphs.traces.token_lists import gather_tokens, impossible_sums
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["FLOAT_RANGE", "LARGEST_COUNT", "LARGEST_FLOAT", "Agent", "TraceRecord", "check", "topological_order"]
@@ -324,7 +325,7 @@ def _check_spawns(record: TraceRecord) -> None:
 
 
 def _check_tokens(record: TraceRecord) -> None:
-    """Check that the lists of an event's tokens have lengths that fit, as `graphs.traces.token_lists` states it."""
+    """Check that the lists of an event's tokens fit each other, as `graphs.traces.token_lists` states it."""
     if record.columns.keys().isdisjoint(TOKEN_COLUMNS):
         return
     n = len(record.ids)
@@ -346,6 +347,18 @@ def _check_tokens(record: TraceRecord) -> None:
         shown = ", ".join(f"{len(one)} in {name}" for name, one in sizes.items())
         expected = "lists of one length, or log-probabilities of the generated tokens only"
         record.refuse("bad-tokens", f"events[{position}].{next(reversed(sizes))}", shown, expected, position)
+    if "token_sums_of_squares" not in record.columns:
+        return
+    tokens, _ = gather_tokens(dict(zip(TOKEN_COLUMNS, lists, strict=True)), np.asarray(record.actions, bool))
+    if len(impossible := impossible_sums(tokens)) and tokens is not None and tokens.sums_of_squares is not None:
+        first = int(impossible[0])
+        position, log_prob = int(tokens.events[first]), float(tokens.log_probs[first])
+        shown = f"{tokens.sums_of_squares[first]:.6g} for token {first - int(tokens.offsets[position])}"
+        expected = (
+            f"a sum over the vocabulary, at least the square of the token's own probability: its log-probability is "
+            f"{log_prob:.6g}"
+        )
+        record.refuse("bad-tokens", f"events[{position}].token_sums_of_squares", shown, expected, position)
 
 
 def _forward_order(record: TraceRecord) -> list[int]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
-__all__ = ["TOKEN_TYPES", "gather_tokens"]
+__all__ = ["TOKEN_TYPES", "gather_tokens", "impossible_sums"]
 
 TOKEN_TYPES: dict[str, pa.DataType] = dict(
     zip(TOKEN_COLUMNS, map(pa.list_, (pa.int32(), pa.bool_(), pa.float64(), pa.float64())), strict=True)
@@ -18,6 +18,8 @@ TOKEN_TYPES: dict[str, pa.DataType] = dict(
 """Types of the columns of `TOKEN_COLUMNS`."""
 _NUMBERS = TOKEN_COLUMNS[2:]
 """Columns with a number for each token, or for each generated one."""
+_ROUNDING = 0.01
+"""By which a sum of squares may be too small, as it may be above 1: trainers compute in half precision."""
 
 
 def gather_tokens(
@@ -71,6 +73,20 @@ def gather_tokens(
 
     sums = numbers("token_sums_of_squares") if (stated["token_sums_of_squares"] & sound).any() else None
     return Tokens(offsets, ids, mask, numbers("token_log_probs"), sums), sound
+
+
+def impossible_sums(tokens: Tokens | None) -> np.ndarray:
+    """The tokens whose Σ π² is below the π² of the token itself, which is one of its terms: int64, in their order.
+
+    Examples:
+      >>> sums, log_probs = np.array([0.4, 0.2], np.float32), np.log([0.5, 0.5])
+      >>> impossible_sums(Tokens(np.array([0, 2]), np.array([5, 6]), np.ones(2, bool), log_probs, sums)).tolist()
+      [1]
+    """
+    if tokens is None or tokens.sums_of_squares is None:
+        return np.zeros(0, np.int64)
+    with np.errstate(over="ignore"):  # a log-probability above 0 that no probability has
+        return np.flatnonzero(tokens.sums_of_squares < np.exp(2 * tokens.log_probs) - _ROUNDING)
 
 
 def _arrow(column: pa.Array | Sequence[Any] | None, kind: pa.DataType, n: int) -> pa.Array:

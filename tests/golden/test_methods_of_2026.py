@@ -302,6 +302,11 @@ def test_otb_is_verls_from_a_log_that_states_sums_of_squares(form: str, tmp_path
     rewards = np.where(last, np.asarray(traces.reward)[trace], 0.0)
     found = otb(rewards, np.exp(rows.log_probs), rows.sums_of_squares, rows.mask, np.zeros(3, np.int32))
     close(found.ravel()[:7], [0.541667, 0.52381, 0, -0.458333, -0.47619, 0, 0.041667])
+    # A sum over the vocabulary below one of its terms gave a weight below 0.
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)).replace("0.85", "0.75"))
+    (problem,) = credit.read(tmp_path / "log.jsonl").problems
+    assert (problem.kind, problem.line, problem.value) == ("bad-tokens", 2, "'0.75 for token 1'")
+    assert problem.field.endswith("token_sums_of_squares") and "log-probability is -0.105361" in problem.expected
 
 
 @pytest.mark.parametrize(

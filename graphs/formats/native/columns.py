@@ -23,7 +23,7 @@ from graphs.traces.limits import Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each, present
 from graphs.traces.record import LARGEST_FLOAT
 from graphs.traces.schema import EVENT_EVIDENCE
-from graphs.traces.token_lists import gather_tokens
+from graphs.traces.token_lists import gather_tokens, impossible_sums
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["Decoded", "columns"]
@@ -68,6 +68,8 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
     if any(name in field for name in TOKEN_COLUMNS):
         tokens, sound = gather_tokens(field, actions)
         plain[trace_of[~sound]] = False
+        if len(impossible := impossible_sums(tokens)) and tokens is not None:
+            plain[trace_of[tokens.events[impossible]]] = False
     evidence = {name: _evidence(key.kind, field[name]) for name, key in EVENT_EVIDENCE.items() if name in field}
     part = Part(
         headings=[_heading(decoded) for decoded in traces],

@@ -31,7 +31,7 @@ def logs(folder: Path, traces: int = 9) -> Path:
         if i % 3:
             events[1] |= {"token_ids": [i] * i, "token_log_probs": [-i / 3] * i}
         if i % 3 == 2:
-            events[1] |= {"token_sums_of_squares": [i / 9] * i}
+            events[1] |= {"token_sums_of_squares": [(i + 1) / 9] * i}
         events += [{"id": f"e{j}", "t": 2, "type": "tool_call", "agent": "wörker", "tool": "=1"} for j in range(i)]
         document = {
             "trace_id": f"t{i}",

@@ -114,6 +114,16 @@ def test_a_negative_time_is_refused_and_a_missing_one_is_not(n: int) -> None:
             "events[1].token_sums_of_squares",
             11,
         ),
+        (
+            lambda r: r.columns.update(
+                token_mask=[None, [True, False, True]],
+                token_log_probs=[None, [-0.1, -0.2]],
+                token_sums_of_squares=[None, [0.81, 0.65]],
+            ),
+            "bad-tokens",
+            "events[1].token_sums_of_squares",
+            11,
+        ),
         (lambda r: r.instances.update(x=Agent(parent="y")), "unknown-parent", "agents.x.parent", 7),
         (
             lambda r: r.instances.update(x=Agent(parent="y"), y=Agent(parent="z"), z=Agent(parent="y")),
