@@ -9,11 +9,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from graphs.event_types import DECISION_KINDS
+from credit.metrics.aggregate_values import AggregateValue, aggregate_values
+from credit.metrics.candidate_values import CandidateValue, candidate_values
+from credit.metrics.decision_values import DecisionValue, step_values
+from graphs.errors import CreditError
 from graphs.structure.host_ids import distinct
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.text import counted
@@ -45,7 +48,7 @@ class Question:
 
 
 def answer_questions(traces: Traces) -> tuple[Question, ...]:
-    """Answer every question by counts; no method runs.
+    """Answer every question by counts, and those about decisions by whether `credit decisions` has a number.
 
     Args:
       traces: what was read.
@@ -123,16 +126,26 @@ def _logged(*names: str) -> Callable[[_Logs], tuple[bool, str]]:
     return find
 
 
-def _decided(kind: str, name: str, *, at_other: bool = False) -> Callable[[_Logs], tuple[bool, str]]:
-    """Whether the log has decisions of a kind with this evidence; `at_other`: it may stand at any action or event."""
+def _decided(
+    kind: str, name: str, values: Callable[[Traces], Sequence[DecisionValue | CandidateValue | AggregateValue]]
+) -> Callable[[_Logs], tuple[bool, str]]:
+    """Whether `credit decisions` has a number for decisions of a kind, which it has of none without this evidence."""
 
     def find(logs: _Logs) -> tuple[bool, str]:
-        actions, evidence = _actions(logs.traces), logs.traces.evidence.get(name)
-        made = np.isin(np.asarray(logs.traces.graph.event_type)[actions], [int(t) for t in DECISION_KINDS[kind]])
-        known = np.zeros(0, bool) if evidence is None else np.asarray(evidence.mask)
-        number = int((known if at_other or not len(known) else known[actions[made]]).sum())
-        stated = f"{counted(int(made.sum()), 'decision')} of kind {kind}, {name} of {counted(number, 'event')}"
-        return bool(made.any()) and number > 0, stated
+        known = logs.traces.evidence.get(name)
+        if known is None:
+            return False, f"{name} of 0 events"
+        stated, reason, numbers = f"{name} of {counted(int(np.sum(known.mask)), 'event')}", "", 0
+        try:
+            rows = values(logs.traces)
+        except CreditError as error:
+            reason = str(error)
+        else:
+            refused = {row.reason for row in rows if not isinstance(row, AggregateValue)} - {""}
+            numbers = sum(isinstance(row, AggregateValue) or not row.reason for row in rows)
+            reason = min(refused, default="")
+        stated += f"; credit decisions --of {kind} has {counted(numbers, 'number')}"
+        return numbers > 0, stated if numbers else f"{stated}: {reason}"
 
     return find
 
@@ -248,23 +261,23 @@ QUESTIONS: dict[str, tuple[Callable[[_Logs], tuple[bool, str]], str, str]] = {
         "not measured in that order; normalising one outcome within agents adds no information (docs/snr.md)",
     ),
     "when to stop": (
-        _decided("stop", "stop_propensity", at_other=True),
+        _decided("stop", "stop_propensity", step_values),
         "stop_credit; credit decisions --of stop, with --budget for a price",
         "agrees for reports: no bias over the prefixes of a step; in training no signal of logs beat rloo overall "
         "(docs/stopping.md)",
     ),
     "whether to spawn": (
-        _decided("spawn", "spawn_propensity", at_other=True),
+        _decided("spawn", "spawn_propensity", functools.partial(step_values, kind="spawn")),
         "spawn_credit; credit decisions --of spawn",
         "agrees for reports, as of stopping (docs/stopping.md)",
     ),
     "whom to ask": (
-        _decided("whom", "propensity"),
+        _decided("whom", "propensity", candidate_values),
         "credit decisions --of whom; for single decisions c3 with siblings, coma with a critic",
         "agrees for reports: no bias over the prefixes of a step; not trained with (docs/stopping.md)",
     ),
     "what to aggregate": (
-        _decided("aggregate", "agent_reward", at_other=True),
+        _decided("aggregate", "agent_reward", aggregate_values),
         "credit decisions --of aggregate; for single decisions c3 with siblings, coma with a critic",
         "not measured beyond examples by hand (docs/stopping.md)",
     ),

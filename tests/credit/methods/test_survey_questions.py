@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from credit.methods.survey_questions import Question, answer_questions
 from graphs.logs import read
@@ -44,21 +47,55 @@ def test_agents_that_answer_each_other_debate(tmp_path: Path) -> None:
     assert asked(tmp_path / "y.jsonl", "abcbaca", talk=False)["debate"].answer is False
 
 
-def test_decisions_with_their_evidence_are_told_apart(tmp_path: Path) -> None:
-    """Each kind of decision with its evidence, with none, and the evidence without such a decision."""
-    cases = {
-        "when to stop": ("stop", "stop_propensity"),
-        "whether to spawn": ("spawn", "spawn_propensity"),
-        "whom to ask": ("orchestrator_decision", "propensity"),
-        "what to aggregate": ("aggregate", "agent_reward"),
-    }
-    for name, (kind, evidence) in cases.items():
-        answers = []
-        for content in ({"type": kind, evidence: 0.5}, {"type": kind}, {"type": "message", evidence: 0.5}):
-            event = {"id": "0", "agent": "lead"} | content
-            log = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {"team": 1.0}}
-            path = tmp_path / "log.jsonl"
-            path.write_text(json.dumps(log))
-            found = {question.name: question for question in answer_questions(read(path))}
-            answers.append([other for other in cases if found[other].answer])
-        assert answers == [[name], [], []], name
+Events = list[dict[str, Any]]
+PAIR: Events = [{"type": "message", "agent": "x", "agent_reward": 0.25}, {"type": "message", "agent": "y"}]
+JUDGE = {"type": "aggregate", "agent": "judge"}
+# Evidence, traces that say enough for a number, and traces with the same evidence that do not.
+DECIDED: dict[str, tuple[str, list[Events], list[Events]]] = {
+    "when to stop": (
+        "stop_propensity",
+        [[{"type": kind, "agent": "a", "stop_propensity": 0.5}] for kind in ("stop", "message") * 2],
+        [[{"type": "message", "agent": "a", "stop_propensity": 0.5}, {"type": "stop", "agent": "a"}]],
+    ),
+    "whether to spawn": (
+        "spawn_propensity",
+        [[{"type": kind, "agent": "a", "spawn_propensity": 0.5}] for kind in ("spawn", "message") * 2],
+        [[{"type": "spawn", "agent": "a", "spawn_propensity": 0.5}]] * 4,
+    ),
+    "whom to ask": (
+        "propensity",
+        [[{"type": "orchestrator_decision", "agent": "a", "propensity": 0.5}, {"type": "message", "agent": to}]
+         for to in "bbc"],
+        [[{"type": "orchestrator_decision", "agent": "a", "propensity": 0.5}, {"type": "message", "agent": "a"}]] * 3,
+    ),
+    "what to aggregate": (
+        "agent_reward",
+        [[PAIR[0], PAIR[1] | {"agent_reward": 0.75}, JUDGE]],
+        [[PAIR[1] | {"agent": "x"}, PAIR[1], JUDGE | {"agent_reward": 1.0}]],
+    ),
+}  # fmt: skip
+COMPILED = ("when to stop", "whether to spawn")  # whose estimate takes seconds to compile
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in COMPILED)) for name in DECIDED]
+)
+def test_questions_about_decisions_are_answered_as_the_command_answers(name: str, tmp_path: Path) -> None:
+    """Evidence at any event was enough, and the command that the answer named refused the log."""
+    evidence, enough, lacking = DECIDED[name]
+    without = [[{k: v for k, v in event.items() if k != evidence} for event in trace] for trace in enough]
+    answers = []
+    for traces in (enough, without, lacking):
+        lines = []
+        for i, trace in enumerate(traces):
+            events = [{"id": str(k), **event} for k, event in enumerate(trace)]
+            kind = "aggregate" if name == "what to aggregate" else "message"
+            edges = [{"src": str(k), "dst": str(len(events) - 1), "type": kind} for k in range(len(events) - 1)]
+            log = {"trace_id": f"t{i}", "task_id": "q", "events": events, "edges": edges, "rewards": {"team": i % 2}}
+            lines.append(json.dumps(log))
+        path = tmp_path / "log.jsonl"
+        path.write_text("\n".join(lines))
+        found = {question.name: question for question in answer_questions(read(path))}
+        answers.append([other for other in DECIDED if found[other].answer])
+    assert answers == [[name], [], []], found[name].stated
+    assert f"{evidence} of" in found[name].stated and " has 0 numbers: " in found[name].stated
