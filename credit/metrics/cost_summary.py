@@ -10,7 +10,8 @@ import numpy as np
 from credit.metrics.event_costs import EventCosts, Prices, event_costs
 from credit.reports.corpus import survey
 from graphs.errors import CreditError
-from graphs.event_graph import EventType
+from graphs.event_types import DECISION_KINDS
+from graphs.levels import decision_kinds
 from graphs.traces.batch import Traces
 
 __all__ = ["UNITS_OF_COST", "CostRow", "CostUnit", "GroupCosts", "cost_rows", "group_costs"]
@@ -70,7 +71,8 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
 
     Args:
       traces: what was read.
-      by: names of agents, of roles, types of events, models, or traces.
+      by: names of agents, of roles, kinds of decisions (`graphs.event_types.DECISION_KINDS`, or "other"), models, or
+        traces.
       prices: of models and tools; without them money is None.
 
     Raises:
@@ -91,7 +93,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         column = traces.agents["name" if by == "agent" else "role"].to_pylist()
         texts = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
     elif by == "decision":
-        texts = [EventType(int(kind)).name.lower() for kind in np.asarray(graph.event_type)[:n]]
+        texts = np.array([*DECISION_KINDS, "other"])[decision_kinds()[np.asarray(graph.event_type)[:n]]].tolist()
     else:
         column = traces.traces[by].to_pylist()
         texts = [column[t] or "unknown" for t in trace.tolist()]

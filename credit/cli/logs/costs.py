@@ -32,7 +32,8 @@ UNITS = ("agent", "role", "decision", "model", "trace")
     """,
 )
 @reads_logs()
-@click.option("--by", type=click.Choice(UNITS), default="agent", show_default=True, help="Unit to add up over.")
+@click.option("--by", type=click.Choice(UNITS), default="agent", show_default=True,
+              help="Unit to add up over; decision: spawn, whom, message, aggregate, stop, tool, other.")  # fmt: skip
 @click.option("--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Table of prices: model, input and output (of a million tokens), or tool and call.")  # fmt: skip
 @allow_bad

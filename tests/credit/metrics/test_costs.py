@@ -57,7 +57,7 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     assert lead.money.total == pytest.approx(2 * big + small + 3 * 0.01)
     assert [row.unit for row in cost_rows(traces, "model", prices)] == ["big", "small"]
     calls = {row.unit: row.tool_calls for row in cost_rows(traces, "decision")}
-    assert calls == {"orchestrator_decision": 0, "tool_call": 3, "tool_result": 0, "message": 0}
+    assert calls == {"whom": 0, "tool": 3, "other": 0, "message": 0}  # the kinds of `compose --level decision`
     assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
 
 
