@@ -11,8 +11,8 @@ A row is a trace, whatever its text: rows of equal text are different rollouts. 
 group. Where no model is stated, runs in different folders are different systems. `docs/formats/rollouts.md` has the
 whole mapping.
 
-`rows` reads rows with one text, `row_parts` many of them at once, `nemo_gym` rows with messages and tools, `tinker`
-those with steps, `trl` the Parquet files.
+`rows` reads rows with one text, `row_parts` many of them at once, `outputs` joins those of one rollout. `nemo_gym`
+reads rows with messages and tools, `tinker` those with steps, `trl` the Parquet files.
 """
 
 from __future__ import annotations
@@ -62,9 +62,11 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
 
     Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
     trainer), "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
-    "disagreeing-rewards", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its
-    rows read: "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`,
-    `step` or `_ng_task_index` that some rows have and others do not.
+    "disagreeing-rewards", and of Parquet files "bad-header", "bad-parquet", "too-large". The rollout refused:
+    "lost-row" (not all of its outputs, or of several steps), "duplicate-id" (two rows of one output). Named while the
+    rollout is read: "repeated-run" (an output that stands twice). Named once a file, while its rows read:
+    "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`, `step` or
+    `_ng_task_index` that some rows have and others do not.
     """
     folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))

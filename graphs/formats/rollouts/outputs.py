@@ -83,8 +83,9 @@ class Rollouts:
                 self._of[offset] = of
             before = of
         for rollout, outputs in list(self._outputs.items()):
-            if len(outputs) == 1 and outputs[0].output == 0:  # the row is the trace
-                del self._outputs[rollout], self._of[outputs[0].offset]
+            offset = outputs[0].offset
+            if len(outputs) == 1 and outputs[0].output == 0 and len(self._of[offset]) == 1:  # the row is the trace
+                del self._outputs[rollout], self._of[offset]
 
     def __contains__(self, offset: int) -> bool:
         """Whether the row at an offset is read with the others of its rollout."""

@@ -420,3 +420,13 @@ def test_outputs_of_one_rollout_at_two_steps_are_refused(tmp_path: Path) -> None
     rows[1]["step"] = 8
     traces = read(write(tmp_path, rows))
     assert [problem.kind for problem in traces.problems] == ["lost-row"] and traces.sizes.traces == 1
+
+
+def test_two_rows_on_one_line_refuse_the_rollouts_of_both(tmp_path: Path) -> None:
+    """And the rollout before: nothing tells what such a line lost between the two."""
+    first, *rows = (json.dumps(row) for row in outputs("0_0_0", "0_1_0", "0_2_0", "0_3_0"))
+    (tmp_path / "7.jsonl").write_text("\n".join([first, rows[0] + rows[1], rows[2]]))
+    traces = read(tmp_path)
+    found = [(problem.kind, problem.line) for problem in traces.problems]
+    assert found == [("lost-row", 1), ("lost-row", 2), ("lost-row", 2), ("bad-json", 2)]
+    assert traces.traces["trace"].to_pylist() == ["7/3"]
