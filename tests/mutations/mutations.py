@@ -273,7 +273,7 @@ _READERS = (
     Mutation(_FORMATS + "openhands.py", "        if name in self.calls:\n            return self.calls[name]\n", "",
              "actions of one response are several calls"),
     Mutation(_FORMATS + "openhands_sdk.py",
-             "        if response in self.calls:\n            return self.calls[response]\n", "",
+             "        if response in self.calls:\n            position", "        if False:\n            position",
              "actions of one response of the SDK are several calls"),
     Mutation(_FORMATS + "openhands_sdk.py", "if kind not in _WITHOUT_TOOL:", "if True:",
              "thinking and the end are tools"),
