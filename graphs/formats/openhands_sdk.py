@@ -25,12 +25,13 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
-from graphs.reading.addresses import real_folder
+from graphs.reading.addresses import FetchedPath, real_folder
 from graphs.reading.decode import decode_record
 from graphs.reading.documents import Document, documents
 from graphs.reading.files import short_names
+from graphs.reading.find import printable
 from graphs.reading.keys import opening, opening_of
-from graphs.reading.source import Source
+from graphs.reading.source import COMPRESSIONS, Source
 from graphs.reading.times import seconds
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
@@ -156,8 +157,31 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
                 yield Problem("lost-row", source.name, 1, "file", excerpt(source.file_name), expected, trace)
                 break
         else:
-            events = [source for _, source in files]
-            yield from _conversation(os.path.basename(folder), events, states.get(folder))
+            events, name = [source for _, source in files], os.path.basename(folder)
+            unread = _unread_state(events[0]) if folder not in states else None
+            if unread is None:
+                yield from _conversation(name, events, states.get(folder))
+            else:
+                expected = "a state that can be read: model, system and the latest event are in no other file"
+                yield Problem("lost-row", unread.name, 1, "file", excerpt(unread.file_name), expected, name)
+
+
+def _unread_state(event: Source) -> Source | None:
+    """The state that lies above the folder of an event, but does not begin as one, so that it is not among the sources.
+
+    Without it, the trace would be of no model, and be compared with other traces.
+    """
+    if event.path is None or isinstance(event.path, FetchedPath):
+        return None
+    for suffix in ("", *COMPRESSIONS):
+        path = event.path.parent.parent / f"base_state.json{suffix}"
+        state = Source(printable(path), path, event.limits)
+        try:
+            if path.is_file() and not set(opening_of(state).keys) >= _STATE:
+                return state
+        except TraceError:
+            return state
+    return None
 
 
 def _conversation(name: str, sources: Sequence[Source], stated: Source | None) -> Iterator[TraceRecord | Problem]:
@@ -221,11 +245,22 @@ class _Conversation:
             ids.add(event.id)
             parents |= {event.parent_id} if event.parent_id is not None else set()
             self._add(event, document)
-        if self.state.leaf_event_id is not None and self.state.leaf_event_id not in ids:
-            expected = "the event that the state names as the latest"
-            self.record.refuse("lost-row", "leaf_event_id", self.state.leaf_event_id, expected)
+        self._refuse_abandoned(events, found)
         self.record.run = run_digest(self.state.id, events)
         return self.team.finish()
+
+    def _refuse_abandoned(self, events: Sequence[Event], found: Sequence[Document]) -> None:
+        """Refuse a conversation whose latest event is absent, or has events behind it that it went on without."""
+        leaf = self.state.leaf_event_id
+        if leaf is None:
+            return
+        place = next((i for i, event in enumerate(events) if event.id == leaf), None)
+        if place is None:
+            self.record.refuse("lost-row", "leaf_event_id", leaf, "the event that the state names as the latest")
+        for event, document in zip(events[place + 1 :], found[place + 1 :], strict=True):
+            if event.kind not in _SILENT:
+                expected = f"no event behind {excerpt(leaf)}, which `leaf_event_id` of the state names as the latest"
+                self._refuse("forked-thread", document, "id", event.id, expected)
 
     def _add(self, event: Event, document: Document) -> None:
         place, time = document.place, seconds(event.timestamp)
@@ -256,7 +291,10 @@ class _Conversation:
         """The model call of an action or a message; actions of one response share it."""
         response = event.llm_response_id or ""
         if response in self.calls:
-            return self.calls[response]
+            position = self.calls[response]
+            if event_type is not None:  # the end, behind a thought or a tool of the same response
+                self.record.types[position] = int(event_type)
+            return position
         usage = self.usages.get(response) or _Usage()
         position = self.team.call(
             _AGENT, event.id, document.place, time=seconds(event.timestamp), event_type=event_type,

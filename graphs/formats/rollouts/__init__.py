@@ -11,8 +11,8 @@ A row is a trace, whatever its text: rows of equal text are different rollouts. 
 group. Where no model is stated, runs in different folders are different systems. `docs/formats/rollouts.md` has the
 whole mapping.
 
-`rows` reads rows with one text, `row_parts` many of them at once, `nemo_gym` rows with messages and tools, `tinker`
-those with steps, `trl` the Parquet files.
+`rows` reads rows with one text, `row_parts` many of them at once, `outputs` joins those of one rollout. `nemo_gym`
+reads rows with messages and tools, `tinker` those with steps, `trl` the Parquet files.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from collections.abc import Iterator
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.rollouts.nemo_gym import GymRow, GymRows, read_gym
+from graphs.formats.rollouts.outputs import Rollouts, may_be_an_output
 from graphs.formats.rollouts.row_parts import begins_with_a_row, read_lines
-from graphs.formats.rollouts.rows import NEMO_RL, SKYRL, VERL, Row, read_row
+from graphs.formats.rollouts.rows import NEMO_RL, ROW, SKYRL, VERL, Row, read_row
 from graphs.formats.rollouts.tinker import TINKER, TinkerRow, read_tinker
 from graphs.formats.rollouts.trl import read_completions
 from graphs.reading.addresses import real_folder
 from graphs.reading.documents import Document, documents
 from graphs.reading.files import short_names, systems
+from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import is_parquet
@@ -60,9 +62,11 @@ def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
 
     Problem kinds, the row refused: those of `graphs.reading.json_problems`, "unknown-item" (a row of no known
     trainer), "empty-id" (a blank `uid`), "non-finite-reward", "unknown-tool-call", "bad-value",
-    "disagreeing-rewards", and of Parquet files "bad-header", "bad-parquet", "too-large". Named once a file, while its
-    rows read: "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`,
-    `step` or `_ng_task_index` that some rows have and others do not.
+    "disagreeing-rewards", and of Parquet files "bad-header", "bad-parquet", "too-large". The rollout refused:
+    "lost-row" (not all of its outputs, or of several steps), "duplicate-id" (two rows of one output). Named while the
+    rollout is read: "repeated-run" (an output that stands twice). Named once a file, while its rows read:
+    "several-rewards", several reward functions whose weights the file does not hold; "mixed-ids", a `uid`, `step` or
+    `_ng_task_index` that some rows have and others do not.
     """
     folders = {source.name: real_folder(source.name) for source in sources}
     systems_of = functools.cache(lambda system: systems(system, folders))
@@ -91,11 +95,44 @@ def _read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
         if is_rows:
             yield from read_lines(source, file, _read_one, uids)
         else:
-            for document in documents(source):
-                gym.count(document.raw)
-                yield from _read_one(document, file)
+            yield from _read_documents(source, file, gym)
             yield from gym.mixed_ids(source.name)
         source.release()
+
+
+def _read_documents(source: Source, file: str, gym: GymRows) -> Iterator[TraceRecord | Problem]:
+    """The rows of a file that is a list, or whose first line is no row with one text."""
+    rollouts: Rollouts | None = None
+    outputs: dict[int, Document] = {}
+
+    def document_of(_: int, offset: int) -> Document | None:
+        return outputs.get(offset)
+
+    for document in documents(source):
+        gym.count(document.raw)
+        offset = document.place.offset
+        if rollouts is None and b'"uid"' in document.raw and may_be_an_output(_row(document.raw)):
+            rows = [(each, _row(each.raw)) for each in documents(source)]
+            outputs |= {each.place.offset: each for each, row in rows if may_be_an_output(row)}
+            of_places = ((each.place.number, each.place.offset, row) for each, row in rows)
+            rollouts = Rollouts(of_places, source.lost, functools.partial(_text, source, outputs))
+        if rollouts is None or offset not in rollouts:
+            yield from _read_one(document, file)
+        else:
+            yield from rollouts.read(offset, source.name, file, _read_one, document_of)
+
+
+def _row(raw: bytes) -> Row | None:
+    try:
+        return ROW.decode(raw)
+    except JSON_ERRORS:
+        return None
+
+
+def _text(source: Source, outputs: dict[int, Document], offset: int) -> bytes:
+    if offset in outputs:
+        return outputs[offset].raw
+    return source.lost[offset].text if offset in source.lost else b""
 
 
 def _read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 import pyarrow as pa
 
 from graphs.errors import Problem
-from graphs.event_types import EdgeType, EventType
+from graphs.event_types import EventType
+from graphs.formats.rollouts.outputs import Read, Rollouts, may_be_an_output
 from graphs.formats.rollouts.rows import (
     AGENT,
     ROW,
     Row,
     has_several_rewards,
     mixed_ids,
-    output_of,
     prompt_group,
     reward_of,
     run_of,
@@ -38,7 +38,6 @@ __all__ = ["begins_with_a_row", "read_lines"]
 _BATCH = 1 << 12  # rows of a part
 _WINDOW = 1 << 18  # bytes of text that are decoded at once: what is made of them stays in the processor's cache
 
-Read = Callable[[Document, str], Iterable[TraceRecord | Problem]]
 _Line = tuple[int, int, Row | None, bool]
 """Of a line its number, its offset, its row if it is one, and whether that is certainly text."""
 
@@ -71,7 +70,15 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
     folder = real_folder(source.name)
     without, with_uid = 0, 0  # rows of verl
     without_step, with_step = 0, 0
-    for (number, offset, row, plain), *others in _rollouts(_rows(source)):
+    rollouts: Rollouts | None = None
+
+    def text_of(offset: int) -> bytes:
+        return _line_at(source.data, offset)
+
+    def document_of(number: int, offset: int) -> Document | None:
+        return None if offset in source.lost else line_document(source, number, offset, text_of(offset))
+
+    for number, offset, row, plain in _rows(source):
         if row is not None and row.input is not None:
             with_step += row.step is not None
             without_step += row.step is None
@@ -84,11 +91,13 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
                 expected = "texts or numbers, the same in every row of all files"
                 yield Problem("mixed-ids", source.name, number, "uid", excerpt(row.uid), expected, f"{file}/{number}")
                 continue
-        if others:
+        if rollouts is None and may_be_an_output(row):
+            rollouts = Rollouts((line[:3] for line in _rows(source)), source.lost, text_of)
+        if rollouts is not None and offset in rollouts:
             if batch:
                 yield _part(batch)
                 batch = []
-            yield from _joined(source, file, read_one, [(number, offset, row, plain), *others])
+            yield from rollouts.read(offset, source.name, file, read_one, document_of)
             continue
         heading = None
         if row is not None and plain:
@@ -97,7 +106,7 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
                 latest = prompt, row.step, prompt_group(prompt.encode(), row.step)
             heading = _heading(row, system, latest[2] if prompt else "", source.name, file, number, offset)
         if heading is not None:
-            heading.run = run_of(_line_at(source.data, offset), folder, number)
+            heading.run = run_of(text_of(offset), folder, number)
             batch.append(heading)
             if len(batch) < _BATCH:
                 continue
@@ -105,7 +114,7 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
             yield _part(batch)
             batch = []
         if heading is None:
-            document = line_document(source, number, offset, _line_at(source.data, offset))
+            document = document_of(number, offset)
             if document is not None:
                 yield from read_one(document, file)
     if batch:
@@ -114,53 +123,6 @@ def read_lines(source: Source, file: str, read_one: Read, uids: set[type]) -> It
     yield from mixed_ids(source.name, "uid", without, with_uid, expected)
     expected = "a step in every row, or in none: a row without one is in no group of those with one"
     yield from mixed_ids(source.name, "step", without_step, with_step, expected)
-
-
-def _rollouts(rows: Iterable[_Line]) -> Iterator[list[_Line]]:
-    """Rows by rollout. verl 0.9 writes the outputs of one as rows that follow one another, numbered from 0.
-
-    A line that is no row, behind one that is numbered, may be a further output.
-    """
-    members: list[_Line] = []
-    for line in rows:
-        row = line[2]
-        if row is None:
-            is_further = bool(members) and members[-1][2] is not None and output_of(members[-1][2].uid) is not None
-        else:
-            output = output_of(row.uid)
-            is_further = output is not None and output[2] > 0
-        if members and not is_further:
-            yield members
-            members = []
-        members.append(line)
-    if members:
-        yield members
-
-
-def _joined(source: Source, file: str, read_one: Read, lines: list[_Line]) -> Iterator[TraceRecord | Problem]:
-    """One rollout of several outputs; its reward is that of the last, the only one that verl compares."""
-    records: list[TraceRecord] = []
-    for number, offset, _, _ in lines:
-        document = line_document(source, number, offset, _line_at(source.data, offset))
-        for item in read_one(document, file) if document is not None else ():
-            if isinstance(item, Problem):
-                yield item
-            else:
-                records.append(item)
-    outputs = [output_of(row.uid) if row is not None else None for *_, row, _ in lines]
-    first = outputs[0]
-    if len(records) < len(lines) or first is None or outputs != [(*first[:2], k) for k in range(len(lines))]:
-        number, uids = lines[0][0], excerpt(", ".join(str(row.uid) if row is not None else "?" for *_, row, _ in lines))
-        expected = "every output of one rollout, numbered from 0: rows behind one another, as verl writes them"
-        yield Problem("lost-row", source.name, number, "uid", uids, expected, f"{file}/{number}")
-        return
-    record = records[0]
-    for position, output in enumerate(records[1:], 1):
-        record.event(str(position), EventType.MESSAGE, AGENT, action=True, line=output.line, offset=output.offset)
-        record.edge(position - 1, position, EdgeType.TEMPORAL)
-        record.run += f"\0{output.run}"
-    record.rewards, record.metrics = records[-1].rewards, records[-1].metrics
-    yield record
 
 
 def _rows(source: Source) -> Iterator[_Line]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphs.errors import NothingReadError
+from graphs.event_types import EventType
 from graphs.logs import read
 from tests.definitions.samples import SAMPLES
 
@@ -31,6 +32,8 @@ def event(number: int) -> str:
     return f"conv/events/event-{number:05}-{number:08}.json"
 
 
+STATE = "conv/base_state.json"
+
 FAULTS: dict[str, tuple[Callable[[Events], Any], str]] = {
     "an event is gone": (lambda files: files.pop(event(4)), "lost-row"),
     "the first event is gone": (lambda files: files.pop(event(0)), "lost-row"),
@@ -42,6 +45,11 @@ FAULTS: dict[str, tuple[Callable[[Events], Any], str]] = {
     "one id twice": (lambda files: files[event(4)].update(id="e3"), "duplicate-id"),
     "one tool call twice": (lambda files: files[event(4)].update(tool_call_id="t1"), "duplicate-id"),
     "a result of no tool call": (lambda files: files[event(5)].update(tool_call_id="x"), "unknown-tool-call"),
+    "the conversation was set back": (lambda files: files[STATE].update(leaf_event_id="e7"), "forked-thread"),
+    "the state is cut": (lambda files: files.update({STATE: '{"id": "c", "age'}), "lost-row"),
+    "the state is empty": (lambda files: files.update({STATE: ""}), "lost-row"),
+    "the state is zero bytes": (lambda files: files.update({STATE: "\0" * 40}), "lost-row"),
+    "the end of the state is cut": (lambda files: files.update({STATE: json.dumps(files[STATE])[:-3]}), "lost-row"),
     "an unknown kind": (lambda files: files[event(8)].update(kind="DreamEvent"), "bad-value"),
 }
 
@@ -72,3 +80,19 @@ def test_an_error_of_the_conversation_is_that_of_the_run(tmp_path: Path) -> None
     traces = read(conversation(tmp_path, lambda files: files[event(8)].update(error)))
     (problem,) = traces.problems
     assert problem.kind == "run-error" and "LLMError: no key" in problem.value
+
+
+def test_the_end_within_a_response_that_thought_first_is_a_stop(tmp_path: Path) -> None:
+    """The call was a message, since the thought is the first action of the response."""
+    change = {"action": {"kind": "ThinkAction"}, "kind": "ActionEvent", "tool_call_id": "t0", "llm_response_id": "r3"}
+    traces = read(conversation(tmp_path, lambda files: files[event(8)].update(change)))
+    assert not traces.problems
+    assert traces.graph.event_type[traces.sizes.events - 1] == EventType.STOP and traces.graph.action_mask.sum() == 2
+
+
+def test_a_state_behind_the_latest_event_may_follow_it(tmp_path: Path) -> None:
+    """An event that is none of the trace is no sign that the conversation was set back."""
+    change = {"kind": "PauseEvent", "action": None}
+    traces = read(conversation(tmp_path, lambda files: (files[event(9)].update(change),
+                                                        files[STATE].update(leaf_event_id="e8"))))  # fmt: skip
+    assert not traces.problems and traces.sizes.traces == 1

@@ -362,5 +362,71 @@ def test_no_rollout_of_verl_is_read_without_one_of_its_outputs(tmp_path: Path, l
     (tmp_path / "7.jsonl").write_text("\n".join(lines) + "\n")
     traces = read(tmp_path)
     assert "lost-row" in {problem.kind for problem in traces.problems}
-    groups = {"0_1_0": [f"{KEY}1@7"]}.get(lost, [f"{KEY}0@7", f"{KEY}1@7"])
-    assert traces.traces["group"].to_pylist() == groups
+    assert traces.traces["group"].to_pylist() == [f"{KEY}0@7", f"{KEY}1@7"]
+
+
+ORDERS: dict[str, tuple[str, dict[str, float], list[tuple[str, int]]]] = {
+    "whole": ("0_0 0_1 1_0", {"1": 1, "3": 2}, []),
+    "its first line is lost": ("0_1 1_0", {"2": 1}, [("lost-row", 1)]),
+    "an inner line is lost": ("0_0 0_2 1_0", {"3": 2}, [("lost-row", 1)]),
+    "swapped at the head": ("0_1 0_0 1_0", {"2": 0, "3": 2}, []),
+    "interleaved": ("0_0 1_0 2_0 0_1", {"1": 3, "2": 1, "3": 2}, []),
+    "interleaved, and incomplete": ("0_0 1_0 2_0 0_2", {"2": 1, "3": 2}, [("lost-row", 1)]),
+    "a uid of two rows": ("0_0 0_0 1_0", {"3": 2}, [("duplicate-id", 2)]),
+}
+"""Rollouts and outputs in the order of the rows, the reward of each trace by its line, and the kinds and lines of
+problems. The reward of a row is its place in the file."""
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "behind a broken line"])
+@pytest.mark.parametrize("name", ORDERS)
+def test_outputs_of_a_rollout_are_joined_in_any_order_or_it_alone_is_refused(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    keys, rewards, problems = ORDERS[name]
+    rows = [json.dumps(row) for row in outputs(*(f"0_{key}" for key in keys.split()))]
+    before = int(form == "behind a broken line")
+    text = (
+        "[" + ",\n".join(rows) + "]"
+        if form == "list"
+        else "".join(row + "\n" for row in [json.dumps(VERL)[:-9]][:before] + rows)
+    )
+    (tmp_path / ("7.json" if form == "list" else "7.jsonl")).write_text(text)
+    traces = read(tmp_path)
+    found = [(problem.kind, problem.line - before) for problem in traces.problems if problem.kind != "bad-json"]
+    assert found == problems
+    numbers = [int(trace.removeprefix("7/")) - before for trace in traces.traces["trace"].to_pylist()]
+    read_rewards = np.asarray(traces.reward)[: traces.sizes.traces].tolist()
+    assert dict(zip(map(str, numbers), read_rewards, strict=True)) == rewards
+
+
+def test_a_row_of_verl_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    rows = outputs("0_0_0", "0_0_1", "0_1_0")
+    traces = read(write(tmp_path, rows * 2))
+    assert {problem.kind for problem in traces.problems} == {"repeated-run"}
+    assert np.asarray(traces.reward)[:2].tolist() == [1, 2] and traces.sizes.traces == 2
+
+
+def test_a_line_that_is_too_large_refuses_the_rollout_of_which_it_is_an_output(tmp_path: Path) -> None:
+    rows = outputs("0_0_0", "0_1_0", "0_0_1")
+    rows[2]["output"] = "x" * 1000
+    traces = read(write(tmp_path, rows), limits=Limits(record_bytes=500))
+    assert {problem.kind for problem in traces.problems} == {"too-large", "lost-row"}
+    assert traces.traces["trace"].to_pylist() == ["7/2"]
+
+
+def test_outputs_of_one_rollout_at_two_steps_are_refused(tmp_path: Path) -> None:
+    rows = outputs("0_0_0", "0_0_1", "0_1_0")
+    rows[1]["step"] = 8
+    traces = read(write(tmp_path, rows))
+    assert [problem.kind for problem in traces.problems] == ["lost-row"] and traces.sizes.traces == 1
+
+
+def test_two_rows_on_one_line_refuse_the_rollouts_of_both(tmp_path: Path) -> None:
+    """And the rollout before: nothing tells what such a line lost between the two."""
+    first, *rows = (json.dumps(row) for row in outputs("0_0_0", "0_1_0", "0_2_0", "0_3_0"))
+    (tmp_path / "7.jsonl").write_text("\n".join([first, rows[0] + rows[1], rows[2]]))
+    traces = read(tmp_path)
+    found = [(problem.kind, problem.line) for problem in traces.problems]
+    assert found == [("lost-row", 1), ("lost-row", 2), ("lost-row", 2), ("bad-json", 2)]
+    assert traces.traces["trace"].to_pylist() == ["7/3"]
