@@ -53,7 +53,7 @@ def try_advice(traces: Traces, baseline: str, centred: Sequence[str], unbiased: 
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.5])
       >>> try_advice(rows.traces, "rloo", [], []).effect
-      'standard deviation over 3 actions: rewards 0.408, advantages 0.612'
+      'standard deviation over 3 actions: outcomes 0.408, advantages 0.612'
     """
     trial = _try_control(traces, baseline, centred) if baseline and centred else Trial()
     if trial.method:
