@@ -21,7 +21,7 @@ __all__ = [
 
 
 _INFORMATION = frozenset(
-    {"no-events", "same-file", "several-rewards", "category-score", "repeated-rows", "repeated-run", "repeated-header",
+    {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header",
      "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files", "invalidated",
      "run-error", "earlier-outcome",
      "attached-orphans", "lone-subagent", "missing-subagent"}
