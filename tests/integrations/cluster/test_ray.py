@@ -27,7 +27,7 @@ import credit.ray  # noqa: E402
 from credit.cli import cli  # noqa: E402
 from credit.methods.chunked import DIVISIBLE, ChunkedMethod  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE  # noqa: E402
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE  # noqa: E402
 
 EVENTS = 60  # of a part, here
 REORDERED = ("discounted_return", "gae", "maporl", "puppeteer", "marti")
@@ -72,7 +72,7 @@ def write_logs(folder: Path, traces: int = 48, files: int = 6, groups: int = 9) 
                 evidence = {}
                 for key, spec in EVENT_EVIDENCE.items():
                     drawn = {"float": float(rng.uniform(0.1, 0.9)), "count": int(rng.integers(1, 9)), "id": f"x{k % 2}"}
-                    evidence[key] = drawn[spec.kind]
+                    evidence[key] = bool(rng.integers(2)) if key in FLAGS else drawn[spec.kind]
                 evidence["node"] = f"{number}.{k}"  # a node is one draw: traces that share one agree in what it says
                 del evidence["agent_reward"]  # an outcome of an agent is not compared with that of its trace
                 agent = ("planner", "solver", "critic")[int(rng.integers(3))]
