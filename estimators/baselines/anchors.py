@@ -82,18 +82,16 @@ def step_returns(
         leads = row & ~goes_on
     lead_of = jax.lax.cummax(jnp.where(leads, place, 0))
     path = chains(graph, leads)
-    missing = jnp.zeros_like(leads)
+    known = row
     if env_reward is not None:
         earned, known_mask = check_event_array(graph, "env_reward", env_reward)
-        missing = leads & ~known_mask
+        known = row & ~path.reaches(leads & ~known_mask)[lead_of]
     else:
         earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
         if event_reward is not None:
             step_reward = check_event_array(graph, "event_reward", event_reward)[0]
             earned = earned + path.gathered(step_reward.astype(earned.dtype), real)
     to_go = path.backward_alike(jnp.ones_like(earned) * discount, earned)
-    lost = path.reaches(missing)
-    known = row & ~lost[lead_of]
     return jnp.where(known, to_go[lead_of], jnp.zeros_like(to_go)), known
 
 
