@@ -222,6 +222,10 @@ def test_native_traces_are_no_rows(asked: dict[str, Any], tmp_path: Path) -> Non
         read(file, **asked)
     assert [problem.kind for problem in caught.value.problems] == ["other-format"]
     assert "'native': leave out `format` and `columns`" in str(caught.value)
+    with pytest.raises(
+        NothingReadError, match="a table with column 'shift'; traces of the format 'native' have the keys task"
+    ):
+        read(file, columns={"key": "shift"})  # as `--by shift` asks, of whatever is there
     assert read(file).sizes.events == 1
 
 
