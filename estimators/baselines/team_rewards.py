@@ -197,7 +197,7 @@ def ccpo(
     graph: EventGraph,
     reward: Array,
     *,
-    counterfactual_reward: Array,
+    solo_reward: Array,
     event_reward: Array | None = None,
     weight: float | Array = 0.2,
     middle: float | Array = 0.0,
@@ -210,7 +210,7 @@ def ccpo(
         bonus = +1 if R > middle > b, −1 if R < middle < b, else 0        "difference": (R − b) / 2
         x = R + w bonus for that agent, R for the others        A = x − mean of x over the task
 
-    The agents whose absence was tried (the "thinkers") are those of a name that states `counterfactual_reward` on the
+    The agents whose absence was tried (the "thinkers") are those of a name that states `solo_reward` on the
     task. The means of thinkers and of the others (the "solvers") are over the traces of the task. A group of one keeps
     x. The bonus compares with the mean of solo outcomes, not with the trace's own, and the trace itself is in both
     means: biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent
@@ -222,9 +222,8 @@ def ccpo(
     Args:
       graph: the batch.
       reward: float [T], the joint outcome; NaN where a trace has none. The code's are −1 and 1.
-      counterfactual_reward: float [E], the outcome of a run without the agent, at its actions; NaN where missing. A
-        thinker that states none in a trace is invalid there, and all are in a trace that states several: which
-        agent's absence, or which decision, each is about is not told.
+      solo_reward: float [E], the outcome of a run without the agent, at its actions; NaN where missing. A thinker that
+        states none in a trace is invalid there, and all are in a trace that states several.
       event_reward: not used.
       weight: w.
       middle: what separates success from failure; 0.5 for outcomes 0 and 1.
@@ -244,16 +243,16 @@ def ccpo(
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a", "a", "b", "b"], agent=["think", "solve"] * 2, reward=[1, 1, -1, -1],
-      ...     evidence={"counterfactual_reward": [-1.0, None, -0.5, None]})
-      >>> solo = rows.evidence["counterfactual_reward"]
-      >>> rows.gather(credit.ccpo(graph, reward, counterfactual_reward=solo).advantage).tolist()
+      ...     evidence={"solo_reward": [-1.0, None, -0.5, None]})
+      >>> solo = rows.evidence["solo_reward"]
+      >>> rows.gather(credit.ccpo(graph, reward, solo_reward=solo).advantage).tolist()
       [1.1, 1.0, -1.1, -1.0]
     """
     del event_reward
     outcome, scored = check_reward(graph, reward)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
-    solo, stated = check_event_array(graph, "counterfactual_reward", counterfactual_reward)
+    solo, stated = check_event_array(graph, "solo_reward", solo_reward)
     stated = stated & row
     names = key_ids(graph, "agent_name")[jnp.asarray(graph.agent_ids)]
     thinker = row & (segment_count(names, graph.num_agents, stated) > 0)[names]

@@ -186,7 +186,7 @@ TEAMS = {"group": [0] * 8, "trace": np.repeat(list("abcd"), 2), "reward": np.rep
         pytest.param("mrlx", "format_score", [1.0, 0.25], {"block": ["b"] * 8}, marks=pytest.mark.slow),
         pytest.param("mrlx", "block", ["b", "c"], {}, marks=pytest.mark.slow),
         pytest.param("sepo", "self_rating", [0.75, 0.25], {}, marks=pytest.mark.slow),
-        pytest.param("ccpo", "counterfactual_reward", [0.75, 0.25], {}, marks=pytest.mark.slow),
+        pytest.param("ccpo", "solo_reward", [0.75, 0.25], {}, marks=pytest.mark.slow),
         pytest.param(
             "gigpo", "env_reward", [1.0, 0.0], {"env_step": [0] * 8, "anchor": ["o"] * 8}, marks=pytest.mark.slow
         ),

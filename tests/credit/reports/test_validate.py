@@ -136,6 +136,9 @@ def test_groups_teach_where_methods_see_a_difference(first: float, second: float
         ((0.1 + 0.2, 0.3), ""),
         ((16777217.0, 16777217.0), ""),
         ((16777217.0, 16777219.0), ""),
+        ((1e12, 1e12 + 1), "less"),  # integers that double precision holds: no rounding of a sum
+        ((1e13 + 0.1 + 0.2, 1e13 + 0.3), ""),
+        ((float(2**53), float(2**53 + 1)), "less"),  # one number as soon as they are read
     ],
 )
 def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[float, ...], why: str) -> None:
@@ -168,6 +171,7 @@ def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[f
         ((1e6, 1e6 + 0.25), (None, None), False),
         ((16777216.0, 16777218.0, 16777220.0), (None,) * 3, True),  # a mean of 16777219 becomes 16777220
         ((0.1, 0.3), (0.2, None), False),  # 0.1 + 0.2 is not 0.3, by rounding of double precision
+        ((1e17, 0.0), (None, None), False),
     ],
 )
 def test_differences_that_single_precision_changes_are_named(
