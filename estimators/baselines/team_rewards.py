@@ -398,8 +398,9 @@ def adca_grpo(
     μ and σ² are means over the n traces of the task of each trace's mean raw and mean squared deviation. The outcome's
     z has ddof 0 and stands at the last step, or at all. `root_length` divides every r by the root of the trace's number
     of steps. The sum grows with the steps left: no |A| exceeds 10 √n, and what would is refused (TOO_FEW); the code has
-    no limit. That selects answers by their outcomes; in the worlds of docs/bias.md it refuses nothing. Biased for the policy gradient. A group of one is refused. Replays of one trace count as one sample, and
-    traces without an independent one are refused (`estimators.clusters`).
+    no limit. That selects answers by their outcomes; in the worlds of docs/bias.md it refuses nothing. Biased for the
+    policy gradient. A group of one is refused. Replays of one trace count as one sample, and traces without an
+    independent one are refused (`estimators.clusters`).
 
     Args:
       graph: the batch.
