@@ -22,7 +22,7 @@ from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header
-from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
@@ -191,6 +191,8 @@ class _Table:
             return None
         if isinstance(value, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
+        if is_inexact(value):
+            return "bad-type", WRITTEN_EXACTLY
         text = id_text(value)
         if is_missing_name(text):  # it would be the name of every row without one
             return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")
