@@ -161,18 +161,19 @@ def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
     real, agent_ids = np.asarray(graph.event_mask), np.asarray(graph.agent_ids)
     by_main = real & (main[np.asarray(graph.trace_ids)] == agent_ids)
     senders, receivers = real_edges(graph)
-    sync = np.zeros(len(real), np.int64)
-    sync[receivers[by_main[receivers] & (agent_ids[senders] != agent_ids[receivers])]] = 1
-    sync[~np.asarray(graph.action_mask)] = 0
+    sync = np.zeros(len(real), bool)
+    sync[receivers[by_main[receivers] & (agent_ids[senders] != agent_ids[receivers])]] = True
+    sync &= np.asarray(graph.action_mask)
     if not sync.any():
         return np.zeros(len(real), np.int32)
+    # Every path to an event of the main agent may go through all that it did before, so these are counted as they come.
     main_events = np.flatnonzero(by_main)
-    consecutive = agent_ids[main_events[1:]] == agent_ids[main_events[:-1]]
-    edges = EdgeOrder(
-        np.concatenate([senders, main_events[:-1][consecutive]]),
-        np.concatenate([receivers, main_events[1:][consecutive]]),
-    )
-    stage, _ = edges.longest(sync)
+    count, trace = np.cumsum(sync[main_events]), np.asarray(graph.trace_ids)[main_events]
+    first = np.searchsorted(trace, trace)
+    passed = np.zeros(len(real), np.int64)
+    passed[main_events] = count - count[first] + sync[main_events[first]]
+    others = ~by_main[receivers]
+    stage, _ = EdgeOrder(senders[others], receivers[others]).longest(passed)
     return np.where(real, stage, 0).astype(np.int32)
 
 
