@@ -119,8 +119,6 @@ _CORE = (
              "no tree is deeper than 1"),
     Mutation(_EDGE_ORDER, "reached[effect] = far", "reached[effect] += far",
              "a path takes several causes of one event"),
-    Mutation(_EDGE_ORDER, "goes_on = ~np.asarray(ends)[tails]", "goes_on = ~np.asarray(ends)[heads]",
-             "the end of a path is not reached"),
     Mutation(_PREFIX, "agents &= agent_births(graph) <= positions[t]", "agents &= agent_births(graph) < positions[t]",
              "an agent is not there yet at its spawn"),
     Mutation(_PREFIX, "    birth = last[agent_trace]\n", "    birth = first[agent_trace]\n",
