@@ -103,7 +103,7 @@ _CORE = (
              "an event that the main agent did not choose begins a stage"),
     Mutation(_PATH, "sync[receivers[by_main[receivers] & (agent_ids[senders] != agent_ids[receivers])]] = True",
              "sync[receivers[by_main[receivers]]] = True", "each action of the main agent begins a stage"),
-    Mutation(_PATH, "count - count[first] + sync[main_events[first]]", "sync[main_events]",
+    Mutation(_PATH, "count - count[first] + sync[events[first]]", "sync[events]",
              "the main agent's own order does not carry its stage on"),
     Mutation(_PATH, "    main[np.bincount(trace, minlength=graph.num_traces) > 1] = -1\n", "",
              "the last of several roots is the main agent"),
