@@ -87,14 +87,14 @@ class _Stages(NamedTuple):
     """Who acts in which stage.
 
     Attributes:
-      stage, sub, count, first: for each instance in each stage, a row of the stages below, whether it is a sub-agent,
+      stage, sub, actions, first: for each instance in each stage, a row of the stages below, whether it is a sub-agent,
         its number of actions, and the first of them.
       trace, own, longest: for each stage, its trace, the actions of the main agent, and the most of a sub-agent.
     """
 
     stage: np.ndarray
     sub: np.ndarray
-    count: np.ndarray
+    actions: np.ndarray
     first: np.ndarray
     trace: np.ndarray
     own: np.ndarray
@@ -219,7 +219,8 @@ def _latest_of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
     by_main, (senders, receivers) = _of_main(graph, main), real_edges(graph)
     others = ~by_main[receivers]
     number = np.where(by_main, np.arange(1, len(by_main) + 1), 0)
-    return EdgeOrder(senders[others], receivers[others]).longest(number)[0] - 1
+    latest, _ = EdgeOrder(senders[others], receivers[others]).longest(number)
+    return np.asarray(latest - 1)
 
 
 def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Array | None = None) -> CriticalSteps:
@@ -268,7 +269,7 @@ def decision_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
     trace_ids, by_main = np.asarray(graph.trace_ids), _of_main(graph, main)
     chosen = np.asarray(graph.action_mask) & by_main
     steps = (chosen & defined[trace_ids]).astype(np.int64)
-    runs = np.flatnonzero(stages.sub & (stages.count == stages.longest[stages.stage]))
+    runs = np.flatnonzero(stages.sub & (stages.actions == stages.longest[stages.stage]))
     slowest = np.full(len(stages.trace), len(steps))
     np.minimum.at(slowest, stages.stage[runs], stages.first[runs])
     has = slowest < len(steps)
