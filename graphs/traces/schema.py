@@ -294,6 +294,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "stage of a staged execution (one main step and the sub-agents it runs in parallel)",
         'add "stage": COUNT, the index of the stage, to every event',
     ),
+    "attack_vector": EvidenceKey(
+        "count",
+        "number of the way by which an attack could enter here, as a survey numbers AV1 to AV8; for reports only",
+        'add "attack_vector": COUNT to the untrusted events',
+    ),
     "blamed": EvidenceKey(
         "float",
         "1 at the step that people blame for the failure, else 0; for evaluation only",

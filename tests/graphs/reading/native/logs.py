@@ -179,6 +179,7 @@ def extended_trace(**top: Any) -> Document:
     s1 |= {"target_propensity": 0.5, "target_support": 1, "target_value": 0.75, "completion": "y1"}
     s1 |= {"counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3, "replay_stderr": 0.5}
     s1["blamed"] = s2["blamed_agent"] = 1
+    s2["attack_vector"] = 3
     document["events"].append({"id": "z", "type": "stop", "agent": "boss", "turn": 2, "unknown": {"a": [1]}})
     return document | top
 
