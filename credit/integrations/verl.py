@@ -8,8 +8,8 @@ module. That adds an advantage estimator `credit_NAME` for each method, and trai
     algorithm.adv_estimator: credit_dr_mas
 
 The trainers differ from verl's in `_compute_advantage` alone. There a trace is a session of a prompt, told by the keys
-`{uid}_{session}_{index}`, and what an agent loop wrote into `extra_fields` of its outputs under the names in `FIELDS`
-becomes a column. Written against verl 0.9.1.
+`{uid}_{session}_{index}`, and what an agent loop wrote into `extra_fields` of its outputs under the names of
+`TrainerCredit.columns_of` becomes a column. Written against verl 0.9.1.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import credit.methods
 from credit.hooks import after_import
 from credit.integrations.harmless import harmless
 from credit.integrations.jax_on_cpu import keep_jax_on_cpu
-from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options, row_penalty
+from credit.integrations.verl_sessions import PREFIX, method_options, row_penalty
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "compute_advantage", "method_names", "register", "row_estimator"]
+__all__ = ["CREDIT_METRICS", "LEGACY", "compute_advantage", "method_names", "register", "row_estimator"]
 
 LEGACY = {
     "trace": ("traj_uid", "rollout_id_list", "trace"),
