@@ -149,7 +149,8 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         columns: dict[str, Any] = {"turn": np.arange(len(last)) - first[trace]}
         labels = {name: data.metadata.get(PREFIX + name) for name in (*COLUMNS, *EVIDENCE)}
         stated = {name: [*some, *some[:1] * (len(last) - len(some))] for name, some in labels.items() if some}
-        columns["evidence"] = {name: stated.pop(name) for name in EVIDENCE if name in stated}
+        if evidence := {name: stated.pop(name) for name in EVIDENCE if name in stated}:
+            columns["evidence"] = evidence
         columns |= stated
         if versions := data.metadata.get(VERSIONS):
             columns["policy_version"] = [versions.get(uid) for uid in data.metadata["uids"]]
