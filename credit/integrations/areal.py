@@ -73,7 +73,7 @@ class CreditPPOActor(PPOActor):
         rollout = np.repeat(np.arange(len(data)), sizes)
         labels = self._credit.columns_of(data)  # one mapping a rollout; AReaL refuses other keys in another
         evidence = {name: _joined(parts) for name, parts in labels.pop("evidence").items()}
-        columns = {name: _joined(parts) for name, parts in labels.items()}
+        columns: dict[str, Any] = {name: _joined(parts) for name, parts in labels.items()}
         trace = _joined([part.get("trace", torch.arange(size)) for part, size in zip(data, sizes, strict=True)])
         version = [number for part in data for number in _versions(part)] if data and "versions" in data[0] else None
         data = super().compute_advantages(data)

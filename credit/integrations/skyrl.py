@@ -19,7 +19,6 @@ from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistr
 from skyrl.train.fully_async_trainer import FullyAsyncRayPPOTrainer
 from skyrl.train.trainer import RayPPOTrainer
 
-from credit.integrations.jax_on_cpu import keep_jax_on_cpu
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.integrations.rows.scale_switch import with_switch
 from credit.integrations.trainer_credit import COLUMNS, EVIDENCE, TrainerCredit
@@ -28,7 +27,7 @@ from graphs.errors import CreditError
 
 __all__ = ["CreditFullyAsyncRayPPOTrainer", "CreditRayPPOTrainer", "register", "row_estimator"]
 
-PREFIX = "credit_"
+TRAINER, PREFIX = "SkyRL 0.3.0", "credit_"
 VERSIONS = "credit_versions"
 HOOKS = (
     "handle_dynamic_sampling", "postprocess_generator_output", "convert_to_training_input",
@@ -57,17 +56,16 @@ def row_estimator(
     **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """An estimator as SkyRL calls it: each row is a trajectory, its task is its `index`."""
-    advantages = _advantages(method, bool(grpo_norm_by_std))
-    result = advantages(group=index, reward=token_level_rewards.sum(dim=-1), mask=response_mask)
+    credit_of = _credit_by_name(method, bool(grpo_norm_by_std))
+    result = credit_of(group=index, reward=token_level_rewards.sum(dim=-1), mask=response_mask)
     return result.advantages, result.advantages
 
 
 @functools.lru_cache(maxsize=16)
-def _advantages(method: str, by_std: bool = True) -> RowAdvantages:
-    keep_jax_on_cpu()
+def _credit_by_name(method: str, by_std: bool = True) -> TrainerCredit:
     rows = RowAdvantages(method, **with_switch(method, {}, by_std))
-    rows.how_to_pass = "SkyRL passes its estimators no steps; CreditRayPPOTrainer does"
-    return rows
+    instead = "SkyRL passes its estimators no steps; CreditRayPPOTrainer does"
+    return TrainerCredit(rows, trainer=TRAINER, columns=instead)
 
 
 class CreditRayPPOTrainer(RayPPOTrainer):
@@ -96,7 +94,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         algorithm = self.cfg.trainer.algorithm
         name = str(algorithm.advantage_estimator).removeprefix(PREFIX)
         rows = self.make_advantages(name, with_switch(name, self.options, algorithm.grpo_norm_by_std))
-        return TrainerCredit(rows, trainer="SkyRL 0.3.0", hooks=self._hooks, columns=WRITE)
+        return TrainerCredit(rows, trainer=TRAINER, hooks=self._hooks, columns=WRITE)
 
     def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
         """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""

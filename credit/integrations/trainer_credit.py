@@ -156,10 +156,11 @@ class TrainerCredit:
             (columns if name in COLUMNS else evidence)[name] = column
         return {**columns, "evidence": evidence}
 
-    def __call__(self, *, agent_reward: Any = None, **columns: Any) -> Advantages:
+    def __call__(self, *, agent_reward: Any = None, learns: bool = True, **columns: Any) -> Advantages:
         """Advantages of one batch; columns and answer as of `RowAdvantages.__call__`.
 
         Args:
+          learns: False for an evaluation, whose rewards must not move what the method carries from batch to batch.
           agent_reward: what each row's agent earned by itself; a method that pays agents gets it in the place of
             `reward`, unless `evidence` states it.
           columns: those of `RowAdvantages.__call__`.
@@ -173,7 +174,10 @@ class TrainerCredit:
         passed = {*(columns.get("evidence") or {}), *(name for name in columns if columns[name] is not None)}
         if lacking := [name for name in self.rows.needs if name not in passed]:
             raise CreditError(f"method {self.rows.name!r} needs {', '.join(lacking)}: {self.rows.how_to_pass}")
+        before = None if learns else self.rows.state
         result: Advantages = self.rows(**columns)
+        if not learns:
+            self.rows.state = before
         self.metrics, self._ran = result.metrics, True
         return result
 

@@ -136,9 +136,9 @@ class CreditGRPOTrainer(GRPOTrainer):
 
         def advantages_for(reward: torch.Tensor, part: int = -1) -> torch.Tensor:
             self._credit.rows.state = self._states.get(part)
-            numbers: torch.Tensor = self._credit(group=group, reward=reward[sample], **columns).advantages
-            if mode == "train":
-                self._states[part] = self._credit.rows.state
+            result = self._credit(group=group, reward=reward[sample], learns=mode == "train", **columns)
+            self._states[part] = self._credit.rows.state
+            numbers: torch.Tensor = result.advantages
             return numbers
 
         if self.multi_objective_aggregation == "sum_then_normalize":

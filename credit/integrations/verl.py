@@ -26,7 +26,7 @@ import numpy as np
 import credit.methods
 from credit.hooks import after_import
 from credit.integrations.harmless import harmless
-from credit.integrations.jax_on_cpu import keep_jax_on_cpu
+from credit.integrations.trainer_credit import TrainerCredit
 from credit.integrations.verl_sessions import PREFIX, method_options, row_penalty
 from graphs.errors import CreditError
 from graphs.text import excerpt
@@ -89,7 +89,7 @@ def row_estimator(
     if index is None:
         raise _no_uid(name)
     score = token_level_rewards.sum(dim=-1)
-    result = _advantages(name, method_options(name, config))(group=index, reward=score, mask=response_mask)
+    result = _credit_of(name, method_options(name, config))(group=index, reward=score, mask=response_mask)
     return result.advantages, result.advantages
 
 
@@ -148,7 +148,7 @@ def compute_advantage(
             score = batch["token_level_scores"].sum(dim=-1)
             if (penalty := row_penalty(batch, ~score.isnan())) is not None:
                 reward, columns["event_reward"] = score, penalty
-    result = _advantages(name, method_options(name, config, norm_adv_by_std_in_grpo))(
+    result = _credit_of(name, method_options(name, config, norm_adv_by_std_in_grpo))(
         group=ids["uid"], reward=reward, mask=batch["response_mask"], **columns
     )
     batch["advantages"] = batch["returns"] = result.advantages
@@ -176,14 +176,12 @@ def _places(key: str | None, turn: Any, trace: Any) -> np.ndarray | None:
 
 
 @functools.lru_cache(maxsize=16)
-def _advantages(name: str, options: tuple[tuple[str, Any], ...]) -> Any:
+def _credit_of(name: str, options: tuple[tuple[str, Any], ...]) -> TrainerCredit:
     from credit.integrations.rows.row_advantages import RowAdvantages
 
-    keep_jax_on_cpu()
-    rows = RowAdvantages(name, **dict(options))
     names = ", ".join(key for keys in LEGACY.values() for key in keys)
-    rows.how_to_pass = f"compute_advantage of this module reads {names} of non_tensor_batch"
-    return rows
+    columns = f"compute_advantage of this module reads {names} of non_tensor_batch"
+    return TrainerCredit(RowAdvantages(name, **dict(options)), trainer="verl's legacy trainer", columns=columns)
 
 
 register()

@@ -262,7 +262,7 @@ def test_overhead_beside_skyrls_own() -> None:
 
 
 def test_overhead_of_an_estimator_by_name() -> None:
-    made, own = skyrl_integration._advantages("verl_grpo"), ppo_utils.compute_grpo_outcome_advantage
+    made, own = skyrl_integration._credit_by_name("verl_grpo").rows, ppo_utils.compute_grpo_outcome_advantage
     made.warmup(1024)
     by_name = ppo_utils.AdvantageEstimatorRegistry.get("credit_verl_grpo")
 

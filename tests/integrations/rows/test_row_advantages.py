@@ -137,6 +137,18 @@ def test_a_state_that_checkpoints_lose_is_named() -> None:
         TrainerCredit(RowAdvantages("spiral_rae"), trainer="Trainer 2.1", on_cpu=False)
 
 
+def test_an_evaluation_moves_no_averages() -> None:
+    with pytest.warns(UserWarning, match="carries averages"):
+        credit_of = TrainerCredit(RowAdvantages("moving_average"), trainer="Trainer 2.1", on_cpu=False)
+    batch = {"group": ["q"] * 2, "reward": np.array([1.0, 0.0])}
+    credit_of(**batch)
+    kept = credit_of.rows.state
+    credit_of(**batch, learns=False)
+    assert credit_of.rows.state == kept
+    credit_of(**batch)
+    assert credit_of.rows.state != kept
+
+
 def test_jax_leaves_the_gpu_to_the_trainer(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Beside a trainer it took most of the card, unless a variable was set that only the page named."""
     before = jax.config.jax_platforms

@@ -25,7 +25,7 @@ from credit.integrations.verl_v1 import HOOKS  # noqa: E402
 
 def test_overhead_beside_verls_own() -> None:
     """At 1,024 rows of 64 tokens, by name as verl calls it; and no compilation while sizes vary."""
-    advantages = verl_integration._advantages("verl_grpo", ())
+    advantages = verl_integration._credit_of("verl_grpo", ()).rows
     advantages.warmup(1024)
     ours_of_verl = core_algos.get_adv_estimator_fn("credit_verl_grpo")
 
