@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 
+from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import counted_tokens
@@ -62,6 +63,7 @@ class Suspect:
       agent: name of the agent.
       position: its place within the trace.
       why: in words.
+      outcome: of its trace; None where it has none.
       text: the beginning of its text, or of its tool's input; "" where the log has none.
     """
 
@@ -70,6 +72,7 @@ class Suspect:
     agent: str
     position: int
     why: str
+    outcome: float | None
     text: str
 
 
@@ -111,8 +114,9 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
-      the actions that generated the most tokens. A run of errors is of one tool and one agent. Runs in which the same
-      call failed again come first, then longer runs, then runs without a later success of the tool, then later runs.
+      the actions that generated the most tokens; those of traces that succeeded (`least_success`) come last. A run of
+      errors is of one tool and one agent. Runs in which the same call failed again come first, then longer runs, then
+      runs without a later success of the tool, then later runs.
 
     Examples:
       >>> import credit
@@ -240,7 +244,9 @@ def _suspects(
                 break
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
     names = traces.agents["name"]
-    chosen = list(reasons.items())[:most]
+    outcome = np.asarray(traces.reward, np.float64)[: n.traces]
+    succeeded = outcome >= least_success(outcome)
+    chosen = sorted(reasons.items(), key=lambda found: bool(succeeded[trace[found[0]]]))[:most]
     texts = event_texts(traces, np.array([row for row, _ in chosen], np.int64), EXCERPT)
     return tuple(
         Suspect(
@@ -249,6 +255,7 @@ def _suspects(
             agent=names[int(graph.agent_ids[row])].as_py(),
             position=row - int(first[trace[row]]),
             why=why,
+            outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
             text=text,
         )
         for (row, why), text in zip(chosen, texts, strict=True)
