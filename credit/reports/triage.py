@@ -114,9 +114,9 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
-      the actions that generated the most tokens; those of traces that succeeded (`least_success`) come last. A run of
-      errors is of one tool and one agent. Runs in which the same call failed again come first, then longer runs, then
-      runs without a later success of the tool, then later runs.
+      the actions that generated the most tokens; in both, those of traces that succeeded (`least_success`) come last. A
+      run of errors is of one tool and one agent. Runs in which the same call failed again come first, then longer runs,
+      then runs without a later success of the tool, then later runs.
 
     Examples:
       >>> import credit
@@ -231,22 +231,21 @@ def _suspects(
     def seriousness(run: Failures) -> tuple[float, ...]:
         return -run.same, -len(run.rows), run.recovered, left(run.rows[0])
 
+    outcome = np.asarray(traces.reward, np.float64)[: n.traces]
+    succeeded = outcome >= least_success(outcome)
+    found = [(run.rows[0], _failure_words(run)) for run in sorted(failures, key=seriousness)]
+    found = sorted(found + sorted(loops, key=lambda loop: loop[0]), key=lambda one: bool(succeeded[trace[one[0]]]))
     reasons: dict[int, str] = {}
-    for run in sorted(failures, key=seriousness):
-        reasons.setdefault(run.rows[0], _failure_words(run))
-    for row, why in sorted(loops, key=lambda loop: loop[0]):
+    for row, why in found:
         reasons.setdefault(row, why)
     tokens = traces.evidence.get("tokens")
     if tokens is not None and tokens.mask[: n.events].any():
         amount = np.where(tokens.mask[: n.events] & kept, tokens.array[: n.events], -1)
-        for row in np.argsort(-amount, kind="stable")[:most].tolist():
-            if amount[row] <= 0:  # the log states no count, or none was generated
-                break
+        candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
+        for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
     names = traces.agents["name"]
-    outcome = np.asarray(traces.reward, np.float64)[: n.traces]
-    succeeded = outcome >= least_success(outcome)
-    chosen = sorted(reasons.items(), key=lambda found: bool(succeeded[trace[found[0]]]))[:most]
+    chosen = list(reasons.items())[:most]
     texts = event_texts(traces, np.array([row for row, _ in chosen], np.int64), EXCERPT)
     return tuple(
         Suspect(

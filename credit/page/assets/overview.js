@@ -16,8 +16,9 @@
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => sum + row[key], 0);
   document.getElementById("lead").textContent = scored.length
-    ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ${signals} of ${plural(corpus.groups, "group")} ` +
-      `${signals === 1 ? "carries" : "carry"} a training signal: ${signals === 1 ? "its" : "their"} traces have different ${compared}.`
+    ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
+      (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
+        : `No group has traces with different ${compared}, so none carries a training signal.`)
     : `${plural(corpus.traces, "trace")} without outcomes: ${plural(total("errors"), "error")}, ${number(total("retries"))} retries, ${plural(total("loops"), "loop")}. No action has credit; the page shows what to look at first.`;
   const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
   document.getElementById("tiles").append(...[
