@@ -227,7 +227,9 @@ def _partition(
     refused_traces: dict[int, str] = {}
     claimed = composed.claimed
     while True:
-        partition = _placed(cells, claimed, trace, balance)
+        partition = _placed(cells, claimed, trace, balance, search=False)
+        if not np.asarray(partition.exact).all():
+            partition = _placed(cells, claimed, trace, balance, search=True)
         beyond = np.flatnonzero(~np.asarray(partition.exact))
         if not len(beyond):
             return partition, balance, claimed, refused_traces
@@ -242,8 +244,8 @@ def _partition(
 
 
 @kept_compiled
-@jax.jit
-def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Balance) -> Partition:
+@functools.partial(jax.jit, static_argnames=("search",))
+def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Balance, *, search: bool) -> Partition:
     """The exact partition of cells [E, C] on the events claimed, and of the start and end of each trace."""
     width = cells.shape[1]
     placed: Partition = exact_partition(
@@ -252,6 +254,7 @@ def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Bal
         jnp.repeat(claimed, width),
         balance.total,
         trace_cells=jnp.stack([balance.start, balance.end], axis=1),
+        search=search,
     )
     return placed
 
