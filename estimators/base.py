@@ -410,7 +410,7 @@ def check_batch(graph: EventGraph, name: str, credit: Credit) -> None:
     if jnp.shape(credit.credit) != (graph.num_events,):
         wanted = f"({graph.num_events},), one entry for each event of this batch"
         raise CreditError(f"{name} has shape {jnp.shape(credit.credit)}; expected {wanted}")
-    if credit.batch is not None and bool(jnp.any(jnp.asarray(credit.batch) != batch_fingerprint(graph))):
+    if credit.batch is not None and bool(np.any(np.asarray(credit.batch) != np.asarray(batch_fingerprint(graph)))):
         raise CreditError(
             f"{name} is the result of another batch: its fingerprint is not that of this graph; "
             "expected results of methods run on the same graph"
