@@ -317,7 +317,7 @@ def checks_table() -> str:
     rows = []
     for name, check in CHECKS.items():
         limit = "" if check.limit is None else f"{check.limit:g}"
-        rows.append([f"`{name}`", check.statistic.replace("|", "\\|"), limit, check.advice])
+        rows.append([f"`{name}`", check.measures.replace("|", "\\|"), limit, check.advice])
     return markdown_table(["check", "statistic", "limit", "what to do"], rows)
 
 
