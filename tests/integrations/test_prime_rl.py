@@ -143,6 +143,12 @@ def test_samples_of_the_trainer_carry_the_numbers() -> None:
     assert numbers(alone) == [[0.0]] and not is_trainable(alone[0].traces[0])
 
 
+def test_a_method_that_compares_over_the_batch_is_named() -> None:
+    """prime-rl asks for one group at a time; each was whitened by itself, without a word."""
+    with pytest.warns(UserWarning, match="'reinforce_pp' compares over the batch, .* the episodes of one group"):
+        algorithm("reinforce_pp")
+
+
 def test_one_number_of_a_team_and_an_outcome_of_ones_own() -> None:
     differ = [episode(trace_of("a", 1.0), trace_of("b", 0.0)), episode(trace_of("a", 0.0), trace_of("b", 0.0))]
     with pytest.raises(CreditError, match=r"earned different rewards, \[0.0, 1.0\]; pass reward="):
