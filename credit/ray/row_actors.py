@@ -52,6 +52,7 @@ class RemoteRowAdvantages:
         described = RowAdvantages(method, **{key: value for key, value in options.items() if key != "watch"})
         self.name, self.needs, self.accepts = described.name, described.needs, described.accepts
         self.pays_agents, self.carries_state = described.pays_agents, described.carries_state
+        self.scope = described.scope
         self._ray = connected()
         settings: dict[str, Any] = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": RETRIES}
         settings |= {"runtime_env": ON_CPU, **(actor_options or {})}

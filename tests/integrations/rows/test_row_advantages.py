@@ -137,6 +137,16 @@ def test_a_state_that_checkpoints_lose_is_named() -> None:
         TrainerCredit(RowAdvantages("spiral_rae"), trainer="Trainer 2.1", on_cpu=False)
 
 
+def test_a_method_that_sees_a_part_of_the_batch_is_named() -> None:
+    """Trainers that ask for one group at a time whitened each by itself, without a word."""
+    words: dict[str, Any] = {"trainer": "Trainer 2.1", "on_cpu": False, "part": "one group"}
+    for method, options in (("reinforce_pp", {}), ("rloo", {"by": "agent"})):
+        with pytest.warns(UserWarning, match="compares over the batch, and Trainer 2.1 asks for one group at a time"):
+            TrainerCredit(RowAdvantages(method, **options), **words)
+    TrainerCredit(RowAdvantages("rloo"), **words)
+    TrainerCredit(RowAdvantages("reinforce_pp"), trainer="Trainer 2.1", on_cpu=False)
+
+
 def test_an_evaluation_moves_no_averages() -> None:
     with pytest.warns(UserWarning, match="carries averages"):
         credit_of = TrainerCredit(RowAdvantages("moving_average"), trainer="Trainer 2.1", on_cpu=False)
