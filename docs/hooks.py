@@ -605,7 +605,7 @@ def options_table(path: str) -> str:
     import click
 
     from credit.cli import cli
-    from credit.cli.shared.commands import LEDGER, PICTURE, READING, SECTIONS
+    from credit.cli.shared.commands import LEDGER, PICTURE, READING, shared_sections
 
     shared = {"reading": READING, "picture": PICTURE, "ledger": LEDGER}
     command: click.Command | None = cli
@@ -614,13 +614,11 @@ def options_table(path: str) -> str:
         command = command.get_command(click.Context(command), word)
     assert command is not None
     context = click.Context(command)
-    reads = any(parameter.name == "allow_bad" for parameter in command.get_params(context))
+    section_of = shared_sections(command.get_params(context))
     rows = []
     for parameter in command.get_params(context):
         record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(context)
-        section = SECTIONS.get(parameter.name or "", "")
-        if section == READING and not reads:  # `bench train --groups` is no option of reading
-            section = ""
+        section = section_of.get(parameter.name or "", "")
         if record is not None and "--help" not in parameter.opts and section == shared.get(path, ""):
             names, meaning = (text.replace("|", "\\|") for text in record)
             rows.append([f"`{names.replace(', --', '`, `--')}`", meaning])
