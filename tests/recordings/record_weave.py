@@ -14,10 +14,10 @@ import asyncio
 import hashlib
 import json
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from service import Service, completion
 
 HERE = Path(__file__).parent
 PORT = 6111
@@ -29,25 +29,17 @@ ASKED = {"type": "function", "id": "c1", "function": {"name": "search", "argumen
 
 
 def digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:43]
+    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:43]
 
 
 def answer(path: str, body: Any) -> Any:
     """What the service answers to a request."""
     if path.endswith("/chat/completions"):
         text = body["messages"][-1]["content"]
-        asks = text.startswith("ask")
-        message = {"role": "assistant", "content": None if asks else text, "tool_calls": [ASKED] if asks else None}
-        usage = {"prompt_tokens": 10, "completion_tokens": 3 if asks else 5, "total_tokens": 13 if asks else 15}
-        choices = [{"index": 0, "finish_reason": "stop", "message": message}]
-        return {
-            "id": "r",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "tiny",
-            "choices": choices,
-            "usage": usage,
-        }
+        if text.startswith("ask"):
+            return completion({"content": None, "tool_calls": [ASKED]}, 3)
+        return completion({"content": text}, 5)
     if path.endswith("/graphql"):
         project = {"id": "p", "name": PROJECT, "entityName": ENTITY}
         return {
@@ -87,27 +79,6 @@ def answer(path: str, body: Any) -> Any:
             ]
         }
     return {}
-
-
-class Service(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.reply(answer(self.path, {}))
-
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        is_json = "json" in (self.headers.get("Content-Type") or "")
-        body = json.loads(raw) if raw and is_json else {"bytes": len(raw), "sha": hashlib.sha256(raw).hexdigest()}
-        self.reply(answer(self.path.partition("?")[0], body))
-
-    def reply(self, found: Any) -> None:
-        text = "".join(json.dumps(item) + "\n" for item in found) if isinstance(found, list) else json.dumps(found)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/jsonl" if isinstance(found, list) else "application/json")
-        self.send_header("Content-Length", str(len(text.encode())))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *_: Any) -> None: ...
 
 
 def team() -> None:
@@ -161,10 +132,8 @@ def main() -> None:
         "WEAVE_PRINT_CALL_LINK": "false", "WEAVE_USE_SERVER_CACHE": "false", "WEAVE_CAPTURE_CODE": "false",
         "WEAVE_CAPTURE_SYSTEM_INFO": "false",
     }  # fmt: skip
-    server = ThreadingHTTPServer(("127.0.0.1", PORT), Service)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    team()
-    server.shutdown()
+    with Service(PORT, answer):
+        team()
 
 
 if __name__ == "__main__":
