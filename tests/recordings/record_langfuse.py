@@ -49,7 +49,9 @@ def team() -> None:
     tracer = trace.get_tracer("acme")
 
     def ask(text: str, score: float | None = None) -> str:
-        with langfuse.start_as_current_observation(as_type="generation", name="model", model="tiny", input=text) as call:
+        with langfuse.start_as_current_observation(
+            as_type="generation", name="model", model="tiny", input=text
+        ) as call:
             time.sleep(0.002)  # a download states milliseconds
             call.update(output=text, usage_details={"input": 10, "output": 4})
             if score is not None:
@@ -59,7 +61,9 @@ def team() -> None:
     def of(operation: str, name: str, **more: str) -> AbstractContextManager[Any]:
         """A span of OpenTelemetry's conventions."""
         given = {f"gen_ai.{key.replace('_', '.')}": value for key, value in more.items()}
-        return tracer.start_as_current_span(f"{operation} {name}", attributes={"gen_ai.operation.name": operation} | given)
+        return tracer.start_as_current_span(
+            f"{operation} {name}", attributes={"gen_ai.operation.name": operation} | given
+        )
 
     def researcher(question: str) -> str:
         with of("create_agent", "researcher", agent_name="researcher"):
