@@ -1,7 +1,7 @@
 """Record a team in Langfuse: `python record_langfuse.py LANGFUSE`, with langfuse, where npm is.
 
-Recorded with langfuse 5.0.4 and the server's source at 6275144, whose clone is the folder LANGFUSE. A lead agent calls a
-model, and a researcher as a tool, which calls a model and a tool; the spans of the researcher are of OpenTelemetry's
+Recorded with langfuse 5.0.4 and the server's source at 6275144, whose clone is the folder LANGFUSE. A lead agent calls
+a model, and a researcher as a tool, which calls a model and a tool; the spans of the researcher are of OpenTelemetry's
 conventions, which Langfuse maps. The trace and a call get scores. The server needs six containers. Its own functions
 run here, bundled by esbuild (`langfuse_server.mjs`): those that make observations of spans and rows of observations,
 that read rows, and the one behind the button "download". In place of its database is a list, which renames what a query
@@ -66,13 +66,13 @@ def team() -> None:
         )
 
     def researcher(question: str) -> str:
-        with of("create_agent", "researcher", agent_name="researcher"):
-            with of("invoke_agent", "researcher", agent_name="researcher"):
-                ask("search")
-                with of("execute_tool", "search", tool_name="search", tool_call_id="c"):
-                    time.sleep(0.002)
-                    found = f"found {question}"
-                return ask(found, 0.25)
+        name = {"agent_name": "researcher"}
+        with of("create_agent", "researcher", **name), of("invoke_agent", "researcher", **name):
+            ask("search")
+            with of("execute_tool", "search", tool_name="search", tool_call_id="c"):
+                time.sleep(0.002)
+                found = f"found {question}"
+            return ask(found, 0.25)
 
     @observe(as_type="tool")
     def delegate(question: str) -> str:
