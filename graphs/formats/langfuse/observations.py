@@ -70,6 +70,7 @@ class Observation(msgspec.Struct):
 _OBSERVATION = msgspec.json.Decoder(Observation)
 _METADATA = msgspec.json.Decoder(_Metadata)
 _ATTRIBUTES = msgspec.json.Decoder(dict[str, Any])
+_PATH, _BY_PATH = "attributes.", b'"attributes.'  # version 4 of the server keeps each value of metadata by its path
 _USAGE = msgspec.json.Decoder(_Usage | None)
 
 
@@ -117,6 +118,9 @@ def statement_of(document: Document, trace: str) -> Statement:
         text = object_text(stated.attributes) if observation.type in ("AGENT", "SPAN") else b""
         if text.startswith(b"{"):
             attributes = decode(_ATTRIBUTES, text, field="metadata.attributes", **where)
+        elif text and _BY_PATH in metadata:
+            values = decode(_ATTRIBUTES, metadata, field="metadata", **where).items()
+            attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
     if observation.type == "GENERATION":
         usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
     return Statement(
