@@ -181,7 +181,14 @@ def play(
 
     none = jnp.full((parts, n), PAD, jnp.int32), jnp.full((parts, n, ANSWER), PAD, jnp.int32)
     calls, answers = none if forced is None else (forced.call.T, jnp.moveaxis(forced.answer, 1, 0))
-    inputs = jnp.arange(parts), jnp.asarray(_first_places(parts)), question.T, calls, answers, jax.random.split(key, parts)
+    inputs = (
+        jnp.arange(parts),
+        jnp.asarray(_first_places(parts)),
+        question.T,
+        calls,
+        answers,
+        jax.random.split(key, parts),
+    )
     _, (call, answer, taken) = jax.lax.scan(one_round, (heard, jnp.ones(n, bool)), inputs)
     call, answer = call.T, jnp.moveaxis(answer, 0, 1)
     reached = jnp.moveaxis(taken, 0, 1).reshape(n, 2 * parts)
