@@ -144,7 +144,7 @@ def main() -> None:
         "least": float(covered.min()),
         "greatest": float(covered.max()),
         "of 93 to 97 %": int(((covered >= 0.93) & (covered <= 0.97)).sum()),
-        "by kind": {kind: round(float(np.mean([r["covered"] for r in some if r["kind"] == kind])), 4) for kind in KINDS},
+        "by kind": {k: round(float(np.mean([r["covered"] for r in some if r["kind"] == k])), 4) for k in KINDS},
         "bounds": sum(row["bounds"] for row in rows),
         "bounds covered": round(sum(r["bounds"] * (r["bounds covered"] or 0) for r in rows)
                                 / max(sum(r["bounds"] for r in rows), 1), 4),

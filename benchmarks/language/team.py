@@ -211,7 +211,7 @@ def _reward(question: jax.Array, answer: jax.Array, called: jax.Array) -> jax.Ar
 def policies(team: Team, said: Said, rounds: int = 0) -> tuple[jax.Array, jax.Array]:
     """Log-probabilities of all tokens that could have been written: the lead's [n, R, C], the workers' [n, R, A, V].
 
-    Those of the lead begin with id 1, those of workers with `END`. Numbers of rounds that were not reached mean nothing.
+    Those of the lead begin with id 1, those of workers with `END`. Rounds that were not reached mean nothing.
 
     Args:
       team: its parameters.

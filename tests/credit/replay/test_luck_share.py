@@ -35,8 +35,8 @@ def command(*args: object) -> str:
 def log(path: Path, tasks: int = 6, traces: int = 4) -> Path:
     events = [{"id": f"e{i}", "t": i, "type": "message", "agent": "solver"} for i in range(3)]
     path.write_text("".join(
-        json.dumps({"trace_id": f"{q}-{i}", "task_id": q, "events": events, "edges": [], "rewards": {"team": float(i % 2)},
-                    "costs": {}}) + "\n"
+        json.dumps({"trace_id": f"{q}-{i}", "task_id": q, "events": events, "edges": [], "costs": {},
+                    "rewards": {"team": float(i % 2)}}) + "\n"
         for q in map(str, range(tasks)) for i in range(traces)
     ))  # fmt: skip
     return path
@@ -90,8 +90,9 @@ def test_from_a_plan_to_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     command("plan", source, "--for", "luck", "--budget", 320, "-o", "plan.jsonl")
     jobs = [json.loads(line) for line in Path("plan.jsonl").read_text().splitlines()[1:]]
     assert {(job["event"], job["runs"]) for job in jobs} == {("e2", 4)} and len(jobs) == 80
-    shown = command("replay", "plan.jsonl", "--driver", f"luck_{int(10 * luck)}:rerun", "--results", "runs.jsonl", "--log",
-                    source, "-o", "with.jsonl")  # fmt: skip
+    driver = f"luck_{int(10 * luck)}:rerun"
+    shown = command("replay", "plan.jsonl", "--driver", driver, "--results", "runs.jsonl", "--log", source, "-o",
+                    "with.jsonl")  # fmt: skip
     assert "of the variance of outcomes within tasks, given all decisions but the last: 320 outcomes" in shown
     found = luck_of_log(credit.read("with.jsonl"))
     assert (found.traces, found.tasks, found.outcomes) == (80, 20, 400)  # the logged outcomes are draws, too
