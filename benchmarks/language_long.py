@@ -85,7 +85,8 @@ def main() -> None:
         print(signal, rate, rows[-1]["start"], np.mean(rows[-1]["area"]), np.mean(rows[-1]["final"]), np.median(calls),
               rows[-1]["seconds"], flush=True)  # fmt: skip
         about = {"jax": jax.__version__, "device": str(jax.devices()[0]), "parts": asked.parts,
-                 "updates": asked.updates, "rates": tried, "tuning": TUNING, "traces": GROUPS * GROUP_SIZE, "warm": WARM}  # fmt: skip
+                 "updates": asked.updates, "rates": tried,
+                 "tuning": TUNING, "traces": GROUPS * GROUP_SIZE, "warm": WARM}  # fmt: skip
         asked.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
 
 
