@@ -3,9 +3,9 @@
     python benchmarks/language_long.py [--parts 12] [--seeds 16] [--out FILE]       (meant for a GPU: minutes)
 
 The lead reads twelve parts and names a worker for each; the outcome is the share of right answers. All seeds and rates
-of a signal are trained side by side, in one compiled function. The rate is the one with the largest area on two other seeds; a pilot of the same
-size for every signal. `calls` are those until the mean reward of a seed, over ten updates, first stands at the mean
-final reward of `rloo`, over those of the budget.
+of a signal are trained side by side, in one compiled function. The rate is the one with the largest area on two other
+seeds, of the same rates for every signal. `calls` are those until the mean reward of a seed, over ten updates, first
+stands at the mean final reward of `rloo`, over those of the budget.
 """
 
 from __future__ import annotations
@@ -55,19 +55,21 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=12)
     parser.add_argument("--seeds", type=int, default=16)
     parser.add_argument("--updates", type=int, default=400, help="of 32 traces each")
+    parser.add_argument("--rates", default=",".join(map(str, RATES)))
     parser.add_argument("--signals", default=",".join(SIGNALS))
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin with no signal after these")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")) / "language_long.json")
     asked = parser.parse_args()
+    tried = [float(rate) for rate in asked.rates.split(",")]
     start, rows, final = time.perf_counter(), [], float("nan")
     for signal in asked.signals.split(","):
         if time.perf_counter() - start > 60 * asked.minutes:
             break
-        lanes = [(rate, seed) for rate in RATES for seed in (*TUNING, *range(asked.seeds))]
+        lanes = [(rate, seed) for rate in tried for seed in (*TUNING, *range(asked.seeds))]
         rates, seeds = (list(x) for x in zip(*lanes, strict=True))
-        every = curves(signal, asked.parts, seeds, rates, asked.updates).reshape(len(RATES), -1, asked.updates)
+        every = curves(signal, asked.parts, seeds, rates, asked.updates).reshape(len(tried), -1, asked.updates)
         area = every[:, : len(TUNING)].mean(axis=(1, 2))
-        rate, share = RATES[int(np.argmax(area))], every[int(np.argmax(area)), len(TUNING) :]
+        rate, share = tried[int(np.argmax(area))], every[int(np.argmax(area)), len(TUNING) :]
         share = share + 0.1 * asked.parts  # the price of the calls, which all have
         tens = share[:, : asked.updates // 10 * 10].reshape(asked.seeds, -1, 10).mean(axis=2)
         if signal == "rloo":
@@ -77,13 +79,14 @@ def main() -> None:
         rows.append({
             "signal": signal, "rate": rate, "pilot": area.round(4).tolist(), "start": float(tens[:, 0].mean()),
             "area": share.mean(axis=1).round(4).tolist(), "final": tens[:, -4:].mean(axis=1).round(4).tolist(),
-            "calls": [float(x) if np.isfinite(x) else None for x in calls], "curve": tens.mean(axis=0).round(4).tolist(),
-            "seconds": round(time.perf_counter() - start, 1),
+            "calls": [float(x) if np.isfinite(x) else None for x in calls],
+            "curve": tens.mean(axis=0).round(4).tolist(), "seconds": round(time.perf_counter() - start, 1),
         })  # fmt: skip
         print(signal, rate, rows[-1]["start"], np.mean(rows[-1]["area"]), np.mean(rows[-1]["final"]), np.median(calls),
               rows[-1]["seconds"], flush=True)  # fmt: skip
-        about = {"jax": jax.__version__, "device": str(jax.devices()[0]), "parts": asked.parts, "updates": asked.updates,
-                 "rates": RATES, "tuning": TUNING, "traces": GROUPS * GROUP_SIZE, "warm": WARM}  # fmt: skip
+        about = {"jax": jax.__version__, "device": str(jax.devices()[0]), "parts": asked.parts,
+                 "updates": asked.updates, "rates": tried,
+                 "tuning": TUNING, "traces": GROUPS * GROUP_SIZE, "warm": WARM}  # fmt: skip
         asked.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")
 
 

@@ -58,14 +58,15 @@ class World:
 
 def _spread(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.ndarray:
     """Numbers of mean 0 and variance 1."""
-    if kind == "normal":
-        return rng.normal(size=shape)
-    if kind == "laplace":
-        return rng.laplace(size=shape) / np.sqrt(2)
-    if kind == "student 5":
-        return rng.standard_t(5, shape) / np.sqrt(5 / 3)
     v = 0.36
-    return (rng.lognormal(0, np.sqrt(v), shape) - np.exp(v / 2)) / np.sqrt((np.exp(v) - 1) * np.exp(v))
+    draws = {
+        "normal": lambda: rng.normal(size=shape),
+        "laplace": lambda: rng.laplace(size=shape) / np.sqrt(2),
+        "student 5": lambda: rng.standard_t(5, shape) / np.sqrt(5 / 3),
+        "lognormal": lambda: (rng.lognormal(0, np.sqrt(v), shape) - np.exp(v / 2)) / np.sqrt(np.expm1(v) * np.exp(v)),
+    }
+    found: np.ndarray = draws[kind]()
+    return found
 
 
 def world_of(seed: int) -> World:
@@ -79,7 +80,8 @@ def world_of(seed: int) -> World:
 def judged(world: World, rng: np.random.Generator, logs: int) -> dict[str, Any]:
     """How often the interval holds the truth, over logs of a world."""
     trace = np.arange(world.tasks * world.traces).repeat(world.repeats)
-    two, one = [], []
+    two: list[tuple[bool, float]] = []
+    one: list[tuple[bool, float]] = []
     for _ in range(logs):
         kept = rng.random(len(trace)) >= LOST
         outcome = np.where(kept, world.outcomes(rng).ravel(), np.nan)
@@ -112,7 +114,9 @@ def language() -> list[str]:
         row = jnp.arange(groups * size).repeat(runs)
         last = said.taken.sum(axis=1)[row] - 1
         again = jax.jit(play)(team, said.question[row], jax.random.key(3), Said(*(x[row] for x in said)), last)
-        share = luck_share(np.asarray(again.reward), np.asarray(row), np.asarray(row) // size, "all decisions but the last")
+        share = luck_share(
+            np.asarray(again.reward), np.asarray(row), np.asarray(row) // size, "all decisions but the last"
+        )
         found.append(f"{name}: {share}")
     return found
 
@@ -140,7 +144,7 @@ def main() -> None:
         "least": float(covered.min()),
         "greatest": float(covered.max()),
         "of 93 to 97 %": int(((covered >= 0.93) & (covered <= 0.97)).sum()),
-        "by kind": {kind: round(float(np.mean([r["covered"] for r in some if r["kind"] == kind])), 4) for kind in KINDS},
+        "by kind": {k: round(float(np.mean([r["covered"] for r in some if r["kind"] == k])), 4) for k in KINDS},
         "bounds": sum(row["bounds"] for row in rows),
         "bounds covered": round(sum(r["bounds"] * (r["bounds covered"] or 0) for r in rows)
                                 / max(sum(r["bounds"] for r in rows), 1), 4),

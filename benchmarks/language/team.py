@@ -181,7 +181,14 @@ def play(
 
     none = jnp.full((parts, n), PAD, jnp.int32), jnp.full((parts, n, ANSWER), PAD, jnp.int32)
     calls, answers = none if forced is None else (forced.call.T, jnp.moveaxis(forced.answer, 1, 0))
-    inputs = jnp.arange(parts), jnp.asarray(_first_places(parts)), question.T, calls, answers, jax.random.split(key, parts)
+    inputs = (
+        jnp.arange(parts),
+        jnp.asarray(_first_places(parts)),
+        question.T,
+        calls,
+        answers,
+        jax.random.split(key, parts),
+    )
     _, (call, answer, taken) = jax.lax.scan(one_round, (heard, jnp.ones(n, bool)), inputs)
     call, answer = call.T, jnp.moveaxis(answer, 0, 1)
     reached = jnp.moveaxis(taken, 0, 1).reshape(n, 2 * parts)
@@ -204,7 +211,7 @@ def _reward(question: jax.Array, answer: jax.Array, called: jax.Array) -> jax.Ar
 def policies(team: Team, said: Said, rounds: int = 0) -> tuple[jax.Array, jax.Array]:
     """Log-probabilities of all tokens that could have been written: the lead's [n, R, C], the workers' [n, R, A, V].
 
-    Those of the lead begin with id 1, those of workers with `END`. Numbers of rounds that were not reached mean nothing.
+    Those of the lead begin with id 1, those of workers with `END`. Rounds that were not reached mean nothing.
 
     Args:
       team: its parameters.
