@@ -20,7 +20,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PAGE, BENCHMARKS = HERE / "speed.md", HERE.parent / "benchmarks"
-MEASURED = (("reading.py",), ("formats.py", "--traces", "300"), ("columns.py",), ("waits.py",))
+MEASURED = (("reading.py",), ("formats.py",), ("columns.py",), ("waits.py",))
 
 TEXT = """# Speed
 

@@ -71,6 +71,9 @@ def undamaged(
             yield from (lost.problem for lost in source.lost.values())
         return
     by_name = {source.name: source for source in sources}
+    told = [record for source in sources for record in source.lost.values()]
+    for source in sources:
+        source.lost.told = told
     refused: dict[str, Problem] = {}
     without_trace: list[Problem] = []
     lacking: dict[str, Problem] = {}  # by id of a trace, the note that a part of it was not found
@@ -96,7 +99,7 @@ def undamaged(
                     refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
                 without_trace.append(item)
-        elif without_trace or (_lost_in(item, by_name) if holds == "session" else waiting or _lost_in_any(sources)):
+        elif without_trace or (_lost_in(item, by_name) if holds == "session" else told):
             waiting.append(item)
             read.update(trace for trace, _ in _files_of(item))
         else:
@@ -133,11 +136,7 @@ def _that_may_hold_a_part(problems: Sequence[Problem], sources: Sequence[Source]
 def _lost_in(item: TraceRecord | Part, by_name: Mapping[str, Source]) -> bool:
     """Whether something of a session's files, or of those found beside them, is lost."""
     files = (file for _, of_trace in _files_of(item) for file in of_trace)
-    return _lost_in_any([by_name[file] for file in files if file in by_name])
-
-
-def _lost_in_any(sources: Sequence[Source]) -> bool:
-    return any(source.lost for source in _with_beside(sources))
+    return any(source.lost for source in _with_beside([by_name[file] for file in files if file in by_name]))
 
 
 def _with_beside(sources: Sequence[Source]) -> Iterator[Source]:

@@ -21,7 +21,7 @@ from graphs.reading.addresses import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["Lost", "Source", "TooLargeError", "is_packed", "unreadable", "without_compression"]
+__all__ = ["Losses", "Lost", "Source", "TooLargeError", "is_packed", "unreadable", "without_compression"]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -55,6 +55,27 @@ class Lost(NamedTuple):
     is_unfinished: bool = False
 
 
+class Losses(dict[int, Lost]):
+    """Lost records by offset; each is added to `told`, which the files of a corpus share, so that none is asked alone.
+
+    Examples:
+      >>> from graphs.errors import Problem
+      >>> one, other = Losses(), Losses()
+      >>> other.told = one.told
+      >>> one[7] = Lost(Problem("invalid-json", "log.jsonl", 1, "content", "{", "JSON"))
+      >>> len(other.told), len(other)
+      (1, 0)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Lost] = []
+
+    def __setitem__(self, offset: int, record: Lost) -> None:
+        super().__setitem__(offset, record)
+        self.told.append(record)
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """One input: its decompressed bytes, and its lines. Offsets count from behind a byte order mark of UTF-8.
@@ -73,7 +94,7 @@ class Source:
     path: Path | None
     limits: Limits = DEFAULT
     is_named: bool = False
-    lost: dict[int, Lost] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    lost: Losses = dataclasses.field(default_factory=Losses, compare=False, repr=False)
     beside: list[Source] = dataclasses.field(default_factory=list, compare=False, repr=False)
 
     @functools.cached_property
