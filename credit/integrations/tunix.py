@@ -115,16 +115,14 @@ class CreditAgenticLearner(GRPOLearner):
 
         def estimate(rewards: Any, **_: Any) -> np.ndarray:
             """In the place of Tunix's estimator: [trajectories], which Tunix logs; the tokens' are kept."""
-            state = self._credit.rows.state
             result = self._credit(
                 group=[group[i] for i in sample],
                 trace=sample,
                 agent=names,
                 turn=number,
                 reward=np.asarray(rewards, np.float64)[sample],
+                learns=mode == rl_cluster.Mode.TRAIN,
             )
-            if mode != rl_cluster.Mode.TRAIN:
-                self._credit.rows.state = state
             metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
             step = 0 if expected_step is None else expected_step
             self.rl_cluster.buffer_metrics_async(metrics, mode=mode, step=step)

@@ -19,7 +19,7 @@ from estimators.composition.votes import Errors
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
-from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES
 
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
@@ -30,7 +30,7 @@ __all__ = ["Expected", "compose_channels", "compose_claims", "total_of"]
 Expected = Literal["baseline", "value"]
 RuleName = Literal["increments", "reconcile", "shares"]
 
-OF_THE_OUTCOME = frozenset({"value", "q_value", "target_value", "greedy_reward", "counterfactual_reward"})
+OF_THE_OUTCOME = (LIKE_OUTCOMES | {"share"}) - {"agent_reward"}
 """Evidence about the outcome of the log. It does not measure other reward channels."""
 
 

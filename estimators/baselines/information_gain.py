@@ -42,7 +42,8 @@ def igpo(
     one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Where first returns hardly differ, later ones would be divided by nearly 0: no |A| exceeds 10 √n, and what would is
-    refused (TOO_FEW); the code has no limit.
+    refused (TOO_FEW); the code has no limit. The refusal looks at returns, so answers are a selection: docs/bias.md has
+    the bias of the answered.
 
     Args:
       graph: the batch.

@@ -71,15 +71,15 @@ def undamaged(
             yield from (lost.problem for lost in source.lost.values())
         return
     by_name = {source.name: source for source in sources}
-    told = [record for source in sources for record in source.lost.values()]
-    for source in sources:
-        source.lost.told = told
     refused: dict[str, Problem] = {}
     without_trace: list[Problem] = []
     lacking: dict[str, Problem] = {}  # by id of a trace, the note that a part of it was not found
     suspects: list[Problem] | None = None  # what may hold such a part
     waiting: list[TraceRecord | Part] = []
     read: set[str] = set()  # ids of waiting traces: a fault that a reader names behind its trace does not refuse it
+    noted = [record for source in sources for record in source.lost.values()]
+    for source in sources:
+        source.lost.noted = noted
     for item in items:
         note = lacking.pop(item.trace_id, None) if isinstance(item, TraceRecord) else None
         if note is not None:
@@ -99,12 +99,15 @@ def undamaged(
                     refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
                 without_trace.append(item)
-        elif without_trace or (_lost_in(item, by_name) if holds == "session" else told):
+        elif without_trace or (_lost_in(item, by_name) if holds == "session" else noted):
             waiting.append(item)
             read.update(trace for trace, _ in _files_of(item))
         else:
             yield from _without(item, refused.keys())
     lost: list[Lost] = []
+    at_lines: dict[str, dict[int, Problem]] = {}
+    for problem in without_trace:
+        at_lines.setdefault(problem.file, {})[problem.line] = problem
     ended = _ended_files(waiting)
     for source in _with_beside(sources):
         for record in source.lost.values():
@@ -113,8 +116,7 @@ def undamaged(
             else:
                 yield record.problem
                 lost.append(record)
-        lines = {problem.line: problem for problem in without_trace if problem.file == source.name}
-        lost += _at_lines(source, lines)
+        lost += _at_lines(source, at_lines.get(source.name, {}))
     found = _refused_by(lost, waiting, refused, is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:

@@ -21,7 +21,7 @@ from graphs.reading.addresses import FetchedPath
 from graphs.text import counted, excerpt
 from graphs.traces.limits import DEFAULT, Limits
 
-__all__ = ["Losses", "Lost", "Source", "TooLargeError", "is_packed", "unreadable", "without_compression"]
+__all__ = ["Lost", "Source", "TooLargeError", "is_packed", "unreadable", "without_compression"]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -56,24 +56,18 @@ class Lost(NamedTuple):
 
 
 class Losses(dict[int, Lost]):
-    """Lost records by offset; each is added to `told`, which the files of a corpus share, so that none is asked alone.
+    """The records of a file that cannot be read, by offset.
 
-    Examples:
-      >>> from graphs.errors import Problem
-      >>> one, other = Losses(), Losses()
-      >>> other.told = one.told
-      >>> one[7] = Lost(Problem("invalid-json", "log.jsonl", 1, "content", "{", "JSON"))
-      >>> len(other.told), len(other)
-      (1, 0)
+    Attributes:
+      noted: a list that gets each of them, too. The files of a log share one, so that nobody asks each file.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.told: list[Lost] = []
+    noted: list[Lost] | None = None
 
-    def __setitem__(self, offset: int, record: Lost) -> None:
-        super().__setitem__(offset, record)
-        self.told.append(record)
+    def __setitem__(self, offset: int, lost: Lost) -> None:
+        super().__setitem__(offset, lost)
+        if self.noted is not None:
+            self.noted.append(lost)
 
 
 @dataclasses.dataclass(frozen=True)

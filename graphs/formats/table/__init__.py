@@ -17,11 +17,12 @@ from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
+from graphs.keys import PARTS
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header
-from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
@@ -87,7 +88,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     for source in sources:
         table = _Table(source.name)
         try:
-            _refuse_traces(source)
+            _refuse_traces(source, columns)
             is_cells = is_csv(source)
             if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
@@ -109,7 +110,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         source.release()
 
 
-def _refuse_traces(source: Source) -> None:
+def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
     """Refuse native logs, which have columns for the trace too: each trace would pass for a row.
 
     Raises:
@@ -121,6 +122,9 @@ def _refuse_traces(source: Source) -> None:
         raise TraceError(unreadable(source, error)) from error
     if native.sniff(head):
         expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
+        if set(columns) == {"key"}:  # nobody said that these are tables, but for a key that no trace has
+            expected = f"a table with column {columns['key']!r}; traces of the format 'native' have the keys "
+            expected += ", ".join(PARTS)
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
 
 
@@ -187,6 +191,8 @@ class _Table:
             return None
         if isinstance(value, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
+        if is_inexact(value):
+            return "bad-type", WRITTEN_EXACTLY
         text = id_text(value)
         if is_missing_name(text):  # it would be the name of every row without one
             return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")

@@ -10,7 +10,7 @@ import msgspec
 
 from graphs.formats.native.wire import LogProb, SumOfSquares, TokenId
 from graphs.json_errors import JSON_ERRORS
-from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import number
 from graphs.traces.missing_names import PANDAS_MISSING
 from graphs.traces.record import LARGEST_COUNT
@@ -46,13 +46,13 @@ def _flag(value: Any) -> float | None:
 
 def _evidence_id(value: Any) -> str | None:
     text = id_text(value)
-    return None if text in PANDAS_MISSING else text  # it would be the id of every row without one
+    return None if text in PANDAS_MISSING or is_inexact(value) else text  # it would be the id of every row without one
 
 
 EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
-    "id": (_evidence_id, "an id, or an empty cell"),
+    "id": (_evidence_id, f"{WRITTEN_EXACTLY}, or an empty cell"),
     "flag": (_flag, "true, false, 1 or 0"),
 }
 

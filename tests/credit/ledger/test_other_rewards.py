@@ -96,3 +96,17 @@ def test_a_sum_of_agents_of_one_name_lacks_none_that_acted() -> None:
     )[2].traces
     total = credit.ledger.channel(graph, "agent_reward.solver").total[:3]
     np.testing.assert_allclose(total, [2.0, np.nan, 1.4], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("method", "key"), [("shapley", "share"), ("difference_reward", "counterfactual_reward")])
+def test_evidence_of_the_outcome_measures_no_other_channel(method: str, key: str) -> None:
+    """Shares of the outcome were shares of each channel: an agent got them of both."""
+    graph = credit.from_columns(
+        group=["q"] * 4, trace=list("aabb"), agent=["x", "y"] * 2, reward=[1.0, 1.0, 0.0, 0.0],
+        event_reward=[0.0, 2.0, 0.0, 0.0], evidence={key: [0.75, 0.25, 0.0, 0.0]},
+    )[2].traces  # fmt: skip
+    both = compose_channels(
+        graph, {"event_reward": 1.0, "finish_rate": 1.0}, (method,), lambda t, m: {n: credit.run(t, n) for n in m},
+        outcome="event_reward",
+    )  # fmt: skip
+    assert "which does not measure 'finish_rate'" in both.refused[f"finish_rate/{method}"]
