@@ -121,7 +121,7 @@ def run_of(raw: bytes, folder: str, number: int) -> str:
 
 
 def system_of(row: Row) -> tuple[str, str]:
-    """The trainer that wrote a row, "" for none known, and the row's prompt; "" where nothing states it alone."""
+    """The trainer that wrote a row, "" for none known; and its prompt, "" where no field holds the prompt alone."""
     if row.input is not None and row.output is not None:
         return "verl", row.input
     if row.input_prompt is not None and row.output_response is not None:
@@ -131,7 +131,7 @@ def system_of(row: Row) -> tuple[str, str]:
 
 
 def has_several_rewards(row: Row, system: str) -> bool:
-    """Whether a row of NeMo-RL, which writes a batch of one sample, has more than its reward."""
+    """Whether a row of NeMo-RL has several rewards. It writes a row for each sample, which has one."""
     return system == "nemo-rl" and isinstance(row.rewards, list) and len(row.rewards) > 1
 
 
@@ -163,7 +163,7 @@ def uid_group(uid: str | int, step: int | None) -> str:
 
 
 def mixed_ids(file: str, field: str, without: int, stated: int, expected: str) -> Iterator[Problem]:
-    """The problem of a file in which some rows have a field of their group, and others do not: no group has both.
+    """The problem of a file where some rows lack the field that names their group: a group would become two.
 
     Args:
       file, field: the file, and the field.
