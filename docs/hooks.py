@@ -89,6 +89,12 @@ def readers_table() -> str:
     return markdown_table(head, rows)
 
 
+def bounds_table() -> str:
+    """The largest size of an advantage, for every method that divides by a spread of its own samples."""
+    head, *rows = data_file("bounds.csv")
+    return markdown_table(head, rows)
+
+
 def methods_table() -> str:
     """Every method with what it compares; a name leads to its page."""
     head, *rows = data_file("methods.csv")
@@ -639,6 +645,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
+    "<!-- table bounds -->": bounds_table,
     "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
