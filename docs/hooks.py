@@ -50,6 +50,11 @@ def on_post_page(output: str, **_: Any) -> str:
     )
 
 
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same on the page that stands for missing ones, which the theme makes as a template."""
+    return on_post_page(output_content)
+
+
 def results(name: str) -> dict[str, Any]:
     """What a benchmark measured."""
     found: dict[str, Any] = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))

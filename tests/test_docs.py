@@ -82,6 +82,7 @@ def test_the_dialog_of_the_search_has_a_name() -> None:
     theme = pytest.importorskip("material", reason="the extra `docs` is not installed")
     dialog = (Path(theme.__path__[0]) / "templates" / "partials" / "search.html").read_text()
     assert 'role="dialog" aria-label="Search"' in hooks().on_post_page(dialog)
+    assert 'role="dialog" aria-label="Search"' in hooks().on_post_template(dialog, template_name="404.html")
 
 
 def writer_of(name: str) -> ModuleType:

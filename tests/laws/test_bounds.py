@@ -99,9 +99,7 @@ def attempts() -> list[tuple[np.ndarray, np.ndarray]]:
 def test_every_row_of_the_page_can_be_tested() -> None:
     for names, formula, samples in rows_of_table():
         wanted = f"expected a number or one of {[*LARGEST]}"
-        assert bound_of(formula, TRACES) is not None, (
-            f"{names} has the bound {formula!r}; {wanted}"
-        )
+        assert bound_of(formula, TRACES) is not None, f"{names} has the bound {formula!r}; {wanted}"
         wanted = f"expected words that begin with one of {[*SAMPLES]}"
         assert samples_of(samples) is not None, f"{names} has the samples {samples!r}; {wanted}"
 
