@@ -50,6 +50,11 @@ def on_post_page(output: str, **_: Any) -> str:
     )
 
 
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same on the page that stands for missing ones, which the theme makes as a template."""
+    return on_post_page(output_content)
+
+
 def results(name: str) -> dict[str, Any]:
     """What a benchmark measured."""
     found: dict[str, Any] = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))
@@ -86,6 +91,12 @@ def data_file(name: str) -> list[list[str]]:
 def readers_table() -> str:
     """What each reader was made from: packages that wrote logs, sources, public files."""
     head, *rows = data_file("readers.csv")
+    return markdown_table(head, rows)
+
+
+def bounds_table() -> str:
+    """The largest size of an advantage, for every method that divides by a spread of its own samples."""
+    head, *rows = data_file("bounds.csv")
     return markdown_table(head, rows)
 
 
@@ -639,6 +650,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
+    "<!-- table bounds -->": bounds_table,
     "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
