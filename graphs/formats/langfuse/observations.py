@@ -182,13 +182,13 @@ def _read_attributes(span: Span, attributes: dict[str, Any]) -> None:
 
 def settle_agents(spans: list[Span]) -> None:
     """Decide, from all spans of a trace in the order of their times, which are agents and whose the tools are."""
-    parents = {span.parent for span in spans}
-    acting = {span.parent for span in spans if span.kind is not Kind.AGENT}
-    for span in spans:
-        if span.kind is Kind.AGENT and span.target == _WORKFLOW:
-            if span.id in parents and span.id not in acting:  # it holds agents, and nothing else
-                span.kind = Kind.OTHER
-            span.target = ""
+    runs = [span for span in spans if span.kind is Kind.AGENT and span.target == _WORKFLOW]
+    parents = {span.parent for span in spans} if runs else set()
+    acting = {span.parent for span in spans if span.kind is not Kind.AGENT} if runs else set()
+    for span in runs:
+        if span.id in parents and span.id not in acting:  # it holds agents, and nothing else
+            span.kind = Kind.OTHER
+        span.target = ""
     _give_tools_to_callers(spans)
     keep_agents([span for span in spans if span.instance or span.kind is not Kind.AGENT])
 
