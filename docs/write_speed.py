@@ -63,9 +63,9 @@ checks or metrics. Medians in milliseconds, the least in brackets.
 {steps}
 
 1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns, alone takes
-longer. Half of the step numbers and checks the columns, the rest are metrics. Nothing compiles after `warmup`. A loop with dictionaries takes
-{categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are Arrow strings, {objects:.0f}
-times where they are NumPy objects (`python benchmarks/columns.py`).
+longer. Half of the step numbers and checks the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
+with dictionaries takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
+Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchmarks/columns.py`).
 
 ## Native logs
 
@@ -82,8 +82,8 @@ The Parquet cache reads in a sixth of the time.
 
 {formats}
 
-Four times decoding is missed where lines are short. It would leave a line 5 microseconds. A trace of three lines takes 75 to 180 of Python,
-in a flat profile: no function has a tenth of it.
+Four times decoding is missed where lines are short. It would leave a line 5 microseconds. A trace of three lines takes
+75 to 180 of Python, in a flat profile: no function has a tenth of it.
 
 Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 times, Langfuse's traces of three lines
 8 times: what a trace has may stand in any file, so all of it waits as objects.
