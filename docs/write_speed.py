@@ -94,7 +94,7 @@ Keys that stand twice are not searched for: that takes three quarters of the tim
 
 A trace costs 75 to 300 microseconds of Python, each of its lines 20 to 60. Decoding takes 2. The profile is flat: in
 four of these formats a trace makes 440 calls of functions, none of which takes more than 3 %.
-Four times decoding would need the spans of all traces as columns: such a path took 1,500 lines for one format. Memory
+A path that kept the spans of all traces as columns was six times as fast, and took 1,500 lines for one format. Memory
 is 4 to 5 times the log, 12 times where traces are short.
 
 `python benchmarks/growth_formats.py`: 1,000,000 lines take 13 to 128 s and 0.7 to 1.6 GB, whole or damaged, with
