@@ -32,9 +32,10 @@ from credit.metrics.candidate_values import candidate_values
 from credit.metrics.cost_summary import cost_rows, group_costs
 from credit.metrics.decision_values import step_values
 from credit.metrics.event_influence import dependents, if_edited, why
+from credit.metrics.event_metrics import steps_of_decisions, team_events
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.run_card import run_card
-from credit.metrics.trace_metrics import MetricOptions, team_sizes, trace_metrics
+from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.metrics.untrusted_reach import untrusted_reach
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -82,7 +83,8 @@ def questions(traces: Traces, judged: Traces) -> dict[str, Callable[[], Any]]:
         "group_costs": lambda: group_costs(traces),
         "trace_metrics": lambda: trace_metrics(traces, MetricOptions(credit=ledger)),
         "metric_means": lambda: metric_means(traces, metrics),
-        "team_sizes": lambda: team_sizes(traces),
+        "team_events": lambda: team_events(traces),
+        "steps_of_decisions": lambda: steps_of_decisions(traces),
         "run_card": lambda: run_card(traces),
         "dependents": lambda: dependents(traces, seeds),
         "why": lambda: why(traces, last, ledger),

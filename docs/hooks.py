@@ -31,10 +31,8 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
-    """Put below each mark of a page its table; `<!-- end -->` ends it. Names of methods in their table become links."""
-    if page is not None and page.file.src_uri == "methods.md":
-        markdown = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](methods/\1.md) |", markdown, flags=re.MULTILINE)
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put below each mark of a page its table; `<!-- end -->` ends it."""
     return re.sub(
         "|".join(map(re.escape, TABLES)), lambda mark: f"{mark[0]}\n\n{TABLES[mark[0]]()}\n\n<!-- end -->", markdown
     )
@@ -80,10 +78,21 @@ def published_table() -> str:
     return "\n".join(lines)
 
 
+def data_file(name: str) -> list[list[str]]:
+    """The rows of a file of docs/data, its head first."""
+    return list(csv.reader((ROOT / "docs" / "data" / name).read_text(encoding="utf-8").splitlines()))
+
+
 def readers_table() -> str:
     """What each reader was made from: packages that wrote logs, sources, public files."""
-    head, *rows = csv.reader((ROOT / "docs" / "data" / "readers.csv").read_text(encoding="utf-8").splitlines())
+    head, *rows = data_file("readers.csv")
     return markdown_table(head, rows)
+
+
+def methods_table() -> str:
+    """Every method with what it compares; a name leads to its page."""
+    head, *rows = data_file("methods.csv")
+    return markdown_table(head, ([f"[`{name}`](methods/{name}.md)", *cells] for name, *cells in rows))
 
 
 def clusters_tables(measured: Path) -> str:
@@ -308,7 +317,7 @@ def checks_table() -> str:
     rows = []
     for name, check in CHECKS.items():
         limit = "" if check.limit is None else f"{check.limit:g}"
-        rows.append([f"`{name}`", check.statistic.replace("|", "\\|"), limit, check.advice])
+        rows.append([f"`{name}`", check.measures.replace("|", "\\|"), limit, check.advice])
     return markdown_table(["check", "statistic", "limit", "what to do"], rows)
 
 
@@ -596,7 +605,7 @@ def options_table(path: str) -> str:
     import click
 
     from credit.cli import cli
-    from credit.cli.shared.commands import LEDGER, PICTURE, READING, SECTIONS
+    from credit.cli.shared.commands import LEDGER, PICTURE, READING, shared_sections
 
     shared = {"reading": READING, "picture": PICTURE, "ledger": LEDGER}
     command: click.Command | None = cli
@@ -605,13 +614,11 @@ def options_table(path: str) -> str:
         command = command.get_command(click.Context(command), word)
     assert command is not None
     context = click.Context(command)
-    reads = any(parameter.name == "allow_bad" for parameter in command.get_params(context))
+    section_of = shared_sections(command.get_params(context))
     rows = []
     for parameter in command.get_params(context):
         record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(context)
-        section = SECTIONS.get(parameter.name or "", "")
-        if section == READING and not reads:  # `bench train --groups` is no option of reading
-            section = ""
+        section = section_of.get(parameter.name or "", "")
         if record is not None and "--help" not in parameter.opts and section == shared.get(path, ""):
             names, meaning = (text.replace("|", "\\|") for text in record)
             rows.append([f"`{names.replace(', --', '`, `--')}`", meaning])
@@ -632,6 +639,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
+    "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
     "<!-- table training -->": training_table,

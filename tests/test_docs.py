@@ -100,10 +100,10 @@ def test_the_page_of_speed_is_current() -> None:
     assert writer.PAGE.read_text(encoding="utf-8") == writer.page()
 
 
-def test_the_page_of_methods_is_current_and_has_every_formula() -> None:
+def test_the_table_of_methods_is_current_and_has_every_formula() -> None:
     """`python docs/write_methods.py` writes it."""
     writer = writer_of("write_methods")
-    assert writer.PAGE.read_text(encoding="utf-8") == writer.page()
+    assert writer.TABLE.read_text(encoding="utf-8") == writer.table()
     assert writer.PICTURE.read_text(encoding="utf-8") == writer.picture()
     for name, method in credit.METHODS.items():
         assert writer.formula(method) and method.compared.population, name

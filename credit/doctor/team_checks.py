@@ -43,12 +43,12 @@ class Check:
     """One row of the table of checks.
 
     Attributes:
-      statistic: what is measured, in words.
+      measures: the statistic, in words.
       limit: of the number of a task, above which the task shows the fault; None where the test needs none.
       advice: what to do where the fault is found.
     """
 
-    statistic: str
+    measures: str
     limit: float | None
     advice: str
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.durations import durations, seconds_on_path
+from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
 from credit.metrics.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from credit.reports.trace_list import counted_tokens, error_mask
@@ -23,7 +24,7 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from estimators.base import Credit
 
-__all__ = ["METRICS", "MetricOptions", "team_sizes", "trace_metrics"]
+__all__ = ["METRICS", "MetricOptions", "trace_metrics"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,23 +69,6 @@ def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[
     for compute in COMPUTED:
         found |= compute(facts, options)
     return found
-
-
-def team_sizes(traces: Traces) -> np.ndarray:
-    """The number of agent instances in the team at each event: int64 [events].
-
-    An instance that acts is in the team from its first event to its last one. Tools, people and simulated users do not
-    act. Every form of a log has these; who spawned whom, and agents without an event, only some have.
-    """
-    graph, n = traces.graph, traces.sizes.events
-    agent = np.asarray(graph.agent_ids)[:n]
-    first, last = np.full(graph.num_agents, n), np.full(graph.num_agents, -1)
-    rows = np.arange(n)
-    np.minimum.at(first, agent, rows)
-    np.maximum.at(last, agent, rows)
-    has_action = np.bincount(agent[np.asarray(graph.action_mask)[:n]], minlength=graph.num_agents) > 0
-    change = np.bincount(first[has_action], minlength=n + 1) - np.bincount(last[has_action] + 1, minlength=n + 1)
-    return np.cumsum(change)[:n]  # 0 between traces, whose events are contiguous
 
 
 def _check(traces: Traces, options: MetricOptions) -> None:
@@ -250,9 +234,16 @@ def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
 
 
 def _team(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
-    size, m = team_sizes(facts.traces), facts.traces.sizes.traces
-    mean = np.bincount(facts.trace, size, m) / np.bincount(facts.trace, minlength=m)
-    return {"team_peak": numbered(facts.greatest(size)), "team_mean": numbered(mean)}
+    found, m = team_events(facts.traces), facts.traces.sizes.traces
+    count = np.bincount(facts.trace, minlength=m)
+    joined, left = (np.bincount(facts.trace, x, m) for x in (found.births, found.deaths))
+    first = np.cumsum(count) - count
+    return {
+        "team_peak": numbered(facts.greatest(found.size)),
+        "team_mean": numbered(np.bincount(facts.trace, found.size, m) / count),
+        "team_births": numbered(joined - found.births[first]),
+        "team_deaths": numbered(left - found.deaths[first + count - 1]),
+    }
 
 
 COMPUTED: tuple[Callable[[TeamFacts, MetricOptions], dict[str, TraceMetric]], ...] = (
@@ -282,5 +273,7 @@ METRICS: Mapping[str, str] = {
     "error_amplification": "errors over those that no earlier error led to",
     "team_peak": "the greatest number of agents between their first and last events",
     "team_mean": "their mean number over events",
+    "team_births": "agents that join after the first event",
+    "team_deaths": "agents that leave before the last event",
 }
 """The metrics, and what each of them is."""

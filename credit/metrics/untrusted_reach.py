@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -14,15 +15,20 @@ from graphs.event_graph import EventType
 from graphs.structure.edge_order import EdgeOrder
 from graphs.traces.batch import Traces
 
-__all__ = ["Exposure", "untrusted_reach"]
+__all__ = ["REACH_UNITS", "Exposure", "ReachUnit", "untrusted_reach"]
+
+
+ReachUnit = Literal["source", "vector"]
+REACH_UNITS: tuple[ReachUnit, ...] = get_args(ReachUnit)
 
 
 @dataclasses.dataclass(frozen=True)
 class Exposure:
-    """What depended on the untrusted events of one kind.
+    """What depended on the untrusted events of one source, or of one attack vector.
 
     Attributes:
-      source: the type of the events, and the tool that they came from; "all" for all of them.
+      unit: the type of the events, and the tool that they came from; or the attack vector, such as "AV3", and "not
+        stated"; "all" for all of them.
       events: how many there are.
       traces: traces with one.
       reached: actions that are one or depended on one.
@@ -32,7 +38,7 @@ class Exposure:
         without credit, or where the sum is 0.
     """
 
-    source: str
+    unit: str
     events: int
     traces: int
     reached: int
@@ -41,45 +47,59 @@ class Exposure:
     credit_at_risk: float | None
 
 
-def untrusted_reach(traces: Traces, credit: Credit | None = None, *, types: Iterable[str] = ()) -> list[Exposure]:
-    """The reach of untrusted events, for all of them and for each source.
+def untrusted_reach(
+    traces: Traces, credit: Credit | None = None, *, types: Iterable[str] = (), by: ReachUnit = "source"
+) -> list[Exposure]:
+    """The reach of untrusted events, for all of them and for each source or attack vector.
 
-    An event is untrusted if the log says `trusted: false`, or if it is of one of `types` and the log does not say that
-    it is trusted. Dependence is that of `dependents`.
+    An event is untrusted if the log says `trusted: false`. It is untrusted, too, if the log does not say that it is
+    trusted, and states its `attack_vector` or is of one of `types`. Dependence is that of `dependents`.
 
     Args:
       traces: what was read.
       credit: a method's result, for the credit at risk.
       types: types of events that count as untrusted, such as "tool_result".
+      by: whether there is a row for each source, or for each attack vector that the log states.
 
     Raises:
-      CreditError: an unknown type, or the log says of no event whether it is trusted, and there are no `types`.
+      CreditError: an unknown type or unit; the log says of no event whether it is trusted, and there are no `types`; by
+        vector, no untrusted event states its `attack_vector`.
 
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(
       ...     group=[0, 0], trace=["a", "a"], event_type=["message", "message"], reward=[1.0, 1.0])
-      >>> [(found.source, found.reached) for found in untrusted_reach(rows.traces, types=["message"])]
+      >>> [(found.unit, found.reached) for found in untrusted_reach(rows.traces, types=["message"])]
       [('all', 2), ('message', 2)]
     """
     expect("traces", traces, Traces, "what credit.read returns")
+    if by not in REACH_UNITS:
+        raise CreditError(f"by is {by!r}; expected one of {', '.join(REACH_UNITS)}")
     graph, n = traces.graph, traces.sizes.events
     names = [kind.name.lower() for kind in EventType]
     foreign = [name for name in types if name not in names]
     if foreign:
         raise CreditError(f"type is {foreign[0]!r}; expected some of {', '.join(names)}")
-    stated = traces.events["trusted"].to_pylist()
+    stated = traces.events["trusted"]
+    silent, vector = np.asarray(stated.is_null()), np.full(n, -1)
+    if "attack_vector" in traces.evidence:
+        vector = traces.evidence["attack_vector"].array[:n]
     chosen = [names.index(name) for name in types]
-    if not chosen and all(trusted is None for trusted in stated):
+    if not chosen and silent.all() and (vector < 0).all():
         raise CreditError("the log says of no event whether it is trusted; name types of events that are not")
     kind = np.asarray(graph.event_type)[:n]
-    untrusted = np.array([trusted is False for trusted in stated], bool)
-    untrusted |= np.isin(kind, chosen) & np.array([trusted is None for trusted in stated], bool)
+    trusted = stated.fill_null(True).to_numpy()
+    untrusted = ~trusted | (silent & ((vector >= 0) | np.isin(kind, chosen)))
+    if by == "vector" and not (untrusted & (vector >= 0)).any():
+        raise CreditError("no untrusted event states its attack_vector, the number of the survey's AV1 to AV8")
     tools = traces.events["tool"].to_pylist()
-    sources: dict[str, list[int]] = {"all": np.flatnonzero(untrusted).tolist()}
-    for row in sources["all"]:
-        name = names[kind[row]] + (f" of {tools[row]}" if tools[row] else "")
-        sources.setdefault(name, []).append(row)
+    units: dict[str, list[int]] = {"all": np.flatnonzero(untrusted).tolist()}
+    for row in units["all"]:
+        if by == "source":
+            name = names[kind[row]] + (f" of {tools[row]}" if tools[row] else "")
+        else:
+            name = f"AV{vector[row]}" if vector[row] >= 0 else "not stated"
+        units.setdefault(name, []).append(row)
     action, trace = np.asarray(graph.action_mask)[:n], np.asarray(graph.trace_ids)[:n]
     last = np.full(traces.sizes.traces, -1)
     last[trace[action]] = np.flatnonzero(action)  # the last assignment is the last action
@@ -87,20 +107,20 @@ def untrusted_reach(traces: Traces, credit: Credit | None = None, *, types: Iter
     if credit is not None:
         differs = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
         amount = np.where(np.asarray(credit.valid), np.abs(differs), 0)[:n]
-    bits = [0] * n  # one for each source, all of which spread in one pass
-    for place, rows in enumerate(sources.values()):
+    bits = [0] * n  # one for each unit, all of which spread in one pass
+    for place, rows in enumerate(units.values()):
         for row in rows:
             bits[row] |= 1 << place
     EdgeOrder(*dependencies(traces)).spread(bits)
     number: dict[int, int] = {}
     pattern = np.array([number.setdefault(marks, len(number)) for marks in bits], np.int64)
     found = []
-    for place, (name, rows) in enumerate(sources.items()):
+    for place, (name, rows) in enumerate(units.items()):
         reached = np.array([bool(marks >> place & 1) for marks in number], bool)[pattern] & action
         total = 0.0 if amount is None else float(amount.sum())
         found.append(
             Exposure(
-                source=name,
+                unit=name,
                 events=len(rows),
                 traces=len(np.unique(trace[rows])),
                 reached=int(reached.sum()),

@@ -53,6 +53,7 @@ class RemoteRowAdvantages:
         local = RowAdvantages(method, **{key: value for key, value in options.items() if key != "watch"})
         self.name, self.needs, self.accepts = local.name, local.needs, local.accepts
         self.pays_agents, self.carries_state = local.pays_agents, local.carries_state
+        self.scope = local.scope
         self._ray = connected()
         settings: dict[str, Any] = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": RETRIES}
         settings |= {"runtime_env": ON_CPU, **(actor_options or {})}

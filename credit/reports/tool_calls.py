@@ -12,6 +12,7 @@ import numpy as np
 from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import error_mask
 from graphs.event_graph import EventType
+from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
 
 __all__ = ["LOOP", "Failures", "Loop", "ToolCalls"]
@@ -77,39 +78,47 @@ class ToolCalls:
         kind = np.asarray(graph.event_type)[:n]
         self._traces = traces
         self._agent = np.asarray(graph.agent_ids)[:n]
-        self._tool: list[str | None] = traces.events["tool"].to_pylist()
         self.errors = error_mask(traces)
         is_call, is_result = kind == int(EventType.TOOL_CALL), kind == int(EventType.TOOL_RESULT)
-        edges = np.asarray(graph.edge_mask)
-        senders, receivers = np.asarray(graph.senders)[edges], np.asarray(graph.receivers)[edges]
+        senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
-        self._call_of = dict(zip(receivers[answers].tolist(), senders[answers].tolist(), strict=True))
-        self._outcomes = self._in_order(is_call, is_result)
+        self._results, self._calls = receivers[answers], senders[answers]
+        # Outcomes are results, calls without a result, and other errors: the result of a call tells how it went.
+        outcome = is_call | is_result
+        outcome[self._calls] = False
+        outcome |= self.errors
+        self._outcomes = np.flatnonzero(outcome)
+        self.rows = np.flatnonzero(is_call)
+        self.retry = self._after_error(np.flatnonzero(outcome | is_call), outcome)[self.rows]
 
-    def _in_order(self, is_call: np.ndarray, is_result: np.ndarray) -> list[tuple[int, bool]]:
-        """Outcomes as (row, failed) in order: results, calls without a result, and other errors. Finds retries, too."""
-        answered = set(self._call_of.values())
-        failed: dict[tuple[int, str | None], bool] = {}
-        rows, retry, outcomes = [], [], []
-        chosen = np.flatnonzero(is_call | is_result | self.errors)
-        columns = (chosen, self._agent[chosen], is_call[chosen], self.errors[chosen])
-        for row, agent, called, wrong in zip(*(column.tolist() for column in columns), strict=True):
-            key = agent, self._tool[row]
-            if called:
-                rows.append(row)
-                retry.append(failed.get(key, False))
-            if called and row in answered and not wrong:
-                continue  # its result tells how it went
-            failed[key] = wrong
-            outcomes.append((row, wrong))
-        self.rows, self.retry = np.array(rows, np.int64), np.array(retry, bool)
-        return outcomes
+    def _after_error(self, rows: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+        """The rows before which the last outcome of their agent and tool is an error: bool [events]."""
+        tools = self._traces.events["tool"].combine_chunks().dictionary_encode().indices.fill_null(-1)
+        tool = tools.to_numpy(zero_copy_only=False).astype(np.int64)[rows] + 1
+        key = self._agent[rows] * (tool.max(initial=0) + 1) + tool
+        order = np.argsort(key, kind="stable")
+        key, rows = key[order], rows[order]
+        last = np.maximum.accumulate(np.where(outcome[rows], np.arange(len(rows)), 0))
+        before = np.append(0, last)[: len(rows)]  # of an earlier row; the first row itself where there is none
+        after = np.zeros(len(outcome), bool)
+        after[rows] = (key[before] == key) & outcome[rows[before]] & self.errors[rows[before]]
+        after[rows[:1]] = False
+        return after
+
+    @functools.cached_property
+    def _tool(self) -> list[str | None]:
+        names: list[str | None] = self._traces.events["tool"].to_pylist()
+        return names
+
+    @functools.cached_property
+    def _call_of(self) -> dict[int, int]:
+        return dict(zip(self._results.tolist(), self._calls.tolist(), strict=True))
 
     def failures(self) -> list[Failures]:
         """Errors in a row, in order of the first of them."""
         runs: list[tuple[str | None, list[int], bool]] = []
         last: dict[tuple[int, str | None], int] = {}  # the run that goes on, by agent and tool
-        for row, wrong in self._outcomes:
+        for row, wrong in zip(self._outcomes.tolist(), self.errors[self._outcomes].tolist(), strict=True):
             key = int(self._agent[row]), self._tool[row]
             run = last.get(key)
             if not wrong:

@@ -1,7 +1,7 @@
 """Shared baselines as trainers compute them: one function for each released form of "GRPO" and RLOO.
 
 Each is `estimators.group_relative` with that code's constants. They differ in what a sample is, in the eps beside the
-standard deviation and in what becomes of a group of one; `docs/methods.md` has them in one table.
+standard deviation and in what becomes of a group of one; `docs/data/methods.csv` has them in one table.
 """
 
 from __future__ import annotations

@@ -19,9 +19,11 @@ from graphs.structure.host_ids import distinct
 __all__ = [
     "CriticalPath",
     "CriticalSteps",
+    "DecisionSteps",
     "Parallelism",
     "critical_path",
     "critical_steps",
+    "decision_steps",
     "derived_stages",
     "main_agents",
     "parallelism",
@@ -66,6 +68,37 @@ class CriticalSteps(NamedTuple):
     steps: np.ndarray
     stages: np.ndarray
     defined: np.ndarray
+
+
+class DecisionSteps(NamedTuple):
+    """Critical steps of each decision of the main agent.
+
+    Attributes:
+      steps: int64 [E], at the main agent's actions; 0 at other events, and where not `defined`.
+      defined: bool [T], False where `critical_steps` is not defined, or no action of the main agent led to the
+        sub-agent that takes longest in some stage.
+    """
+
+    steps: np.ndarray
+    defined: np.ndarray
+
+
+class _Stages(NamedTuple):
+    """Who acts in which stage.
+
+    Attributes:
+      stage, sub, actions, first: for each instance in each stage, a row of the stages below, whether it is a sub-agent,
+        its number of actions, and the first of them.
+      trace, own, longest: for each stage, its trace, the actions of the main agent, and the most of a sub-agent.
+    """
+
+    stage: np.ndarray
+    sub: np.ndarray
+    actions: np.ndarray
+    first: np.ndarray
+    trace: np.ndarray
+    own: np.ndarray
+    longest: np.ndarray
 
 
 def critical_path(graph: EventGraph, weight: Array | None = None) -> CriticalPath:
@@ -158,22 +191,36 @@ def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
       main: int [T], the main agent of each trace, -1 for none; by default `main_agents`.
     """
     main = main_agents(graph) if main is None else np.asarray(main)
-    real, agent_ids = np.asarray(graph.event_mask), np.asarray(graph.agent_ids)
-    by_main = real & (main[np.asarray(graph.trace_ids)] == agent_ids)
-    senders, receivers = real_edges(graph)
-    sync = np.zeros(len(real), np.int64)
-    sync[receivers[by_main[receivers] & (agent_ids[senders] != agent_ids[receivers])]] = 1
-    sync[~np.asarray(graph.action_mask)] = 0
-    if not sync.any():
-        return np.zeros(len(real), np.int32)
-    main_events = np.flatnonzero(by_main)
-    consecutive = agent_ids[main_events[1:]] == agent_ids[main_events[:-1]]
-    edges = EdgeOrder(
-        np.concatenate([senders, main_events[:-1][consecutive]]),
-        np.concatenate([receivers, main_events[1:][consecutive]]),
-    )
-    stage, _ = edges.longest(sync)
-    return np.where(real, stage, 0).astype(np.int32)
+    by_main = _of_main(graph, main)
+    agent_ids, (senders, receivers) = np.asarray(graph.agent_ids), real_edges(graph)
+    sync = np.zeros(len(by_main), bool)
+    sync[receivers[by_main[receivers] & (agent_ids[senders] != agent_ids[receivers])]] = True
+    sync &= np.asarray(graph.action_mask)
+    stage = np.zeros(len(by_main), np.int32)
+    if sync.any():
+        # Every path to an event of the main agent may go through all that it did before: these are counted one by one.
+        events = np.flatnonzero(by_main)
+        count, trace = np.cumsum(sync[events]), np.asarray(graph.trace_ids)[events]
+        first = np.searchsorted(trace, trace)
+        stage[events] = count - count[first] + sync[events[first]]
+        latest = _latest_of_main(graph, main)
+        stage[latest >= 0] = stage[latest[latest >= 0]]
+    return stage
+
+
+def _of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
+    """Events of the main agents: bool [E]."""
+    by_main: np.ndarray = main[np.asarray(graph.trace_ids)] == np.asarray(graph.agent_ids)
+    return by_main & np.asarray(graph.event_mask)
+
+
+def _latest_of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
+    """The last event of the main agent with a path to each event, such an event itself: int64 [E], -1 for none."""
+    by_main, (senders, receivers) = _of_main(graph, main), real_edges(graph)
+    others = ~by_main[receivers]
+    number = np.where(by_main, np.arange(1, len(by_main) + 1), 0)
+    latest, _ = EdgeOrder(senders[others], receivers[others]).longest(number)
+    return np.asarray(latest - 1)
 
 
 def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Array | None = None) -> CriticalSteps:
@@ -196,8 +243,50 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
 
     Reference: Kimi K2.5 report, section on the agent swarm. The formula follows several independent readings of it.
     """
-    real = np.asarray(graph.event_mask)
     main = main_agents(graph)
+    stages, defined = _stages(graph, main, stage, stage_mask)
+    steps = np.zeros(graph.num_traces, np.int64)
+    np.add.at(steps, stages.trace, stages.own + stages.longest)
+    return CriticalSteps(steps, np.bincount(stages.trace, minlength=graph.num_traces), defined)
+
+
+def decision_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Array | None = None) -> DecisionSteps:
+    """The critical steps that each decision of the main agent takes: their sum is that of `critical_steps`.
+
+    An action of the main agent takes one step. The steps of the sub-agent that takes longest in a stage belong to the
+    last action of the main agent before its first action there, along the logged edges and the main agent's own order.
+    Of several such sub-agents the first one of the log counts.
+
+    Args:
+      graph: a batch.
+      stage, stage_mask: as of `critical_steps`.
+
+    Raises:
+      CreditError: `stage` or `stage_mask` is not [E].
+    """
+    main = main_agents(graph)
+    stages, defined = _stages(graph, main, stage, stage_mask)
+    trace_ids, by_main = np.asarray(graph.trace_ids), _of_main(graph, main)
+    chosen = np.asarray(graph.action_mask) & by_main
+    steps = (chosen & defined[trace_ids]).astype(np.int64)
+    runs = np.flatnonzero(stages.sub & (stages.actions == stages.longest[stages.stage]))
+    slowest = np.full(len(stages.trace), len(steps))
+    np.minimum.at(slowest, stages.stage[runs], stages.first[runs])
+    has = slowest < len(steps)
+    begun = _latest_of_main(graph, main)[slowest[has]]
+    before = np.maximum.accumulate(np.where(chosen, np.arange(len(steps)), -1))
+    decision = np.where(begun >= 0, before[begun], -1)
+    known = (decision >= 0) & (trace_ids[decision] == stages.trace[has])
+    np.add.at(steps, decision[known], stages.longest[has][known])
+    defined[stages.trace[has][~known]] = False
+    return DecisionSteps(np.where(defined[trace_ids], steps, 0), defined)
+
+
+def _stages(
+    graph: EventGraph, main: np.ndarray, stage: Array | None, stage_mask: Array | None
+) -> tuple[_Stages, np.ndarray]:
+    """Who acts in which stage of the traces whose critical steps are defined, and these traces."""
+    real = np.asarray(graph.event_mask)
     stage = derived_stages(graph, main) if stage is None else np.asarray(stage)
     stated = stage >= 0 if stage_mask is None else np.asarray(stage_mask)
     for name, values in (("stage", stage), ("stage_mask", stated)):
@@ -210,14 +299,15 @@ def critical_steps(graph: EventGraph, stage: Array | None = None, stage_mask: Ar
     chosen = chosen[defined[trace_ids[chosen]]]
 
     agent = np.asarray(graph.agent_ids)[chosen]
-    (trace, stages, _, sub), count = _count(trace_ids[chosen], stage[chosen], agent, agent != main[trace_ids[chosen]])
+    (trace, stages, _, sub), run = _runs(trace_ids[chosen], stage[chosen], agent, agent != main[trace_ids[chosen]])
+    count = np.bincount(run, minlength=len(trace))
+    first = np.empty(len(trace), np.int64)
+    first[run[::-1]] = chosen[::-1]  # the last assignment is the first action
     (stage_trace, _), stage_of = _runs(trace, stages)
     own, longest = np.zeros(len(stage_trace), np.int64), np.zeros(len(stage_trace), np.int64)
     np.add.at(own, stage_of[sub == 0], count[sub == 0])
     np.maximum.at(longest, stage_of[sub > 0], count[sub > 0])
-    steps = np.zeros(graph.num_traces, np.int64)
-    np.add.at(steps, stage_trace, own + longest)
-    return CriticalSteps(steps, np.bincount(stage_trace, minlength=graph.num_traces), defined)
+    return _Stages(stage_of, sub > 0, count, first, stage_trace, own, longest), defined
 
 
 def _count(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -85,6 +85,7 @@ def test_one_task_is_not_enough_for_a_test_and_two_are(tmp_path: Path) -> None:
     few, enough = found(read(tmp_path, *lines[:4])), found(read(tmp_path, *lines))
     assert few["tool_spam"].found is None and "too few tasks" in few["tool_spam"].words
     assert enough["tool_spam"].found and enough["tool_spam"].statistic == 3 / 4
+    assert enough["tool_spam"].as_json()["statistic"] == 3 / 4  # words stood here in place of the number
     assert enough["tool_spam"].p == pytest.approx(0.05**2)
     assert enough["tool_spam"].traces == tuple(f"t{i}" for i in range(8))
 

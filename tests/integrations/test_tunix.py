@@ -228,7 +228,7 @@ def test_groups_that_teach_nothing_are_left_out_one_by_one() -> None:
 
 def test_named_messages_must_match_the_turns() -> None:
     turn, agents = token_turns(trajectory(1.0, [1, 0, 1, 1]).traj)
-    assert turn.tolist() == [0, -1, 1, 1] and agents == ["agent", "agent"]
+    assert turn.tolist() == [0, -1, 1, 1] and agents == ["", ""]
     broken = trajectory(1.0, [1, 0, 1], ["planner", "worker"]).traj
     broken["conversation_masks"] = np.array([1, 1, 1])
     with pytest.raises(CreditError, match="1 stretches"):

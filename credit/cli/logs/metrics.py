@@ -1,4 +1,4 @@
-"""`credit metrics`: success, parallelism, useful agents, communication and errors of traces, with intervals."""
+"""`credit metrics`: success, parallelism, useful agents, communication, errors, the course of the team, decisions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
     from credit.metrics.trace_numbers import TraceMetric
     from estimators.base import Credit
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["metrics"]
 
+FOR_TRACES = ("by", "success_at", "method", "option_texts", "also", "embeddings", "alike")
 UNITS = ("all", "trace", "group", "model", "topology", "length")
 
 
@@ -35,9 +37,13 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
     credit metrics runs/
     credit metrics runs/ --by length --method rloo
     credit metrics runs/ --success-at 0.5 -o metrics.parquet
+    credit metrics runs/ --of team
+    credit metrics runs/ --of decisions -o events.parquet
     """,
 )
 @reads_logs()
+@click.option("--of", "what", type=click.Choice(["traces", "team", "decisions"]), default="traces", show_default=True,
+              help="Metrics of traces, the team over time, or the critical steps of decisions.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
 @click.option("--success-at", type=float, metavar="NUMBER",
               help="Outcome from which a trace succeeded. Default: outcomes are 0 or 1.")  # fmt: skip
@@ -49,7 +55,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
               help="Compare messages by embeddings: .npy, a row for each event, NaN where it has none.")  # fmt: skip
 @click.option("--alike", type=float, metavar="COSINE", default=0.95, show_default=True,
               help="Cosine from which two embedded messages say the same.")  # fmt: skip
-@output_option("Also write a table with the numbers of each trace: .parquet, .csv, .jsonl or .arrow.")
+@output_option("Also write the numbers of each trace, or of each event: .parquet, .csv, .jsonl or .arrow.")
 @allow_bad
 @json_option
 @click.pass_context
@@ -57,6 +63,7 @@ def metrics(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
+    what: str,
     by: MetricUnit,
     success_at: float | None,
     method: str,
@@ -71,8 +78,19 @@ def metrics(
 ) -> None:
     """Measure traces: success, parallelism, useful agents, communication, errors and the size of the team.
 
-    A trace without a number has a reason, which is counted. Intervals are over tasks.
+    A trace without a number has a reason, which is counted. Intervals are over tasks. --of team has births, deaths and
+    the size of the team after each tenth of a trace's events; --of decisions the critical steps of the main agents'
+    decisions.
     """
+    if what != "traces":
+        given = [
+            name for name in FOR_TRACES if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        ]
+        if given:
+            option = next(each.opts[0] for each in ctx.command.params if each.name == given[0])
+            raise click.UsageError(f"{option} is for --of traces", ctx)
+        _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
+        return
     from credit.methods.option_texts import parse_options
     from credit.metrics.metric_summary import metric_means
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
@@ -95,6 +113,50 @@ def metrics(
     else:
         _print(stdout(), means, by)
     leave(ctx, traces, allow_bad)
+
+
+def _of_events(
+    ctx: click.Context, traces: Traces, what: str, output: Path | None, allow_bad: bool, as_json: bool
+) -> None:
+    """The course of the team, or what decisions took."""
+    from credit.metrics.event_metrics import decision_costs, event_table, steps_of_decisions, team_course
+
+    rows: Any = team_course(traces) if what == "team" else decision_costs(traces)
+    reasons = [] if what == "team" else steps_of_decisions(traces)[1]
+    refused = {reason: reasons.count(reason) for reason in sorted({*reasons} - {""})}
+    if output is not None:
+        save_table(event_table(traces), output)
+    if as_json:
+        lacking = {} if what == "team" else {"refused": refused}
+        print_json({"of": what, what: [dataclasses.asdict(row) for row in rows], **lacking})
+    elif what == "team":
+        _print_course(stdout(), rows)
+    else:
+        _print_decisions(stdout(), rows)
+        for reason, count in refused.items():
+            stdout().print(words(f"traces without critical steps: {reason} ({count})"), soft_wrap=True)
+    leave(ctx, traces, allow_bad)
+
+
+def _print_course(console: Console, points: list[CoursePoint]) -> None:
+    table = plain_table("#events up to", "#births", "#deaths", "#agents", "#traces", "#tasks")
+    for point in points:
+        numbers = (f"{number:.4g}" for number in (point.births, point.deaths, point.size))
+        table.add_row(f"{point.part:.0%}", *numbers, str(point.traces), str(point.tasks))
+    console.print(table)
+    console.print(
+        "births, deaths: agents so far, the first and the last one included. Means over tasks.", soft_wrap=True
+    )
+
+
+def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
+    table = plain_table("agent", "type", "#decisions", "#critical steps", "#part of all")
+    for cost in costs:
+        numbers = (str(cost.decisions), f"{cost.steps:.4g}", f"{cost.share:.1%}")
+        table.add_row(words(cost.agent), words(cost.type), *numbers)
+    console.print(table)
+    text = "critical steps: of a decision, its own and those of the sub-agent that takes longest after it."
+    console.print(text, soft_wrap=True)
 
 
 def _credit(traces: Traces, method: str, also: tuple[str, ...], options: dict[str, Any]) -> Credit | None:

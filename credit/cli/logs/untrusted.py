@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from credit.cli.shared.answers import json_option, plain_table, print_json, stde
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+
+if TYPE_CHECKING:
+    from credit.metrics.untrusted_reach import ReachUnit
 
 __all__ = ["untrusted"]
 
@@ -27,11 +30,14 @@ LEGEND = (
     examples="""
     credit untrusted runs/
     credit untrusted runs/ --type tool_result --type human_intervention
+    credit untrusted runs/ --by vector
     """,
 )
 @reads_logs()
 @click.option("--type", "types", multiple=True, metavar="TYPE",
               help="Events of this type are untrusted, too, unless the log trusts them. May be repeated.")  # fmt: skip
+@click.option("--by", type=click.Choice(["source", "vector"]), default="source", show_default=True,
+              help="Rows: type and tool of the events, or the attack vector that the log states.")  # fmt: skip
 @method_option
 @method_options
 @evidence_option
@@ -43,6 +49,7 @@ def untrusted(
     /,
     paths: tuple[str, ...],
     types: tuple[str, ...],
+    by: ReachUnit,
     method: str,
     option_texts: tuple[str, ...],
     also: tuple[str, ...],
@@ -50,9 +57,9 @@ def untrusted(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Show which decisions depended on untrusted events, and the credit at risk, by source.
+    """Show which decisions depended on untrusted events, and the credit at risk, by source or attack vector.
 
-    Untrusted are events that the log marks `trusted: false`, and those of each --type.
+    Untrusted are events that the log marks `trusted: false`, those with an `attack_vector`, and those of each --type.
     """
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
@@ -62,15 +69,15 @@ def untrusted(
     traces = read_traces(paths, **reading)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **options) if has_outcomes(traces) else None
-    found = untrusted_reach(traces, credit, types=types)
+    found = untrusted_reach(traces, credit, types=types, by=by)
     if as_json:
-        print_json({"method": method, "sources": [dataclasses.asdict(source) for source in found]})
+        print_json({"method": method, "by": by, "units": [dataclasses.asdict(unit) for unit in found]})
     else:
         table = plain_table("untrusted", "#events", "#traces", "#reached", "#actions", "#answers", "#at risk")
-        for source in found:
-            counts = (source.events, source.traces, source.reached, source.actions, source.answers)
-            risk = "–" if source.credit_at_risk is None else f"{source.credit_at_risk:.1%}"
-            table.add_row(words(source.source), *map(str, counts), risk)
+        for unit in found:
+            counts = (unit.events, unit.traces, unit.reached, unit.actions, unit.answers)
+            risk = "–" if unit.credit_at_risk is None else f"{unit.credit_at_risk:.1%}"
+            table.add_row(words(unit.unit), *map(str, counts), risk)
         stdout().print(table)
         stdout().print(LEGEND, soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -16,8 +16,9 @@
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => sum + row[key], 0);
   document.getElementById("lead").textContent = scored.length
-    ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ${signals} of ${plural(corpus.groups, "group")} ` +
-      `${signals === 1 ? "carries" : "carry"} a training signal: ${signals === 1 ? "its" : "their"} traces have different ${compared}.`
+    ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
+      (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
+        : `No group has traces with different ${compared}, so none carries a training signal.`)
     : `${plural(corpus.traces, "trace")} without outcomes: ${plural(total("errors"), "error")}, ${number(total("retries"))} retries, ${plural(total("loops"), "loop")}. No action has credit; the page shows what to look at first.`;
   const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
   document.getElementById("tiles").append(...[
@@ -244,10 +245,42 @@
         ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"));
   }
 
+  const asked = overview.questions;
+  const signed = (key) => [key.replaceAll("_", " "), (r) => number(r[key], true), "n"];
+  const counted = (...keys) => keys.map((key) => [key.replaceAll("_", " "), (r) => number(r[key]), "n"]);
+  const percent = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
+  const answer = (title, name, columns, note, most = 15) => {
+    const { rows, without } = asked[name];
+    return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
+      ...[rows.length ? note : null, without].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
+  };
+  const verdict = (found) => (found == null ? "cannot tell" : found ? "found" : "not found");
+  section("doctor", "Doctor",
+    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
+    table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
+      ["what was found", (r) => r.words, "t"], ["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]],
+    asked.doctor, "Checks"));
+  const more = [["agent", (r) => r.agent], ...counted("step", "decisions", "more"), signed("value"), ...counted("stderr")];
+  section("decisions", "Decisions and the team",
+    answer("When to stop", "stop", more, "Value: E[R | go on] − E[R | stop]."),
+    answer("Whether to spawn", "spawn", more, "Value: E[R | spawn] − E[R | not]."),
+    answer("Whom to ask", "whom", [["agent", (r) => r.agent], ...counted("step", "decisions"), ["asked", (r) => r.candidate], ...counted("picks"), signed("value"), ...counted("stderr")],
+      "Value: E[R | asked] − E[R]."),
+    answer("What aggregation added", "aggregate", [["agent", (r) => r.agent], ...counted("decisions", "results", "outcome"), signed("over_best"), signed("over_mean")]),
+    answer("Critical steps of decisions", "steps", [["agent", (r) => r.agent], ["type", (r) => r.type], ...counted("decisions", "steps"), ["part of all", (r) => percent(r.share), "n"]]),
+    answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
+  const amount = (of) => (of.total == null ? "–" : `${of.missing ? "≥ " : ""}${number(of.total)}`);
+  const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
+  section("card", "Card, costs and untrusted events",
+    answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
+    answer("Costs by role", "costs", [["role", (r) => r.unit], ...counted("events", "tool_calls"), ...["tokens", "input_tokens", "seconds"].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"])]),
+    answer("What untrusted events reach", "untrusted", reach("source")),
+    answer("By attack vector", "vectors", reach("attack vector")));
+
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
     make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row with the same arguments. Seconds: from the first to the last event."),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
     make("h3", {}, alone ? "Tools" : "Agents"),
     alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
     : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),

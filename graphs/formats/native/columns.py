@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from graphs.event_types import ACTION_TYPES, EdgeType, EventType
 from graphs.formats.native.structs import Edges, Events
-from graphs.formats.native.wire import COUNTS, NARROW, Trace, version_known
+from graphs.formats.native.wire import COUNTS, IDS, NARROW, Trace, version_known
 from graphs.traces.limits import Limits
+from graphs.traces.missing_names import no_ids
 from graphs.traces.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each, present
 from graphs.traces.record import LARGEST_FLOAT, NEVER_NEGATIVE, fitting
 from graphs.traces.schema import EVENT_EVIDENCE
@@ -57,6 +58,10 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
     for name, (least, most, _) in NARROW.items():
         if name in field:
             plain[trace_of[(field[name] < least) | (field[name] > most)]] = False
+    for name in IDS & field.keys():
+        plain[trace_of[pc.is_in(field[name], pa.array(no_ids(name), pa.string())).to_numpy(zero_copy_only=False)]] = (
+            False
+        )
     team = _Team(wires, field, types, trace_of, forward, plain)
     if events.turns is None:
         turns = derive_turns(types, team.agents, forward.senders, forward.receivers, forward.types)

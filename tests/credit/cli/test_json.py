@@ -55,7 +55,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "summary": ("{logs}", {"by", "method", "units", "without", "divided_tasks"}),
     "why": ("{logs} a e1", {"trace", "event", "method", "actions"}),
     "if-edited": ("{logs} a e0", {"invalidated", "tokens", "change"}),
-    "untrusted": ("{logs} --type tool_result", {"method", "sources"}),
+    "untrusted": ("{logs} --type tool_result", {"method", "by", "units"}),
     "decisions": ("{stops}", {"of", "basis", "price", "decisions"}),
     "costs": ("{logs} --by role", {"by", "costs", "groups"}),
     "card": ("{logs}", {"lines"}),

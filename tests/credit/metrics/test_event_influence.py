@@ -126,16 +126,39 @@ def test_untrusted_events_reach_what_depended_on_them(tmp_path: Path) -> None:
     traces = read(tmp_path, LINE, LINE | {"trace_id": "clean", "events": [LINE["events"][0]], "edges": []})
     made = numbers(traces, d=(-0.3, 0.1), u=(0.5, 0.1), x=(0.1, 0.1), z=(0.1, 0.2))
     whole, source = untrusted_reach(traces, made)
-    assert (whole.source, source.source) == ("all", "tool_result of web")
+    assert (whole.unit, source.unit) == ("all", "tool_result of web")
     assert (whole.events, whole.traces, whole.reached, whole.actions, whole.answers) == (1, 1, 2, 5, 1)
     assert whole.credit_at_risk == pytest.approx(0.6)
-    typed = {one.source: one.reached for one in untrusted_reach(traces, types=["message"])}
+    typed = {one.unit: one.reached for one in untrusted_reach(traces, types=["message"])}
     assert typed == {"all": 3, "tool_result of web": 2, "message": 3}
     with pytest.raises(credit.CreditError, match="type is 'tool'; expected some of orchestrator_decision"):
         untrusted_reach(traces, types=["tool"])
     silent = [{k: v for k, v in event.items() if k != "trusted"} for event in LINE["events"]]
     with pytest.raises(credit.CreditError, match="says of no event whether it is trusted"):
         untrusted_reach(read(tmp_path, LINE | {"events": silent}))
+
+
+def test_reach_by_attack_vector_is_that_of_its_events_alone(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    lines = [drawn(rng, f"t{i}") for i in range(6)]
+    for event in (event for line in lines for event in line["events"]):
+        event |= {"trusted": [True, False, None][rng.integers(3)], "attack_vector": [1, 8, None, None][rng.integers(4)]}
+    traces = read(tmp_path, *lines)
+    events = [event for line in lines for event in line["events"]]
+    found = {one.unit: one for one in untrusted_reach(traces, by="vector")}
+    assert {*found} == {"all", "AV1", "AV8", "not stated"}
+    for name, vector in (("AV1", 1), ("AV8", 8), ("not stated", None)):
+        of_it = [
+            event["attack_vector"] == vector and event["trusted"] is not True and (vector or event["trusted"] is False)
+            for event in events
+        ]
+        rows = np.array(of_it, bool)
+        reached = dependents(traces, rows) & np.asarray(traces.graph.action_mask)[: len(events)]
+        assert (found[name].events, found[name].reached) == (rows.sum(), reached.sum()), name
+    assert found["all"].events == sum(found[name].events for name in ("AV1", "AV8", "not stated"))
+    bare = [line | {"events": [each | {"attack_vector": None} for each in line["events"]]} for line in lines]
+    with pytest.raises(credit.CreditError, match="no untrusted event states its attack_vector"):
+        untrusted_reach(read(tmp_path, *bare), by="vector")
 
 
 def of_text(prefix: Any, replace: str | None, forbid: tuple[str, ...], seed: int) -> float:

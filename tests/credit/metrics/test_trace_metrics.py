@@ -9,16 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.bench.planted_faults import copied, healthy_team
+from credit.cli import cli
 from credit.metrics.durations import durations
+from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
 from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
 from credit.metrics.run_card import CardLine, run_card
-from credit.metrics.trace_metrics import METRICS, MetricOptions, team_sizes, trace_metrics
+from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.metrics.trace_numbers import TeamFacts
 from credit.reports.trace_list import error_mask
 from estimators.base import Credit
+from graphs.structure.critical_path import critical_steps, decision_steps
+from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
+from graphs.worlds import FEWEST_AGENTS, TeamWorld
 from graphs.writers import otlp, survey
 from tests.definitions.samples import SAMPLES
 
@@ -69,6 +76,7 @@ BY_HAND: dict[str, dict[str, float | str]] = {
         "useful_agents": 2 / 3, "message_redundancy": 1 / 2, "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 50 / 100,
         "error_amplification": "the log states no status of an event", "team_peak": 3, "team_mean": 14 / 8,
+        "team_births": 2, "team_deaths": 2,
     },
     "debate": {
         "success": 0, "parallelism": 1,
@@ -77,13 +85,14 @@ BY_HAND: dict[str, dict[str, float | str]] = {
         "critical_steps": "no single main agent, or an action without a stage", "useful_agents": 1,
         "message_redundancy": 2 / 4, "consensus": 1, "diversity": 1,
         "protocol_overhead": "an action has no count of tokens", "error_amplification": 2, "team_peak": 2,
-        "team_mean": 6 / 4,
+        "team_mean": 6 / 4, "team_births": 1, "team_deaths": 1,
     },
     "alone": {
         "success": 1, "parallelism": 1, "parallelism_seconds": 1, "speed_up": 1, "critical_steps": 2,
         "useful_agents": 1, "message_redundancy": "the team wrote no message", "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 1 / 2,
         "error_amplification": "the log states no status of an event", "team_peak": 1, "team_mean": 1,
+        "team_births": 0, "team_deaths": 0,
     },
 }  # fmt: skip
 
@@ -104,16 +113,17 @@ def by_trace(traces: Traces) -> dict[str, dict[str, float | str]]:
     }
 
 
+def in_form(form: str, folder: Path, *traces: dict[str, Any]) -> Traces:
+    read = native(folder, *traces)
+    if form == "native":
+        return read
+    {"otlp": otlp.write, "survey": survey.write}[form](read, folder / form)
+    return credit.read(folder / form)
+
+
 @pytest.mark.parametrize("form", ["native", "otlp", "survey"])
 def test_three_traces_by_hand_in_three_forms(form: str, tmp_path: Path) -> None:
-    traces = native(tmp_path, STAR, DEBATE, ALONE)
-    if form == "otlp":
-        otlp.write(traces, tmp_path / form)
-        traces = credit.read(tmp_path / form)
-    elif form == "survey":
-        survey.write(traces, tmp_path / form)
-        traces = credit.read(tmp_path / form)
-    found = by_trace(traces)
+    found = by_trace(in_form(form, tmp_path, STAR, DEBATE, ALONE))
     assert found.keys() == BY_HAND.keys()
     for name, expected in BY_HAND.items():
         assert found[name].keys() == expected.keys() == METRICS.keys() - WITH_CREDIT
@@ -219,6 +229,9 @@ def test_agents_without_an_edge_between_them_are_refused(tmp_path: Path) -> None
 def test_every_format_has_a_number_or_a_reason(tmp_path: Path) -> None:
     for name, sample in SAMPLES.items():
         traces = credit.read(sample.write(tmp_path / name))
+        steps, without = steps_of_decisions(traces)
+        decided = np.bincount(np.asarray(traces.graph.trace_ids)[: len(steps)], np.isfinite(steps)) > 0
+        assert decided.tolist() == [not reason for reason in without], name
         for metric, (value, reasons) in trace_metrics(traces).items():
             assert [not reason for reason in reasons] == np.isfinite(value).tolist(), (name, metric)
             assert len(reasons) == traces.sizes.traces
@@ -240,8 +253,66 @@ def test_means_are_over_tasks_and_intervals_need_many(tmp_path: Path) -> None:
     assert {mean_of_tasks(numbers)[1] for numbers in few} == {"fewer than 10 tasks above the mean, or below it"}
 
 
-def test_sizes_of_teams_start_anew_with_each_trace(tmp_path: Path) -> None:
-    assert team_sizes(native(tmp_path, STAR, ALONE)).tolist() == [1, 1, 1, 2, 3, 3, 2, 1, 1, 1, 1]
+TEAMS = {  # births, deaths and size at each event; critical steps of each decision, None at other events
+    "star": ("10011000", "00000111", [1, 1, 1, 2, 3, 3, 2, 1], [2, None, None, None, None, None, None, 1]),
+    "debate": ("1100", "0011", [1, 2, 2, 1], [None] * 4),
+    "alone": ("100", "001", [1, 1, 1], [1, None, 1]),
+}
+
+
+@pytest.mark.parametrize("form", ["native", "otlp", "survey"])
+def test_teams_over_time_by_hand_in_three_forms(form: str, tmp_path: Path) -> None:
+    traces = in_form(form, tmp_path, STAR, DEBATE, ALONE)
+    team, (steps, reasons) = team_events(traces), steps_of_decisions(traces)
+    names, owner = traces.traces["trace"].to_pylist(), np.asarray(traces.graph.trace_ids)
+    for row, name in enumerate(names):
+        births, deaths, size, critical = TEAMS[name]
+        events = owner[: traces.sizes.events] == row
+        assert team.births[events].tolist() == [mark == "1" for mark in births]
+        assert team.deaths[events].tolist() == [mark == "1" for mark in deaths]
+        assert team.size[events].tolist() == size
+        assert [None if math.isnan(x) else x for x in steps[events]] == critical
+        assert bool(reasons[row]) == (name == "debate")
+    # After three tenths STAR has had 3 of 8 events, DEBATE 2 of 4, ALONE 1 of 3; the first two are one task.
+    point = team_course(traces)[2]
+    assert (point.births, point.deaths, point.size) == ((1 + 2) / 2 / 2 + 1 / 2, 0, (1 + 2) / 2 / 2 + 1 / 2)
+    # The survey's form has no type `stop`.
+    assert sorted((cost.agent, cost.decisions, cost.steps, cost.share) for cost in decision_costs(traces)) == [
+        ("a", 1, 1, 1 / 5), ("a", 1, 1, 1 / 5), ("boss", 1, 1, 1 / 5), ("boss", 1, 2, 2 / 5),
+    ]  # fmt: skip
+
+
+def test_critical_steps_of_decisions_sum_to_those_of_the_trace(tmp_path: Path) -> None:
+    """The slowest worker belongs to the decision that started it; what nobody started is refused."""
+    rng = np.random.default_rng(39)
+    for topology, fewest in FEWEST_AGENTS.items():
+        world = TeamWorld(topology, agents=fewest + 3, events=60, kind="bernoulli")
+        traces = assemble([copied(record) for record in healthy_team(rng, world, 4)])
+        graph, n = traces.graph, traces.sizes.traces
+        found, whole = decision_steps(graph), critical_steps(graph)
+        sums = np.bincount(np.asarray(graph.trace_ids), found.steps, graph.num_traces)
+        assert (sums == np.where(found.defined, whole.steps, 0)).all() and not (found.defined & ~whole.defined).any()
+        assert found.defined[:n].all() or topology in ("debate", "planner_executor_critic", "mixed"), topology
+    orphan = STAR | {"edges": [edge(text) for text in ("d s1 causal", "d s2 causal", "m1 r1 causal", "r1 z return")]}
+    steps, reasons = steps_of_decisions(native(tmp_path, orphan))
+    assert np.isnan(steps).all() and "no action of the main agent led to" in reasons[0]
+    staged = STAR | {"events": [each | {"stage": int(each["id"] == "z")} for each in STAR["events"]]}
+    steps, reasons = steps_of_decisions(native(tmp_path, staged))
+    assert np.nansum(steps) == 3 and reasons == [""]
+
+
+def test_the_command_shows_the_team_and_its_decisions(tmp_path: Path) -> None:
+    native(tmp_path, STAR, DEBATE, ALONE)
+    log, table = str(tmp_path / "log.jsonl"), tmp_path / "events.jsonl"
+    shown = CliRunner().invoke(cli, ["metrics", log, "--of", "decisions", "-o", str(table)])
+    assert shown.exit_code == 0 and "no single main agent" in shown.output, shown.output
+    rows = [json.loads(line) for line in table.read_text().splitlines()]
+    assert rows[0] == {"trace": "star", "event": "d", "births": True, "deaths": False, "team_size": 1,
+                       "critical_steps": 2.0}  # fmt: skip
+    course = json.loads(CliRunner().invoke(cli, ["metrics", log, "--of", "team", "--json"]).stdout)
+    assert [point["size"] for point in course["team"]][-1] == 1
+    refused = CliRunner().invoke(cli, ["metrics", log, "--of", "team", "--by", "length"])
+    assert refused.exit_code == 1 and "--by is for --of traces" in refused.output
 
 
 @pytest.mark.sampled

@@ -173,11 +173,13 @@ def extended_trace(**top: Any) -> Document:
         "self_rating": 0.5,
     }
     s2 |= {"agent_reward": 0.5, "key": "k2", "segment": "g1", "is_valid": False}
+    s1["solo_reward"] = 0.25
     s2 |= {"alternative": "a", "stop_propensity": 0.25, "spawn_propensity": 0.5}
     s2 |= {"trainable": 0.0, "node": "n2", "anchor": "o1", "env_step": 4, "env_reward": 0.125, "format_score": 0.5}
     s1 |= {"target_propensity": 0.5, "target_support": 1, "target_value": 0.75, "completion": "y1"}
     s1 |= {"counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3, "replay_stderr": 0.5}
     s1["blamed"] = s2["blamed_agent"] = 1
+    s2["attack_vector"] = 3
     document["events"].append({"id": "z", "type": "stop", "agent": "boss", "turn": 2, "unknown": {"a": [1]}})
     return document | top
 
