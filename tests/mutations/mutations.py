@@ -93,6 +93,7 @@ _CORE = (
              "runs under two harnesses are compared"),
     Mutation(_GROUPS, 'models if "model" in chosen else [""] * len(tasks)', '[""] * len(tasks)',
              "runs of two models are compared"),
+    Mutation(_GROUPS, "len(set(side)) > 1", "len(set(side)) > 0", "a group's name states what all its traces share"),
     Mutation(_GROUPS, "while name in taken:", "while False:", "two groups have one name"),
     Mutation(_GROUPS, 'text or "unknown"', "text", "a group without a model has an empty name"),
     Mutation(_PATH, "np.asarray(graph.action_mask) if weight is None", "real if weight is None",
