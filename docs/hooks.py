@@ -100,6 +100,14 @@ def bounds_table() -> str:
     return markdown_table(head, rows)
 
 
+def evidence_table() -> str:
+    """The keys of evidence of an event, with what each means."""
+    from graphs.traces.schema import EVENT_EVIDENCE
+
+    rows = ([f"`{name}`", key.kind, key.meaning.replace("|", "\\|")] for name, key in EVENT_EVIDENCE.items())
+    return markdown_table(["key of evidence", "kind", "is"], rows)
+
+
 def methods_table() -> str:
     """Every method with what it compares; a name leads to its page."""
     head, *rows = data_file("methods.csv")
@@ -656,6 +664,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
     "<!-- table bounds -->": bounds_table,
+    "<!-- table evidence -->": evidence_table,
     "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
