@@ -50,6 +50,11 @@ def on_post_page(output: str, **_: Any) -> str:
     )
 
 
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same on the page that stands for missing ones, which the theme makes as a template."""
+    return on_post_page(output_content)
+
+
 def results(name: str) -> dict[str, Any]:
     """What a benchmark measured."""
     found: dict[str, Any] = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))
@@ -86,6 +91,12 @@ def data_file(name: str) -> list[list[str]]:
 def readers_table() -> str:
     """What each reader was made from: packages that wrote logs, sources, public files."""
     head, *rows = data_file("readers.csv")
+    return markdown_table(head, rows)
+
+
+def bounds_table() -> str:
+    """The largest size of an advantage, for every method that divides by a spread of its own samples."""
+    head, *rows = data_file("bounds.csv")
     return markdown_table(head, rows)
 
 
@@ -317,7 +328,7 @@ def checks_table() -> str:
     rows = []
     for name, check in CHECKS.items():
         limit = "" if check.limit is None else f"{check.limit:g}"
-        rows.append([f"`{name}`", check.statistic.replace("|", "\\|"), limit, check.advice])
+        rows.append([f"`{name}`", check.measures.replace("|", "\\|"), limit, check.advice])
     return markdown_table(["check", "statistic", "limit", "what to do"], rows)
 
 
@@ -605,7 +616,7 @@ def options_table(path: str) -> str:
     import click
 
     from credit.cli import cli
-    from credit.cli.shared.commands import LEDGER, PICTURE, READING, SECTIONS
+    from credit.cli.shared.commands import LEDGER, PICTURE, READING, shared_sections
 
     shared = {"reading": READING, "picture": PICTURE, "ledger": LEDGER}
     command: click.Command | None = cli
@@ -614,13 +625,11 @@ def options_table(path: str) -> str:
         command = command.get_command(click.Context(command), word)
     assert command is not None
     context = click.Context(command)
-    reads = any(parameter.name == "allow_bad" for parameter in command.get_params(context))
+    section_of = shared_sections(command.get_params(context))
     rows = []
     for parameter in command.get_params(context):
         record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(context)
-        section = SECTIONS.get(parameter.name or "", "")
-        if section == READING and not reads:  # `bench train --groups` is no option of reading
-            section = ""
+        section = section_of.get(parameter.name or "", "")
         if record is not None and "--help" not in parameter.opts and section == shared.get(path, ""):
             names, meaning = (text.replace("|", "\\|") for text in record)
             rows.append([f"`{names.replace(', --', '`, `--')}`", meaning])
@@ -641,6 +650,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
+    "<!-- table bounds -->": bounds_table,
     "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,

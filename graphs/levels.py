@@ -147,7 +147,8 @@ def ids_on_host(graph: EventGraph, level: TableLevel) -> np.ndarray:
     """
     if level == "role":
         ids = _numbered(graph.agent_trace, graph.agent_role_ids, graph.agent_mask)
-        return ids[np.asarray(graph.agent_ids)]
+        of_event: np.ndarray = ids[np.asarray(graph.agent_ids)]
+        return of_event
     if level == "decision":
         kind = np.asarray(DECISION_KIND, np.int32)[np.asarray(graph.event_type)]
         return _numbered(graph.trace_ids, kind, graph.event_mask)

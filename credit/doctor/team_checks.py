@@ -43,12 +43,12 @@ class Check:
     """One row of the table of checks.
 
     Attributes:
-      statistic: what is measured, in words.
+      measures: the statistic, in words.
       limit: of the number of a task, above which the task shows the fault; None where the test needs none.
       advice: what to do where the fault is found.
     """
 
-    statistic: str
+    measures: str
     limit: float | None
     advice: str
 
@@ -83,7 +83,7 @@ class Finding:
 
 CHECKS: Mapping[str, Check] = {
     "serial_collapse": Check(
-        "sub-agents that wait for the one before / neighbouring sub-agents of one agent",
+        "turns of sub-agents that wait for the one before / neighbouring turns of sub-agents of one agent",
         0.75,
         "reward parallelism, or a shorter critical path, beside the outcome; a pipeline by design is no fault",
     ),
@@ -98,7 +98,7 @@ CHECKS: Mapping[str, Check] = {
         "pay agents by difference rewards, and do not start these",
     ),
     "pseudo_parallelism": Check(
-        "pairs of sub-agents that could run at once and did not / those that could",
+        "neighbouring turns of sub-agents that could run at once and did not / those that could",
         0.6,
         "look at the runtime: workers, rate limits, locks",
     ),

@@ -52,7 +52,9 @@ class CreditPPOActor(PPOActor):
             )
         hooks = {PPOActor: ("compute_advantages", "ppo_update")}
         rows = RowAdvantages(self.credit, **self.options)
-        self._credit = TrainerCredit(rows, trainer="AReaL 1.0.4", hooks=hooks, columns=WRITE)
+        several = torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
+        part = "the rollouts of one process" if several else None
+        self._credit = TrainerCredit(rows, trainer="AReaL 1.0.4", hooks=hooks, columns=WRITE, part=part)
 
     @property
     def credit_metrics(self) -> Mapping[str, float]:

@@ -59,6 +59,7 @@ class TrainerCredit:
       hooks: for each class of the trainer, the names of what the integration overrides.
       columns: how a user of this trainer passes a column, for errors. Default: not at all.
       evidence: whether evidence of methods can be passed, too.
+      part: what one call of the trainer holds, where that may be less than the batch that is trained on.
       on_cpu: whether JAX is kept on the CPU, since the trainer needs the GPU (`keep_jax_on_cpu`).
 
     Attributes:
@@ -70,7 +71,8 @@ class TrainerCredit:
         already runs on a GPU.
 
     Warns:
-      UserWarning: the method carries a state from batch to batch, which the trainer's checkpoints do not hold.
+      UserWarning: the method carries a state from batch to batch, which the trainer's checkpoints do not hold; or it
+        compares over the batch, of which a call holds a part.
 
     Examples:
       >>> import numpy as np
@@ -90,6 +92,7 @@ class TrainerCredit:
         hooks: Mapping[Any, Iterable[str]] | None = None,
         columns: str | None = None,
         evidence: bool = False,
+        part: str | None = None,
         on_cpu: bool = True,
     ) -> None:
         require_hooks(trainer, hooks or {})
@@ -101,6 +104,12 @@ class TrainerCredit:
             warnings.warn(
                 f"method {rows.name!r} carries averages from batch to batch, which checkpoints of {trainer} do not "
                 "hold: a run that goes on from one begins them anew",
+                stacklevel=3,
+            )
+        if part is not None and rows.scope == "batch":
+            warnings.warn(
+                f"method {rows.name!r} compares over the batch, and {trainer} asks for {part} at a time, which then "
+                "count as one",
                 stacklevel=3,
             )
         rows.how_to_pass = columns or f"this integration of {trainer} passes no columns; choose another method"

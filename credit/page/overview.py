@@ -16,6 +16,7 @@ from credit.methods.published import PUBLISHED, key_of
 from credit.methods.registry import METHODS
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
+from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.outcome_differences import outcome_differences
@@ -39,14 +40,14 @@ SUMMARY = "rloo"
 
 
 def overview(findings: Findings) -> dict[str, Any]:
-    """What was read, signals of groups, who matters, the ledger, and methods side by side.
+    """What was read, signals of groups, who matters, the questions beside credit, the ledger, and methods side by side.
 
     Args:
       findings: what the page shows.
 
     Returns:
       Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`,
-      `outcome_differences`, `triage`, `Ledger.table`, `ledger_summary` and `compare`.
+      `outcome_differences`, `triage`, `questions`, `Ledger.table`, `ledger_summary` and `compare`.
 
     Examples:
       >>> import credit
@@ -86,6 +87,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "legend": LEGEND,
         "differences": outcome_differences(traces, calls=calls).as_json(),
         "triage": dataclasses.asdict(triage(traces, calls=calls)),
+        "questions": questions(traces, claims.get(_opening(matters) or "")),
         "ledger": None,
         "comparison": None,
     }

@@ -258,9 +258,9 @@ def agent_lightning(
         A_i = (R_i − μ) / (sd + 1e-6)        ddof 1
 
     R_i = reward + event_reward of the first row of trace i, μ and sd over the traces of the group; a group of one keeps
-    its raw reward. The released code raises where the rows of a
-    rollout differ in reward; here the first row stands for them. Biased for the policy gradient. Replays of one trace
-    count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+    its raw reward. The released code raises where the rows of a rollout differ in reward; here the first row stands for
+    them. Biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent
+    one are refused (`estimators.clusters`).
 
     With n traces in the group and scale "std", no |A| exceeds (n − 1)/√n, however little the rewards differ; a group of
     one has no bound but its reward.

@@ -20,6 +20,7 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt
 from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import (
     EVENT_EVIDENCE,
     FLAGS,
@@ -52,6 +53,7 @@ _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the f
 _FEW = 64  # numbers, below which a loop is faster than an array
 _RANGES = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.kind != "id"}
 """Of each key of evidence that is a number."""
+_IDS = {name: frozenset(no_ids(name)) for name, key in EVENT_EVIDENCE.items() if key.kind == "id"}
 
 
 @dataclasses.dataclass(slots=True)
@@ -279,9 +281,15 @@ def fitting(name: str, amount: float) -> bool:
 def check_evidence(record: TraceRecord) -> None:
     """Check that the numbers that are evidence of events are in the ranges of `graphs.traces.schema`; NaN is none.
 
+    And that no id of evidence is what programs write for none.
+
     Raises:
-      TraceError: "out-of-range".
+      TraceError: "out-of-range", "missing-field".
     """
+    for name in _IDS.keys() & record.columns.keys():
+        for absent in _IDS[name].intersection(record.columns[name]):
+            position, expected = record.columns[name].index(absent), "an id, or null: programs write this for none"
+            record.refuse("missing-field", f"events[{position}].{name}", absent, expected, position)
     # Over the columns of the trace, which are fewer than all keys.
     doubtful = {
         name for name, column in record.columns.items() if name in _RANGES and not _all_within(column, *_RANGES[name])

@@ -85,7 +85,7 @@ def _print(console: Console, findings: list[Finding]) -> None:
         shown = ", ".join(finding.traces[:NAMED]) + (", …" if len(finding.traces) > NAMED else "")
         console.print(words(f"{finding.check}: {finding.words}. See {shown}."), soft_wrap=True)
         console.print(
-            words(f"  {CHECKS[finding.check].statistic}. To do: {CHECKS[finding.check].advice}."), soft_wrap=True
+            words(f"  {CHECKS[finding.check].measures}. To do: {CHECKS[finding.check].advice}."), soft_wrap=True
         )
     for finding in (each for each in findings if each.found is None):
         console.print(words(f"{finding.check} cannot tell: {finding.words}"), soft_wrap=True)

@@ -83,6 +83,7 @@ class RowAdvantages:
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
+      scope: whose rewards change a trace's numbers, as of `credit.METHODS`; None for a function.
       state: what a method of scope "sequence" carries from batch to batch, such as SPIRAL's averages by the name of an
         agent; None before the first. Save it with a checkpoint, and set it when the run goes on.
 
@@ -114,14 +115,16 @@ class RowAdvantages:
         truncate: float = 2.0,
         **options: Any,
     ) -> None:
+        from credit.methods.published import find_method
+        from credit.methods.running import Request
+
         if isinstance(truncate, bool) or not isinstance(truncate, int | float) or not 0 < truncate < np.inf:
             raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
         self.name, self._method, self._facts, self._state_of = _resolve(method)
+        self.scope = None if callable(method) else find_method(method).scope_of(options)[0]
         parameters = inspect.signature(self._method).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         if not open_ended:
-            from credit.methods.running import Request
-
             Request.of(method).check_names(options)
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")

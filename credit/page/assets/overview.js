@@ -245,6 +245,38 @@
         ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"));
   }
 
+  const asked = overview.questions;
+  const signed = (key) => [key.replaceAll("_", " "), (r) => number(r[key], true), "n"];
+  const counted = (...keys) => keys.map((key) => [key.replaceAll("_", " "), (r) => number(r[key]), "n"]);
+  const percent = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
+  const answer = (title, name, columns, note, most = 15) => {
+    const { rows, without } = asked[name];
+    return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
+      ...[rows.length ? note : null, without].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
+  };
+  const verdict = (found) => (found == null ? "cannot tell" : found ? "found" : "not found");
+  section("doctor", "Doctor",
+    make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
+    table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
+      ["what was found", (r) => r.words, "t"], ["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]],
+    asked.doctor, "Checks"));
+  const more = [["agent", (r) => r.agent], ...counted("step", "decisions", "more"), signed("value"), ...counted("stderr")];
+  section("decisions", "Decisions and the team",
+    answer("When to stop", "stop", more, "Value: E[R | go on] − E[R | stop]."),
+    answer("Whether to spawn", "spawn", more, "Value: E[R | spawn] − E[R | not]."),
+    answer("Whom to ask", "whom", [["agent", (r) => r.agent], ...counted("step", "decisions"), ["asked", (r) => r.candidate], ...counted("picks"), signed("value"), ...counted("stderr")],
+      "Value: E[R | asked] − E[R]."),
+    answer("What aggregation added", "aggregate", [["agent", (r) => r.agent], ...counted("decisions", "results", "outcome"), signed("over_best"), signed("over_mean")]),
+    answer("Critical steps of decisions", "steps", [["agent", (r) => r.agent], ["type", (r) => r.type], ...counted("decisions", "steps"), ["part of all", (r) => percent(r.share), "n"]]),
+    answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
+  const amount = (of) => (of.total == null ? "–" : `${of.missing ? "≥ " : ""}${number(of.total)}`);
+  const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
+  section("card", "Card, costs and untrusted events",
+    answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
+    answer("Costs by role", "costs", [["role", (r) => r.unit], ...counted("events", "tool_calls"), ...["tokens", "input_tokens", "seconds"].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"])]),
+    answer("What untrusted events reach", "untrusted", reach("source")),
+    answer("By attack vector", "vectors", reach("attack vector")));
+
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
     make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row with the same arguments. Seconds: from the first to the last event."),

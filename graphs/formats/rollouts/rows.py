@@ -113,7 +113,7 @@ def run_of(raw: bytes, folder: str, number: int) -> str:
 
 
 def system_of(row: Row) -> tuple[str, str]:
-    """The trainer that wrote a row, "" for none known, and the row's prompt; "" where nothing states it alone."""
+    """The trainer that wrote a row, "" for none known; and its prompt, "" where no field holds the prompt alone."""
     if row.input is not None and row.output is not None:
         return "verl", row.input
     if row.input_prompt is not None and row.output_response is not None:
@@ -149,7 +149,7 @@ def uid_group(uid: str | int, step: int | None) -> str:
 
 
 def mixed_ids(file: str, field: str, without: int, stated: int, expected: str) -> Iterator[Problem]:
-    """The problem of a file in which some rows have a field of their group, and others do not: no group has both.
+    """The problem of a file where some rows lack the field that names their group: a group would become two.
 
     Args:
       file, field: the file, and the field.

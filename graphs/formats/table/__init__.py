@@ -17,7 +17,6 @@ from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
-from graphs.keys import PARTS
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -27,7 +26,7 @@ from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
-from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["read", "sniff"]
@@ -123,6 +122,8 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
     if native.sniff(head):
         expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
         if set(columns) == {"key"}:  # nobody said that these are tables, but for a key that no trace has
+            from graphs.keys import PARTS  # which loads JAX, and what only reads logs does without
+
             expected = f"a table with column {columns['key']!r}; traces of the format 'native' have the keys "
             expected += ", ".join(PARTS)
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
@@ -252,8 +253,8 @@ class _Table:
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward
-        for name, key in TRACE_EVIDENCE.items():
-            stated = convert(name, *EVIDENCE[key.kind])
+        for name in TRACE_EVIDENCE:
+            stated = convert(name, *EVIDENCE[name])
             if stated is not None:
                 if name != "policy_version":  # a long trace may end under a later policy than it began
                     constant(name, "", stated)
@@ -269,7 +270,7 @@ class _Table:
         chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
         time = convert("time", moment, "a finite number, 0 or more")
         evidence = {
-            name: convert(name, *EVIDENCE["flag" if name in FLAGS else key.kind])
+            name: convert(name, *EVIDENCE[name])
             for name, key in EVENT_EVIDENCE.items()
             if name in column_of and not (key.kind == "id" and name in value and id_text(value[name]) == NO_ID)
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -110,3 +111,20 @@ def test_evidence_of_the_outcome_measures_no_other_channel(method: str, key: str
         outcome="event_reward",
     )  # fmt: skip
     assert "which does not measure 'finish_rate'" in both.refused[f"finish_rate/{method}"]
+
+
+def test_evidence_that_methods_can_do_without_measures_no_other_channel_either() -> None:
+    """Asked for by name, a critic's q_value of the outcome entered claims about other rewards; so did its value."""
+    evidence = {"context": ["c"] * 4, "node": list("abcd"), "q_value": [0.5] * 4, "value": [0.25] * 4}
+    traces = credit.from_columns(
+        group=["q"] * 4, trace=list("abcd"), reward=[1.0, 0, 0, 1], event_reward=[0.0, 2, 0, 0], evidence=evidence
+    )[2].traces
+
+    def compute(part: credit.Traces, names: Sequence[str]) -> dict[str, credit.Credit]:
+        return {name: credit.run(part, name, evidence=["q_value"], variant="value_assisted") for name in names}
+
+    weights = {"event_reward": 1.0, "finish_rate": 1.0}
+    with pytest.raises(CreditError, match=r"'q_value': .*; on channel 'finish_rate', without"):
+        compose_channels(traces, weights, ("c3",), compute, outcome="event_reward")
+    with pytest.raises(CreditError, match=r"'value', which .*; on channel 'finish_rate', without"):
+        compose_channels(traces, weights, (), lambda t, m: {}, outcome="event_reward", expected="value")

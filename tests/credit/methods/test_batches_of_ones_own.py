@@ -130,6 +130,21 @@ def test_such_evidence_of_a_log_is_named(tmp_path: Path, name: str) -> None:
         )
 
 
+def test_values_of_another_reward_than_the_outcome_are_named(tmp_path: Path) -> None:
+    """A critic's values of 'team' were subtracted from 'format', which `--reward-channel` had put in its place."""
+    event = {"id": "0", "type": "message", "agent": "a", "value": 0.5}
+    traces = [
+        {"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i, "format": 1 - i}} for i in (0, 1)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, traces)))
+    for channel, method, is_named in (("format", "gae", True), ("team", "gae", False), ("format", "rloo", False)):
+        batch, summary = credit.read(path, reward=channel), Summary()
+        summary.add(batch, credit.run(batch, method))
+        assert any("look: value of the log belong" in line for line in summary.lines(method, {})) == is_named
+        assert summary.as_json(method, {})["about_the_outcome"] == (["value"] if is_named else [])
+
+
 @pytest.mark.slow
 def test_an_offset_of_rewards_is_named_where_it_enters_advantages() -> None:
     """Of traces of different lengths `turn_baseline` counts those that have ended as 0."""

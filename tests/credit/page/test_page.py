@@ -24,6 +24,7 @@ from credit.page import Findings, write_page
 from credit.page.findings import NOISE, UNKNOWN, doubts
 from credit.page.html import EXCERPTS, LARGEST, page
 from credit.page.overview import group_rows, overview
+from credit.page.questions import questions
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.trace_list import trace_rows
@@ -137,6 +138,8 @@ def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: F
     assert {name: overview["corpus"][name] for name in corpus} == corpus
     assert overview["traces"] == plain(trace_rows(findings.traces))
     assert overview["comparison"] == plain(compare(findings.traces, findings.claims).as_json())
+    credit_shown = findings.claims[overview["summary"]["method"]]
+    assert overview["questions"] == plain(json.loads(json.dumps(questions(findings.traces, credit_shown))))
     for name, claim in findings.claims.items():
         units = [vars(unit) | {"stands_out": unit.stands_out} for unit in who_matters(findings.traces, claim, "role")]
         assert overview["who"][name]["role"] == plain(units)

@@ -388,7 +388,8 @@ OPENHANDS_SDK = [json.loads(path.read_text()) for path in sorted((RECORDINGS / "
 
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
-WEAVE = recorded("weave_calls.jsonl")
+WEAVE = [call for call in recorded("weave_calls.jsonl") if "/op/Short.score:" not in call["op_name"]]
+"""Without the trace of a scorer alone, which has no events."""
 BRAINTRUST = recorded("braintrust_spans.jsonl")
 BRAINTRUST = [row for row in BRAINTRUST if row["root_span_id"] == BRAINTRUST[0]["root_span_id"]]
 """One trial of the recorded experiment."""

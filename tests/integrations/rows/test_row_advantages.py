@@ -137,6 +137,16 @@ def test_a_state_that_checkpoints_lose_is_named() -> None:
         TrainerCredit(RowAdvantages("spiral_rae"), trainer="Trainer 2.1", on_cpu=False)
 
 
+def test_a_method_that_sees_a_part_of_the_batch_is_named() -> None:
+    """Trainers that ask for one group at a time whitened each by itself, without a word."""
+    words: dict[str, Any] = {"trainer": "Trainer 2.1", "on_cpu": False, "part": "one group"}
+    for method, options in (("reinforce_pp", {}), ("rloo", {"by": "agent"})):
+        with pytest.warns(UserWarning, match="compares over the batch, and Trainer 2.1 asks for one group at a time"):
+            TrainerCredit(RowAdvantages(method, **options), **words)
+    TrainerCredit(RowAdvantages("rloo"), **words)
+    TrainerCredit(RowAdvantages("reinforce_pp"), trainer="Trainer 2.1", on_cpu=False)
+
+
 def test_an_evaluation_moves_no_averages() -> None:
     with pytest.warns(UserWarning, match="carries averages"):
         credit_of = TrainerCredit(RowAdvantages("moving_average"), trainer="Trainer 2.1", on_cpu=False)
@@ -233,6 +243,8 @@ def test_methods_name_the_columns_on_which_their_numbers_depend(name: str) -> No
         "event_reward": draw.normal(size=48),
     }  # fmt: skip
     known: dict[str, Any] = {"stage": traces % 2, "tokens": traces + 1, "block": traces // 2, "greedy_reward": traces}
+    known |= dict.fromkeys(("propensity", "target_propensity"), np.full(48, 1 / 8))  # of the eight rows of a context
+    known |= {"hindsight_log_prob": np.log(draw.uniform(0.1, 0.9, 48))}
     known |= {"tree": traces // 2, "segment": np.tile([0, 0, 1, 1, 2, 2], 8)}
     known |= {key: [f"{traces[i] // 4}/{i % 3}" for i in range(48)] for key in ("context", "anchor")}
     labels = {key: [f"{i}" for i in range(48)] for key in ("node", "alternative")}

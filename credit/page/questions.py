@@ -1,0 +1,79 @@
+"""The questions beside credit on a page: doctor, decisions, the team over time, untrusted events, costs, card."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from credit.doctor.team_checks import examine
+from credit.metrics.aggregate_values import aggregate_values
+from credit.metrics.candidate_values import candidate_values
+from credit.metrics.cost_summary import cost_rows
+from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
+from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
+from credit.metrics.run_card import run_card
+from credit.metrics.untrusted_reach import untrusted_reach
+from estimators.base import Credit
+from graphs.errors import CreditError
+from graphs.text import counted
+from graphs.traces.batch import Traces
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["questions"]
+
+
+def questions(traces: Traces, credit: Credit | None) -> dict[str, Any]:
+    """Answers of `credit doctor`, `decisions`, `metrics --of`, `untrusted`, `costs` and `card`, as plain data.
+
+    Args:
+      traces: what was read.
+      credit: a method's result on `traces.graph`; None for logs without outcomes.
+
+    Returns:
+      "doctor": a dict for each check; the others {"rows": dicts, "without": why there is none}.
+    """
+    reasons = dict.fromkeys(filter(None, steps_of_decisions(traces)[1]))
+    asked: dict[str, Callable[[], Sequence[DataclassInstance]]] = {
+        "stop": lambda: _values_of_more(traces, "stop"),
+        "spawn": lambda: _values_of_more(traces, "spawn"),
+        "whom": lambda: candidate_values(traces),
+        "aggregate": lambda: aggregate_values(traces),
+        "steps": lambda: decision_costs(traces),
+        "team": lambda: team_course(traces),
+        "untrusted": lambda: untrusted_reach(traces, credit),
+        "vectors": lambda: untrusted_reach(traces, credit, by="vector"),
+        "costs": lambda: cost_rows(traces, "role"),
+        "card": lambda: run_card(traces),
+    }
+    answers = {name: _answer(ask) for name, ask in asked.items()}
+    for name in ("stop", "spawn", "whom"):
+        answers[name] = _answered(answers[name])
+    answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
+    return answers | {"doctor": [finding.as_json() for finding in examine(traces, credit)]}
+
+
+def _values_of_more(traces: Traces, kind: DecisionKind) -> list[DecisionValue]:
+    """`step_values`, where the log states a probability: to compile it takes seconds, and most logs have none."""
+    name = f"{kind}_propensity"
+    if name not in traces.evidence:
+        raise CreditError(f"the log states no {name}")
+    return step_values(traces, kind)
+
+
+def _answer(ask: Callable[[], Sequence[DataclassInstance]]) -> dict[str, Any]:
+    try:
+        return {"rows": [dataclasses.asdict(row) for row in ask()], "without": ""}
+    except CreditError as refused:
+        return {"rows": [], "without": str(refused)}
+
+
+def _answered(answer: dict[str, Any]) -> dict[str, Any]:
+    """The rows that have a value; why the others have none, and how many they are."""
+    refused = collections.Counter(row["reason"] for row in answer["rows"] if row["reason"])
+    words = "; ".join(f"{reason} ({counted(count, 'row')})" for reason, count in refused.most_common())
+    rows = [row for row in answer["rows"] if not row["reason"]]
+    return {"rows": rows, "without": answer["without"] or (f"No value: {words}" if words else "")}
