@@ -25,9 +25,9 @@ MOST_PAIRS = 500  # of a trace; each takes a bit of every event behind it
 class TeamWork:
     """The numbers of one batch. Each method is one number, in [0, 1], for each trace.
 
-    Siblings are instances with an action that one instance started. Neighbours are two siblings, or turns of two, between
-    whose beginnings none of a sibling began, the first `MOST_PAIRS` of a trace. They are in order if the first event of
-    the later one has a path from the last action of the earlier one; others could run at once.
+    Siblings are instances with an action that one instance started. Neighbours are two siblings, or turns of two,
+    between whose beginnings none of a sibling began, the first `MOST_PAIRS` of a trace. They are in order if the first
+    event of the later one has a path from the last action of the earlier one; others could run at once.
 
     Args:
       traces: what was read.
