@@ -268,6 +268,11 @@ def growth_table() -> str:
     return str(program.table(program.measured()))
 
 
+def speed_of(name: str) -> str:
+    """What the writer of the page of speed makes of a benchmark."""
+    return str(getattr(_program(ROOT / "docs" / "write_speed.py"), f"{name}_table")())
+
+
 def _program(file: Path) -> ModuleType:
     """A program of this repository that is no part of a package, as a module."""
     spec = importlib.util.spec_from_file_location(file.stem, file)
@@ -654,6 +659,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
+    **{
+        f"<!-- table speed of {name} -->": functools.partial(speed_of, name)
+        for name in ("commands", "steps", "reading", "formats")
+    },
     "<!-- table training -->": training_table,
     "<!-- table lengths -->": lengths_table,
     "<!-- table composed -->": lambda: compositions_table("composed"),

@@ -46,7 +46,7 @@ most. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
 `python benchmarks/waits.py`: seconds of a process. `report` is of 100 traces of 500 events, the others of 80 traces of
 30. "Cold" is with an empty cache of compiled functions.
 
-{commands}
+<!-- table speed of commands -->
 
 Commands keep compiled functions in the user's cache folder, if it is the user's alone;
 `JAX_ENABLE_COMPILATION_CACHE=false` switches that off. `validate`, `traces`, `convert`, and `show` without `--plot` do
@@ -60,7 +60,7 @@ can be spared. It should take 300 MB: imports hold 205.
 `python benchmarks/waits.py`: columns of 8,192 rows to `dr_mas` advantages, beside the same formula in NumPy without
 checks or metrics. Medians in milliseconds, the least in brackets.
 
-{steps}
+<!-- table speed of steps -->
 
 1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns, alone takes
 longer. Half of the step numbers and checks the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
@@ -72,7 +72,7 @@ Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchma
 `python benchmarks/reading.py`: 5 MB. "Typed" is decoding by msgspec into structs, "plain" into Python's objects.
 "Others'" logs have shuffled and unknown keys, escaped texts and nested objects.
 
-{reading}
+<!-- table speed of reading -->
 
 The Parquet cache reads in a sixth of the time.
 
@@ -80,7 +80,7 @@ The Parquet cache reads in a sixth of the time.
 
 `python benchmarks/formats.py`: reading 5 MB over plain decoding. Logs from `otlp` on have traces of three lines.
 
-{formats}
+<!-- table speed of formats -->
 
 Four times decoding is missed where lines are short. It would leave a line 5 microseconds. A trace of three lines takes
 75 to 180 of Python, in a flat profile: no function has a tenth of it. Spans as columns of all traces were read six
@@ -188,13 +188,9 @@ def page() -> str:
         count=len(speed["methods"]),
         most=math.ceil(max(row["multiple"] for row in speed["methods"].values())),
         unit=1e9 * speed["segment_sum seconds"] / speed["events"],
-        commands=commands_table(),
-        steps=steps_table(),
         categorical=columns["loop over categorical"],
         arrow=columns["loop over Arrow"],
         objects=columns["loop over objects"],
-        reading=reading_table(),
-        formats=formats_table(),
         chunks=chunks_memory(),
     )
 
