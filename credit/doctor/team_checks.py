@@ -98,7 +98,7 @@ CHECKS: Mapping[str, Check] = {
         "pay agents by difference rewards, and do not start these",
     ),
     "pseudo_parallelism": Check(
-        "neighbouring turns of sub-agents that could run at once and did not / those that could",
+        "pairs of sub-agents that could run at once and did not / those that could",
         0.6,
         "look at the runtime: workers, rate limits, locks",
     ),

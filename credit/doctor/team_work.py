@@ -25,9 +25,9 @@ MOST_PAIRS = 500  # of a trace; each takes a bit of every event behind it
 class TeamWork:
     """The numbers of one batch. Each method is one number, in [0, 1], for each trace.
 
-    Siblings are instances with an action that one instance started. Neighbours are turns of two siblings between whose
-    beginnings no turn of a sibling began, the first `MOST_PAIRS` of a trace. They are in order if the first event of
-    the later turn has a path from the last action of the earlier one; others could run at once.
+    Siblings are instances with an action that one instance started. Neighbours are two siblings, or turns of two,
+    between whose beginnings none of a sibling began, the first `MOST_PAIRS` of a trace. They are in order if the first
+    event of the later one has a path from the last action of the earlier one; others could run at once.
 
     Args:
       traces: what was read.
@@ -38,15 +38,14 @@ class TeamWork:
         self.traces, self.count = traces, traces.sizes.traces
         self.facts = facts = TeamFacts(traces)
         self.agent, self.trace, self.action = facts.agent, facts.trace, facts.action
-        self.kind, self.turn = np.asarray(graph.event_type)[:n], np.asarray(graph.turn_ids)[:n]
-        self.turns = int(self.turn.max(initial=-1)) + 1
+        self.kind = np.asarray(graph.event_type)[:n]
         self.owner, self.parent = np.asarray(graph.agent_trace), np.asarray(graph.agent_parent)
         self.acts, self.members, self.actions = facts.counts
         self.apart = ((self.members > 1) & ~facts.linked, UNLINKED)
 
     def serial_collapse(self) -> TraceMetric:
-        """Neighbours in order / neighbours."""
-        trace, _, _, ordered = self._neighbours
+        """Neighbouring turns in order / neighbouring turns. An agent may be asked again after its sibling."""
+        trace, _, _, ordered = self._neighbours(np.asarray(self.traces.graph.turn_ids)[: len(self.agent)])
         pairs = np.bincount(trace, minlength=self.count)
         in_order = np.bincount(trace, ordered, self.count)
         return numbered(divided(in_order, pairs), (pairs == 0, NO_PAIR), self.apart)
@@ -54,15 +53,14 @@ class TeamWork:
     def pseudo_parallelism(self) -> TraceMetric:
         """Neighbours that could run at once and did not, by their times / those that could.
 
-        A turn runs from its first event to its last one; one with a single action has no such span.
+        An instance runs from its first event to its last one; one with a single action has no such span.
         """
-        trace, earlier, later, ordered = self._neighbours
+        trace, earlier, later, ordered = self._neighbours(self.agent)
         time = self.traces.events["time"].to_numpy().astype(np.float64)
-        acts = np.bincount(self.turn[self.action], minlength=self.turns)
-        begin, end = np.full(self.turns, np.inf), np.full(self.turns, -np.inf)
-        np.fmin.at(begin, self.turn, time)
-        np.fmax.at(end, self.turn, time)
-        spans = (acts > 1) & (end > begin)
+        begin, end = np.full(len(self.acts), np.inf), np.full(len(self.acts), -np.inf)
+        np.fmin.at(begin, self.agent, time)
+        np.fmax.at(end, self.agent, time)
+        spans = (self.acts > 1) & (end > begin)
         free = ~ordered & spans[earlier] & spans[later]
         a, b = earlier[free], later[free]
         apart = np.maximum(begin[a], begin[b]) >= np.minimum(end[a], end[b])
@@ -162,21 +160,24 @@ class TeamWork:
         """Instances with an action that another instance started."""
         return np.flatnonzero((self.acts > 0) & (self.parent != np.arange(len(self.acts))))
 
-    @functools.cached_property
-    def _neighbours(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The trace of neighbours, the earlier and the later turn, and whether they are in order."""
+    def _neighbours(self, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The trace of neighbours, the earlier and the later one, and whether they are in order.
+
+        Args:
+          unit: the instance, or the turn, of each event.
+        """
         rows = np.arange(len(self.agent))
-        first, last, owner = (np.full(self.turns, -1) for _ in range(3))
-        first[self.turn[::-1]], owner[self.turn] = rows[::-1], self.agent  # the last assignment is the first event
-        last[self.turn[self.action]] = rows[self.action]
-        turns = np.flatnonzero((last >= 0) & np.isin(owner, self._siblings))
-        turns = turns[np.lexsort((first[turns], self.parent[owner[turns]]))]
-        earlier, later = turns[:-1], turns[1:]
+        first, last, owner = (np.full(int(unit.max(initial=-1)) + 1, -1) for _ in range(3))
+        first[unit[::-1]], owner[unit] = rows[::-1], self.agent  # the last assignment is the first event
+        last[unit[self.action]] = rows[self.action]
+        units = np.flatnonzero((last >= 0) & np.isin(owner, self._siblings))
+        units = units[np.lexsort((first[units], self.parent[owner[units]]))]
+        earlier, later = units[:-1], units[1:]
         pair = (self.parent[owner[earlier]] == self.parent[owner[later]]) & (owner[earlier] != owner[later])
         trace = self.owner[owner[earlier]]
         pair[pair] = earlier_of_each(trace[pair]) < MOST_PAIRS
         trace, earlier, later = trace[pair], earlier[pair], later[pair]
-        # Each pair of a trace has a bit, which spreads from the earlier turn's last action along the edges.
+        # Each pair of a trace has a bit, which spreads from the earlier one's last action along the edges.
         reached = [0] * len(rows)
         bits = [1 << bit for bit in earlier_of_each(trace).tolist()]
         for event, bit in zip(last[earlier].tolist(), bits, strict=True):

@@ -69,7 +69,8 @@ def compose(
       `Ledger`. Traces whose entries are outside the range of exact arithmetic are left out, `Ledger.refused_traces`.
 
     Raises:
-      CreditError: an argument of another type or shape; a claim of another batch; under rule "reconcile",
+      CreditError: an argument of another type or shape; `expected` or `outcome` of a trace with a reward that is not
+        finite; a claim of another batch; under rule "reconcile",
         `NestingError` for levels that do not nest, `ContradictionError` for exact claims that exclude each other,
         `StatedZeroError`.
 
@@ -100,6 +101,9 @@ def compose(
     foreign = {c.source: why for c in claims if (why := from_other_rewards(graph, stated, c))}
     first = _start(graph, jnp.asarray(outcomes), [c for c in claims if c.source not in foreign], rule, expected)
     last = np.zeros_like(outcomes) if outcome is None else _by_trace(graph, "outcome", outcome)
+    for name, numbers in (("expected", expected), ("outcome", outcome)):
+        if numbers is not None:
+            _refuse_unstated(name, np.asarray(numbers), is_scored)
     parts = [np.where(is_scored, part, 0).astype(outcomes.dtype) for part in (outcomes, first, last)]
     left, scored = jnp.asarray(parts[0] - parts[1] - parts[2]), jnp.asarray(is_scored)
     total, start, end = map(jnp.asarray, parts)
@@ -159,6 +163,15 @@ def _by_trace(graph: EventGraph, name: str, values: Array) -> jax.Array:
         wanted = f"({graph.num_traces},), one entry for each trace"
         raise CreditError(f"{name} has shape {by_trace.shape}; expected {wanted}")
     return by_trace
+
+
+def _refuse_unstated(name: str, numbers: np.ndarray, is_scored: np.ndarray) -> None:
+    """Refuse what the caller states of traces with a reward where it is no number: it would count as 0."""
+    wrong = np.flatnonzero(is_scored & ~np.isfinite(numbers))
+    if len(wrong):
+        raise CreditError(
+            f"{name} is {numbers[wrong[0]]} at trace {wrong[0]}, which has a reward; expected a finite number"
+        )
 
 
 def _start(

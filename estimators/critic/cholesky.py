@@ -2,8 +2,8 @@
 
 LAPACK spreads a factorisation over threads that wait for one another. On cores that other work shares, one of 256 rows
 took 47 ms of the processor with two threads and 0.4 with one, and several side by side can wait forever (jaxlib 0.10.2,
-two cores). A training step cannot ask for one thread, so columns are found one by one, in at most `PANELS` panels: each
-is compiled by itself.
+two cores). A training step cannot ask for one thread, so columns are found one by one. They stand in at most `PANELS`
+panels, each of which is compiled by itself.
 """
 
 from __future__ import annotations

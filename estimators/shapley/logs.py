@@ -98,6 +98,8 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
       >>> logged_values(plan_exact(2), logged, empty=0.0)[0].tolist()
       [0.0, 0.5, 0.0, 1.0]
     """
+    if empty is not None and not np.isfinite(empty):
+        raise CreditError(f"empty is {empty}; expected a finite number, or None")
     wanted = np.asarray(plan.coalitions)
     if wanted.shape[1] != len(logged.units):
         raise CreditError(f"the plan is for {wanted.shape[1]} units; expected {len(logged.units)}, as in the log")

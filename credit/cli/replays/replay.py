@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
@@ -42,10 +42,10 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
 @click.option("--results", required=True, type=_NEW, metavar="FILE", help="A .jsonl file; resumed where it exists.")
 @click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Runs at a time.")
 @click.option("--attempts", type=click.IntRange(1), default=3, show_default=True, help="Tries of a run.")
-@click.option("--pause", type=click.FloatRange(0), default=0.5, show_default=True, help="Seconds before a second try.")
+@click.option("--pause", type=Number(0), default=0.5, show_default=True, help="Seconds before a second try.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     default=3600.0,
     show_default=True,
     help="Wall-clock time of a try; a run over it has failed.",
@@ -53,7 +53,7 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
 @click.option("--max-tokens", type=click.IntRange(1), help="Start no run once this many tokens have been spent.")
 @click.option(
     "--score-failed",
-    type=float,
+    type=Number(),
     metavar="REWARD",
     help="Count failed runs as outcomes with this reward. Default: they are no evidence.",
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-__all__ = ["Command", "shared_sections"]
+__all__ = ["Command", "Number", "shared_sections"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -37,6 +38,20 @@ SECTIONS: dict[str, str] = {
 FIRST = ("names", "method", "output", "target")
 LAST = ("--json", "--help")
 """Of a command's own options, behind those that a call must name: methods and outputs, which most calls name."""
+
+
+class Number(click.FloatRange):
+    """The type of every option that is a number: a finite one. click lets NaN into any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number of a text; others are refused by name."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self.min is not None or self.max is not None else repr(click.FLOAT)
 
 
 class Command(click.Command):
