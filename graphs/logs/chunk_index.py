@@ -19,7 +19,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.formats.native import NEXT_OBJECT, Piece, of_source, pieces
 from graphs.formats.native.batches import Faults, Record, read_records
-from graphs.formats.native.near_keys import LOOKED_AT, near_keys
+from graphs.formats.native.misspelt import LOOKED_AT, near_keys
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import NonEmpty
 from graphs.problem_log import ProblemLog

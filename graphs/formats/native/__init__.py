@@ -13,7 +13,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.formats.native.batches import Record, read_records
-from graphs.formats.native.near_keys import LOOKED_AT, near_keys
+from graphs.formats.native.misspelt import LOOKED_AT, near_keys
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import EventBase, Trace
 from graphs.reading.json_problems import JSON_ERRORS, json_problem

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from credit.cli import cli
 from graphs.errors import Problem
-from graphs.formats.native.near_keys import LOOKED_AT
+from graphs.formats.native.misspelt import LOOKED_AT
 from graphs.formats.native.wire import EventBase, Trace
 from graphs.logs import read
 from graphs.logs.chunks import read_chunks
