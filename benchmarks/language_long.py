@@ -1,6 +1,9 @@
 """A language team on long questions: facts over twelve rounds, 24 calls a trace, no luck given its tokens.
 
     python benchmarks/language_long.py [--parts 12] [--seeds 16] [--out FILE]       (meant for a GPU: minutes)
+    python benchmarks/language_long.py --parts 6 --seeds 4 --updates 100 --rates 0.002 --signals rloo,posterior
+
+The second is what results/language_long.json holds, with JAX 0.10.2 on two cores: ten minutes of the processor.
 
 The lead reads twelve parts and names a worker for each; the outcome is the share of right answers. All seeds and rates
 of a signal are trained side by side, in one compiled function. The rate is the one with the largest area on two other

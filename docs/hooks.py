@@ -50,6 +50,11 @@ def on_post_page(output: str, **_: Any) -> str:
     )
 
 
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same on the page that stands for missing ones, which the theme makes as a template."""
+    return on_post_page(output_content)
+
+
 def results(name: str) -> dict[str, Any]:
     """What a benchmark measured."""
     found: dict[str, Any] = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8"))
@@ -86,6 +91,12 @@ def data_file(name: str) -> list[list[str]]:
 def readers_table() -> str:
     """What each reader was made from: packages that wrote logs, sources, public files."""
     head, *rows = data_file("readers.csv")
+    return markdown_table(head, rows)
+
+
+def bounds_table() -> str:
+    """The largest size of an advantage, for every method that divides by a spread of its own samples."""
+    head, *rows = data_file("bounds.csv")
     return markdown_table(head, rows)
 
 
@@ -255,6 +266,11 @@ def growth_table() -> str:
     """The time and memory of each command on large logs."""
     program = _program(BENCHMARKS / "growth_table.py")
     return str(program.table(program.measured()))
+
+
+def speed_of(name: str) -> str:
+    """What the writer of the page of speed makes of a benchmark."""
+    return str(getattr(_program(ROOT / "docs" / "write_speed.py"), f"{name}_table")())
 
 
 def _program(file: Path) -> ModuleType:
@@ -639,9 +655,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
+    "<!-- table bounds -->": bounds_table,
     "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
+    **{
+        f"<!-- table speed of {name} -->": functools.partial(speed_of, name)
+        for name in ("commands", "steps", "reading", "formats")
+    },
     "<!-- table training -->": training_table,
     "<!-- table lengths -->": lengths_table,
     "<!-- table composed -->": lambda: compositions_table("composed"),

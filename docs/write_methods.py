@@ -27,7 +27,7 @@ from credit.methods.registry import METHODS
 from graphs.keys import PARTS
 
 HERE = Path(__file__).resolve().parent
-TABLE, PICTURE, LAWS = HERE / "data" / "methods.csv", HERE / "keys.svg", HERE / "laws.md"
+TABLE, PICTURE, BOUNDS = HERE / "data" / "methods.csv", HERE / "keys.svg", HERE / "data" / "bounds.csv"
 BIAS = HERE.parent / "benchmarks" / "results" / "bias.json"
 
 
@@ -94,8 +94,8 @@ def _commits(method: Method) -> str:
 @functools.cache
 def _bounded_by_laws() -> frozenset[str]:
     """Methods whose bound stands in the table of the page about laws."""
-    table = LAWS.read_text(encoding="utf-8").split("<!-- bounds -->")[1].split("<!-- end -->")[0]
-    return frozenset(re.findall(r"`(\w+)`", "".join(row.split(" | ")[0] for row in table.splitlines())))
+    _, *rows = csv.reader(BOUNDS.read_text(encoding="utf-8").splitlines())
+    return frozenset(re.findall(r"`(\w+)`", "".join(names for names, *_ in rows)))
 
 
 def _docstring(method: Method) -> str:

@@ -65,17 +65,13 @@ def test_private_names_of_others_are_hooks() -> None:
     for file in (ROOT / "credit" / "integrations").rglob("*.py"):
         nodes = list(ast.walk(ast.parse(file.read_text())))
         known = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-        known |= {
-            name.value
-            for node in nodes
-            if isinstance(node, ast.Tuple)
-            for name in node.elts
-            if isinstance(name, ast.Constant)
-        } | {"_replace"}  # of named tuples, which Python documents
-        read = {node.attr: node.value for node in nodes if isinstance(node, ast.Attribute)}
-        read |= {node.args[1].value: node.args[0] for node in nodes if isinstance(node, ast.Call)
-                 and ast.unparse(node.func) == "getattr" and isinstance(node.args[1], ast.Constant)}  # fmt: skip
-        of_others = {name for name, owner in read.items() if re.match("_[^_]", name) and ast.unparse(owner) != "self"}
+        tuples = [name for node in nodes if isinstance(node, ast.Tuple) for name in node.elts]
+        known |= {str(name.value) for name in tuples if isinstance(name, ast.Constant)}
+        known.add("_replace")  # of named tuples, which Python documents
+        read = [(node.attr, node.value) for node in nodes if isinstance(node, ast.Attribute)]
+        calls = [node.args for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr"]
+        read += [(str(name.value), owner) for owner, name, *_ in calls if isinstance(name, ast.Constant)]
+        of_others = {name for name, owner in read if re.match("_[^_]", name) and ast.unparse(owner) != "self"}
         assert of_others <= known, (file.name, of_others - known)
 
 

@@ -83,7 +83,7 @@ class Finding:
 
 CHECKS: Mapping[str, Check] = {
     "serial_collapse": Check(
-        "sub-agents that wait for the one before / neighbouring sub-agents of one agent",
+        "turns of sub-agents that wait for the one before / neighbouring turns of sub-agents of one agent",
         0.75,
         "reward parallelism, or a shorter critical path, beside the outcome; a pipeline by design is no fault",
     ),

@@ -12,20 +12,22 @@ from credit.metrics.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMe
 from credit.reports.tool_calls import ToolCalls
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.edge_order import EdgeOrder
+from graphs.structure.host_ids import earlier_of_each
 from graphs.traces.batch import Traces
 
 __all__ = ["TeamWork"]
 
 NO_CONTENT = "the log has no content that can be compared"
 NO_PAIR = "no agent started two others that act"
+MOST_PAIRS = 500  # of a trace; each takes a bit of every event behind it
 
 
 class TeamWork:
     """The numbers of one batch. Each method is one number, in [0, 1], for each trace.
 
-    Siblings are instances with an action that one instance started. Neighbours are two siblings of which no third began
-    between them. Neighbours are in order if the first event of the later one has a path from the last action of the
-    earlier one; others could run at once.
+    Siblings are instances with an action that one instance started. Neighbours are two siblings, or turns of two,
+    between whose beginnings none of a sibling began, the first `MOST_PAIRS` of a trace. They are in order if the first
+    event of the later one has a path from the last action of the earlier one; others could run at once.
 
     Args:
       traces: what was read.
@@ -42,10 +44,10 @@ class TeamWork:
         self.apart = ((self.members > 1) & ~facts.linked, UNLINKED)
 
     def serial_collapse(self) -> TraceMetric:
-        """Neighbours in order / neighbours."""
-        earlier, _, ordered = self._neighbours
-        pairs = np.bincount(self.owner[earlier], minlength=self.count)
-        in_order = np.bincount(self.owner[earlier], ordered, self.count)
+        """Neighbouring turns in order / neighbouring turns. An agent may be asked again after its sibling."""
+        trace, _, _, ordered = self._neighbours(np.asarray(self.traces.graph.turn_ids)[: len(self.agent)])
+        pairs = np.bincount(trace, minlength=self.count)
+        in_order = np.bincount(trace, ordered, self.count)
         return numbered(divided(in_order, pairs), (pairs == 0, NO_PAIR), self.apart)
 
     def pseudo_parallelism(self) -> TraceMetric:
@@ -53,7 +55,7 @@ class TeamWork:
 
         An instance runs from its first event to its last one; one with a single action has no such span.
         """
-        earlier, later, ordered = self._neighbours
+        trace, earlier, later, ordered = self._neighbours(self.agent)
         time = self.traces.events["time"].to_numpy().astype(np.float64)
         begin, end = np.full(len(self.acts), np.inf), np.full(len(self.acts), -np.inf)
         np.fmin.at(begin, self.agent, time)
@@ -62,8 +64,8 @@ class TeamWork:
         free = ~ordered & spans[earlier] & spans[later]
         a, b = earlier[free], later[free]
         apart = np.maximum(begin[a], begin[b]) >= np.minimum(end[a], end[b])
-        pairs = np.bincount(self.owner[a], minlength=self.count)
-        value = divided(np.bincount(self.owner[a], apart, self.count), pairs)
+        pairs = np.bincount(trace[free], minlength=self.count)
+        value = divided(np.bincount(trace[free], apart, self.count), pairs)
         seconds = np.array(durations(self.facts).reasons, object)
         untimed = [(seconds == words, words) for words in {*seconds.tolist()} - {""}]
         few = (pairs == 0, "no two agents with a span of time could run at once")
@@ -158,26 +160,31 @@ class TeamWork:
         """Instances with an action that another instance started."""
         return np.flatnonzero((self.acts > 0) & (self.parent != np.arange(len(self.acts))))
 
-    @functools.cached_property
-    def _neighbours(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Neighbours as the earlier and the later instance, and whether they are in order."""
+    def _neighbours(self, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The trace of neighbours, the earlier and the later one, and whether they are in order.
+
+        Args:
+          unit: the instance, or the turn, of each event.
+        """
         rows = np.arange(len(self.agent))
-        first, last = np.full(len(self.acts), len(rows)), np.full(len(self.acts), -1)
-        np.minimum.at(first, self.agent, rows)
-        np.maximum.at(last, self.agent[self.action], rows[self.action])
-        siblings = self._siblings[np.lexsort((first[self._siblings], self.parent[self._siblings]))]
-        same = self.parent[siblings[1:]] == self.parent[siblings[:-1]]
-        earlier, later = siblings[:-1][same], siblings[1:][same]
-        # Each pair of a trace has a bit, which spreads from the earlier instance's last action along the edges.
-        start = np.searchsorted(np.sort(self.owner[earlier]), self.owner[earlier])
-        place = np.argsort(np.argsort(self.owner[earlier], kind="stable"), kind="stable") - start
+        first, last, owner = (np.full(int(unit.max(initial=-1)) + 1, -1) for _ in range(3))
+        first[unit[::-1]], owner[unit] = rows[::-1], self.agent  # the last assignment is the first event
+        last[unit[self.action]] = rows[self.action]
+        units = np.flatnonzero((last >= 0) & np.isin(owner, self._siblings))
+        units = units[np.lexsort((first[units], self.parent[owner[units]]))]
+        earlier, later = units[:-1], units[1:]
+        pair = (self.parent[owner[earlier]] == self.parent[owner[later]]) & (owner[earlier] != owner[later])
+        trace = self.owner[owner[earlier]]
+        pair[pair] = earlier_of_each(trace[pair]) < MOST_PAIRS
+        trace, earlier, later = trace[pair], earlier[pair], later[pair]
+        # Each pair of a trace has a bit, which spreads from the earlier one's last action along the edges.
         reached = [0] * len(rows)
-        bits = [1 << bit for bit in place.tolist()]
+        bits = [1 << bit for bit in earlier_of_each(trace).tolist()]
         for event, bit in zip(last[earlier].tolist(), bits, strict=True):
             reached[event] |= bit
         self._logged.spread(reached)
         ordered = [bool(reached[event] & bit) for event, bit in zip(first[later].tolist(), bits, strict=True)]
-        return earlier, later, np.array(ordered, bool)
+        return trace, earlier, later, np.array(ordered, bool)
 
     @functools.cached_property
     def _messages(self) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from credit.doctor.team_checks import examine
 from credit.metrics.aggregate_values import aggregate_values
 from credit.metrics.candidate_values import candidate_values
 from credit.metrics.cost_summary import cost_rows
-from credit.metrics.decision_values import step_values
+from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
 from credit.metrics.run_card import run_card
 from credit.metrics.untrusted_reach import untrusted_reach
@@ -38,8 +38,8 @@ def questions(traces: Traces, credit: Credit | None) -> dict[str, Any]:
     """
     reasons = dict.fromkeys(filter(None, steps_of_decisions(traces)[1]))
     asked: dict[str, Callable[[], Sequence[DataclassInstance]]] = {
-        "stop": lambda: step_values(traces, "stop"),
-        "spawn": lambda: step_values(traces, "spawn"),
+        "stop": lambda: _values_of_more(traces, "stop"),
+        "spawn": lambda: _values_of_more(traces, "spawn"),
         "whom": lambda: candidate_values(traces),
         "aggregate": lambda: aggregate_values(traces),
         "steps": lambda: decision_costs(traces),
@@ -52,8 +52,16 @@ def questions(traces: Traces, credit: Credit | None) -> dict[str, Any]:
     answers = {name: _answer(ask) for name, ask in asked.items()}
     for name in ("stop", "spawn", "whom"):
         answers[name] = _answered(answers[name])
-    answers["steps"]["without"] = "; ".join(reasons)
+    answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
     return answers | {"doctor": [finding.as_json() for finding in examine(traces, credit)]}
+
+
+def _values_of_more(traces: Traces, kind: DecisionKind) -> list[DecisionValue]:
+    """`step_values`, where the log states a probability: to compile it takes seconds, and most logs have none."""
+    name = f"{kind}_propensity"
+    if name not in traces.evidence:
+        raise CreditError(f"the log states no {name}")
+    return step_values(traces, kind)
 
 
 def _answer(ask: Callable[[], Sequence[DataclassInstance]]) -> dict[str, Any]:

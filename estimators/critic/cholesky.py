@@ -2,7 +2,8 @@
 
 LAPACK spreads a factorisation over threads that wait for one another. On cores that other work shares, one of 256 rows
 took 47 ms of the processor with two threads and 0.4 with one, and several side by side can wait forever (jaxlib 0.10.2,
-two cores). A training step cannot ask for one thread, so columns are found one by one, `BLOCK` of them a panel.
+two cores). A training step cannot ask for one thread, so columns are found one by one. They stand in at most `PANELS`
+panels, each of which is compiled by itself.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import jax.numpy as jnp
 
 __all__ = ["cholesky"]
 
-BLOCK = 32
+PANELS, LEAST = 4, 32
+"""How many panels, and their least width."""
 
 
 def cholesky(matrix: jax.Array) -> jax.Array:
@@ -29,8 +31,9 @@ def cholesky(matrix: jax.Array) -> jax.Array:
       [[[2.0, 0.0], [1.0, 1.0]]]
     """
     columns: list[jax.Array] = []
-    for start in range(0, matrix.shape[-1], BLOCK):
-        panel = matrix[:, start:, start : start + BLOCK]
+    width = max(LEAST, -(-matrix.shape[-1] // PANELS))
+    for start in range(0, matrix.shape[-1], width):
+        panel = matrix[:, start:, start : start + width]
         if columns:
             before = jnp.concatenate([c[:, start:] for c in columns], axis=2)
             found = jnp.einsum("kfg,khg->kfh", before, before[:, : panel.shape[2]], precision="highest")
@@ -48,7 +51,8 @@ def _panel(panel: jax.Array) -> jax.Array:
         rest = jax.lax.dynamic_index_in_dim(panel, j, 2, keepdims=False)
         rest = rest - jnp.einsum("khb,kb->kh", panel, own, precision="highest")
         top = jax.lax.dynamic_index_in_dim(rest, j, 1)
-        return jax.lax.dynamic_update_index_in_dim(panel, jnp.where(row >= j, rest / jnp.sqrt(top), 0), j, 2)
+        found: jax.Array = jnp.where(row >= j, rest / jnp.sqrt(top), 0)
+        return panel.at[:, :, j].set(found)
 
-    found: jax.Array = jax.lax.fori_loop(0, panel.shape[2], column, panel)
-    return found
+    factor: jax.Array = jax.lax.fori_loop(0, panel.shape[2], column, panel)
+    return factor

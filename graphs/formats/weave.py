@@ -123,7 +123,7 @@ class _Stated(msgspec.Struct):
     has_kind: bool
     group: str = ""
     scores: dict[str, float] | None = None
-    feedback: list[Score] = []
+    feedback: list[tuple[str, float, str, int]] = []  # name, number, id, place in the list
 
 
 def sniff(head: bytes) -> bool:
@@ -168,7 +168,7 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     summary = decode(_SUMMARY, object_text(call.summary), field="summary", **where)
     stated = _Stated((summary.usage if summary else None) or {}, bool(kind))
     if summary and summary.weave:
-        stated.feedback = list(_judgements(summary.weave.feedback or [], span))
+        stated.feedback = list(_judgements(summary.weave.feedback or []))
     if name in _EXAMPLE:
         inputs, output = object_text(call.inputs), object_text(call.output)
         if inputs.startswith(b"{"):
@@ -182,7 +182,7 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     return span, stated
 
 
-def _judgements(feedback: list[_Feedback], span: Span) -> Iterator[Score]:
+def _judgements(feedback: list[_Feedback]) -> Iterator[tuple[str, float, str, int]]:
     """The numbers of a call's feedback, by the names of scorer and key."""
     for number, item in enumerate(feedback):
         for kind, key in _JUDGEMENTS.items():
@@ -190,7 +190,7 @@ def _judgements(feedback: list[_Feedback], span: Span) -> Iterator[Score]:
                 payload = _VALUE.decode(object_text(item.payload))
                 stated = payload.get(key) if isinstance(payload, dict) else None
                 for name, value in _numbers({item.type.removeprefix(kind): stated}):
-                    yield Score(name, value, span.place, span.id, f"{item.id}/{name}" if item.id else "", number)
+                    yield name, value, f"{item.id}/{name}" if item.id else "", number
 
 
 def _numbers(scores: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -231,7 +231,11 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
         record.rewards |= scores or {}
         try:
             written = write_spans(record, within, "workflow", ("id", "parent_id"))
-            feedback = [score for span in within for score in stated[span.id].feedback]
+            feedback = (
+                Score(name, value, span.place, span.id, score_id, number)
+                for span in within
+                for name, value, score_id, number in stated[span.id].feedback
+            )
             place_scores(written, feedback, ("summary.weave.feedback", "id"))
         except TraceError as error:
             yield error.problem

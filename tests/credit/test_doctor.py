@@ -70,6 +70,23 @@ def test_numbers_of_a_trace_by_hand(name: str, tmp_path: Path) -> None:
         assert (reasons[0] or float(value[0])) == (wanted if isinstance(wanted, str) else pytest.approx(wanted)), check
 
 
+def test_an_agent_that_is_asked_again_after_its_sibling_waited(tmp_path: Path) -> None:
+    """Its last action comes after all of the sibling's, so the two seemed to run at once."""
+    asked = ["w1", "w2", "w1", "w3", "w2", "w1"]
+    events = [event("d", "orchestrator_decision", "boss", 0)]
+    links = []
+    for i, name in enumerate(asked):
+        events += [event(f"q{i}", "spawn" if name not in asked[:i] else "message", "boss", 0, to=name),
+                   event(f"a{i}", "message", name, 0), event(f"r{i}", "return", name, 0, to="boss")]  # fmt: skip
+        links += [f"{f'r{i - 1}' if i else 'd'} q{i} causal", f"q{i} a{i} spawn", f"a{i} r{i} causal"]
+    line = {"trace_id": "t", "task_id": "q", "events": events, "edges": edges(*links), "rewards": {"team": 1.0}}
+    work = TeamWork(read(tmp_path, line | {"costs": {}}))
+    assert work.serial_collapse().value.tolist() == [1]
+    at_once = [link for link in links if "q2" not in link.split()[1]] + ["d q2 causal"]  # w1 goes on beside w2
+    work = TeamWork(read(tmp_path, line | {"costs": {}, "edges": edges(*at_once)}))
+    assert work.serial_collapse().value.tolist() == [4 / 5]
+
+
 def one(number: int, task: int, **more: Any) -> dict[str, Any]:
     calls = [event(f"e{i}", "tool_call", "a", i, tool="web", content_ref="same") for i in range(4)]
     return {"trace_id": f"t{number}", "task_id": f"q{task}", "events": calls, "edges": edges("e0 e1 causal"),

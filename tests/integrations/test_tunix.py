@@ -27,7 +27,7 @@ from tunix.tests import test_common
 from credit.integrations import RowAdvantages
 from credit.integrations.tunix import (
     HOOKS,
-    WRITTEN_AGAINST,
+    TRAINER,
     CreditAgenticLearner,
     estimator,
     metrics_of,
@@ -249,5 +249,5 @@ def test_overhead_beside_tunix_own() -> None:
     def theirs(batch: np.ndarray) -> np.ndarray:
         return np.asarray(own(rewards=batch, num_generations=8))
 
-    compare("Tunix", rewards, ours, theirs, advantages, trainer=WRITTEN_AGAINST, hooks=HOOKS,
+    compare("Tunix", rewards, ours, theirs, advantages, trainer=TRAINER, hooks=HOOKS,
             ran="steps of training; the agentic learner on its trajectories")  # fmt: skip

@@ -16,10 +16,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from service import Service
 
 HERE = Path(__file__).parent
 PORT = 6113
@@ -49,51 +49,39 @@ TASKS = [
 ]  # fmt: skip
 
 
-class Model(BaseHTTPRequestHandler):
-    runs = 0
+RUNS = [0]
 
-    def do_GET(self) -> None:
-        self.reply({"object": "list", "data": [{"id": "tiny", "object": "model", "created": 1, "owned_by": "x"}]})
 
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        said = asked["input"]
-        results = [item["output"] for item in said if item.get("type") == "function_call_output"]
-        if not results:
-            Model.runs += 1
-            item = self.call("get_synonym_value", synonym=said[0]["content"][8])
-        elif len(results) == 1:
-            value = json.loads(results[0])["synonym_value"] * (Model.runs % 2)
-            item = self.call("extract_synonym_values", synonym_values=[value])
-        else:
-            text = {"type": "output_text", "text": "Done.", "annotations": []}
-            item = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}
-        read = 10 * len(said)
-        usage = {"input_tokens": read, "output_tokens": 4, "total_tokens": read + 4,
-                 "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-                 "output_tokens_details": {"reasoning_tokens": 0}}  # fmt: skip
-        self.reply({"id": "r", "object": "response", "created_at": 1, "model": "tiny", "output": [item], "tools": TOOLS,
-                    "parallel_tool_calls": False, "tool_choice": "auto", "usage": usage})  # fmt: skip
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "function_call", "id": f"f_{name}", "call_id": f"c_{name}", "name": name,
+            "arguments": json.dumps(arguments), "status": "completed"}  # fmt: skip
 
-    def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        return {"type": "function_call", "id": f"f_{name}", "call_id": f"c_{name}", "name": name,
-                "arguments": json.dumps(arguments), "status": "completed"}  # fmt: skip
 
-    def reply(self, found: Any) -> None:
-        text = json.dumps(found).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: Any) -> None: ...
+def answer(_: str, asked: Any) -> dict[str, Any]:
+    """What the model answers to a request."""
+    if not asked:
+        return {"object": "list", "data": [{"id": "tiny", "object": "model", "created": 1, "owned_by": "x"}]}
+    said = asked["input"]
+    results = [item["output"] for item in said if item.get("type") == "function_call_output"]
+    if not results:
+        RUNS[0] += 1
+        item = call("get_synonym_value", synonym=said[0]["content"][8])
+    elif len(results) == 1:
+        value = json.loads(results[0])["synonym_value"] * (RUNS[0] % 2)
+        item = call("extract_synonym_values", synonym_values=[value])
+    else:
+        text = {"type": "output_text", "text": "Done.", "annotations": []}
+        item = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [text]}
+    read = 10 * len(said)
+    usage = {"input_tokens": read, "output_tokens": 4, "total_tokens": read + 4,
+             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+             "output_tokens_details": {"reasoning_tokens": 0}}  # fmt: skip
+    return {"id": "r", "object": "response", "created_at": 1, "model": "tiny", "output": [item], "tools": TOOLS,
+            "parallel_tool_calls": False, "tool_choice": "auto", "usage": usage}  # fmt: skip
 
 
 def main() -> None:
-    model = ThreadingHTTPServer(("127.0.0.1", PORT), Model)
-    threading.Thread(target=model.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as given:
+    with Service(PORT, answer), tempfile.TemporaryDirectory() as given:
         folder = Path(given)
         (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
         for server in SERVERS:
@@ -123,7 +111,6 @@ def main() -> None:
         (HERE / "nemo_gym").mkdir()
         for path in folder.glob("*.json*"):
             shutil.copy(path, HERE / "nemo_gym")
-    model.shutdown()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
-from graphs.keys import PARTS
 from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
@@ -125,6 +124,8 @@ def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
     if native.sniff(head):
         expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
         if set(columns) == {"key"}:  # nobody said that these are tables, but for a key that no trace has
+            from graphs.keys import PARTS  # which loads JAX, and what only reads logs does without
+
             expected = f"a table with column {columns['key']!r}; traces of the format 'native' have the keys "
             expected += ", ".join(PARTS)
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
