@@ -1,12 +1,14 @@
 """Reading logs of other projects, beside msgspec decoding the same bytes: into the reader's own types, and into any.
 
-    python benchmarks/formats.py [--megabytes 5] [--repeats 5] [--output benchmarks/results/formats.json]
+    python benchmarks/formats.py [--megabytes 5] [--repeats 5] [--formats NAME ...] [--output ...]
 
 Logs are written to a temporary folder: episodes of verifiers (two agents, six calls, token ids), a rollout dump of verl
 (long texts), spans as OpenTelemetry's SDK dumps them (a team of three agents), and, for each format in which traces are
-spread over lines, traces of three short lines. Reading (`credit.read`: checked arrays and tables) and decoding run in
-one process, one after the other in every round, so that a busy machine slows both alike; the medians of the rounds are
-compared.
+spread over lines, traces of three short lines. Each is written in several forms: as its program has it, a record a
+line; "messy", with keys in any order and unknown ones with escapes and objects; messy as one indented list; and, where
+records name their trace, all as one trace. Reading (`credit.read`: checked arrays and tables) and decoding run in one
+process, the forms one after the other in every round, so that a busy machine slows all alike; the medians of the rounds
+are compared. Results are kept by megabytes; a run replaces those of its own size and formats.
 """
 
 from __future__ import annotations
@@ -114,7 +116,7 @@ def span_rows(traces: int, rng: np.random.Generator, *, nested: bool = True) -> 
             number: Any = number,
             **more: Any,
         ) -> str:
-            own = f"{next(number):016x}"
+            own = f"{int(trace, 16):08x}{next(number):08x}"
             start = 1_786_569_488_000_000_000 + at
             out.append(
                 {
@@ -151,56 +153,119 @@ CASES: dict[str, tuple[Callable[[int, np.random.Generator], list[Any]], msgspec.
 }
 
 
+UNKNOWN = {"zz note": 'He said "fine": \\ path\n\t\u00e9', "zz meta": {"usage": {"in": 3, "out": [1, {"x": None}]}}}
+TRACE_KEYS = ("trace_id", "traceId")
+
+
+def messy(value: Any, rng: np.random.Generator, *, unknown: bool = True) -> Any:
+    """A record with keys in any order; it and each object in its lists also has keys that no format knows."""
+    if isinstance(value, list):
+        return [messy(part, rng) for part in value]
+    if not isinstance(value, dict):
+        return value
+    parts = {key: messy(part, rng, unknown=False) for key, part in value.items()} | (UNKNOWN if unknown else {})
+    return {key: parts[key] for key in rng.permutation(list(parts)).tolist()}
+
+
+def of_one_trace(value: Any) -> Any:
+    """A record whose trace is called `one`, wherever it names a trace."""
+    if isinstance(value, list):
+        return [of_one_trace(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: f"{1:032x}" if key in TRACE_KEYS else of_one_trace(part) for key, part in value.items()}
+
+
+def as_lines(records: list[Any]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def as_messy(records: list[Any]) -> list[Any]:
+    return [messy(record, np.random.default_rng(number)) for number, record in enumerate(records)]
+
+
+FORMS: dict[str, tuple[str, Callable[[list[Any]], str]]] = {
+    "canonical": ("jsonl", as_lines),
+    "messy": ("jsonl", lambda records: as_lines(as_messy(records))),
+    "messy, indented": ("json", lambda records: json.dumps(as_messy(records), indent=2)),
+    "one trace": ("jsonl", lambda records: as_lines(of_one_trace(records))),
+}
+ONE_TRACE = ("spans", "span dump, three lines a trace")
+"""Those whose records say nothing of a trace but its name."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=5)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--formats", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "formats.json")
     given = parser.parse_args()
-    results: dict[str, Any] = {
-        "megabytes": given.megabytes, "repeats": given.repeats, "target": TARGET, "machine": platform.machine(),
-        "load of the machine before": os.getloadavg(),
-        "versions": {name: version(name) for name in ("msgspec", "numpy", "pyarrow", "jax")}, "formats": {},
-    }  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (make, decoder) in CASES.items():
-            path = Path(folder) / f"{name}.jsonl"
-            a_few = sum(len(json.dumps(row)) + 1 for row in make(FEW, np.random.default_rng(0))) / FEW
-            rows = make(max(FEW, round(given.megabytes * 1e6 / a_few)), np.random.default_rng(0))
-            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-            results["formats"][name] = compare(path, decoder, given.repeats)
-            print(name, results["formats"][name]["ratios"], results["formats"][name]["medians"])
-    results["load of the machine after"] = os.getloadavg()
-    with atomic_write(given.output) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+    results = json.loads(given.output.read_text()) if given.output.exists() else {}
+    of_size = results.setdefault(f"{given.megabytes:g} MB", {})
+    for name in given.formats:
+        load = os.getloadavg()
+        make, decoder = CASES[name]
+        with tempfile.TemporaryDirectory() as folder:
+            logs = {}
+            for form, (suffix, text) in FORMS.items():
+                if form != "one trace" or name in ONE_TRACE:
+                    logs[form] = Path(folder) / f"{form}.{suffix}"
+                    logs[form].write_text(a_few := text(make(FEW, np.random.default_rng(0))))
+                    read(logs[form])  # what is imported late is there
+                    traces = max(FEW, round(given.megabytes * 1e6 * FEW / len(a_few)))
+                    logs[form].write_text(text(make(traces, np.random.default_rng(0))))
+            of_size[name] = compare(logs, decoder, given.repeats) | {
+                "repeats": given.repeats, "machine": platform.machine(),
+                "load of the machine before and after": [load, os.getloadavg()],
+                "versions": {library: version(library) for library in ("msgspec", "numpy", "pyarrow", "jax")},
+            }  # fmt: skip
+        for form, found in of_size[name]["forms"].items():
+            print(name, form, found["ratios"], found["medians"], flush=True)
+        with atomic_write(given.output) as file:
+            file.write(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 
 
-def compare(path: Path, decoder: msgspec.json.Decoder[Any], repeats: int) -> dict[str, Any]:
+def compare(logs: dict[str, Path], decoder: msgspec.json.Decoder[Any], repeats: int) -> dict[str, Any]:
     """Medians of reading and of decoding in seconds, and their ratio, of the wall clock and of the processor."""
-    ways: dict[str, Callable[[], Any]] = {
-        "reading": lambda: read(path),
-        "decoding": lambda: [decoder.decode(line) for line in path.read_bytes().splitlines()],
-        "plain decoding": lambda: [ANY.decode(line) for line in path.read_bytes().splitlines()],
+    listed = msgspec.json.Decoder(list[decoder.type])  # type: ignore[name-defined]
+
+    def decode(path: Path, a_line: msgspec.json.Decoder[Any], a_list: msgspec.json.Decoder[Any]) -> Any:
+        if path.suffix == ".json":
+            return a_list.decode(path.read_bytes())
+        return [a_line.decode(line) for line in path.read_bytes().splitlines()]
+
+    ways: dict[str, Callable[[Path], Any]] = {
+        "reading": read,
+        "decoding": lambda path: decode(path, decoder, listed),
+        "plain decoding": lambda path: decode(path, ANY, ANY),
     }
-    samples: dict[str, dict[str, list[float]]] = {clock: {way: [] for way in ways} for clock in ("wall", "process")}
-    batch = read(path)  # what is imported late is there
-    assert not batch.problems, batch.problems[:3]
+    clocks = ("wall", "process")
+    samples = {form: {clock: {way: [0.0] * 0 for way in ways} for clock in clocks} for form in logs}
+    events = {}
     for _ in range(repeats):
-        for way, run in ways.items():
-            gc.collect()
-            wall, process = time.perf_counter(), time.process_time()
-            kept = run()
-            samples["process"][way].append(time.process_time() - process)
-            samples["wall"][way].append(time.perf_counter() - wall)
-            del kept
-    medians = {clock: {way: statistics.median(own) for way, own in ways.items()} for clock, ways in samples.items()}
-    ratios = {
-        f"{clock}, over {way}": own["reading"] / own[way]
-        for clock, own in medians.items()
-        for way in ("decoding", "plain decoding")
-    }
-    return {"bytes": path.stat().st_size, "events": batch.sizes.events, "ratios": ratios, "medians": medians,
-            "samples": samples}  # fmt: skip
+        for form, path in logs.items():
+            for way, run in ways.items():
+                gc.collect()
+                wall, process = time.perf_counter(), time.process_time()
+                kept = run(path)
+                samples[form]["process"][way].append(time.process_time() - process)
+                samples[form]["wall"][way].append(time.perf_counter() - wall)
+                if way == "reading":
+                    assert not kept.problems, (form, kept.problems[:3])
+                    events[form] = kept.sizes.events
+                del kept
+    found = {}
+    for form, path in logs.items():
+        medians = {c: {way: statistics.median(own) for way, own in samples[form][c].items()} for c in clocks}
+        ratios = {
+            f"{clock}, over {way}": medians[clock]["reading"] / medians[clock][way]
+            for clock in clocks
+            for way in ("decoding", "plain decoding")
+        }
+        found[form] = {"bytes": path.stat().st_size, "events": events[form], "ratios": ratios, "medians": medians,
+                       "samples": samples[form]}  # fmt: skip
+    return {"target": TARGET, "forms": found}
 
 
 if __name__ == "__main__":

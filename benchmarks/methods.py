@@ -1,7 +1,7 @@
 """Every method at the design point as multiples of one segment sum; comparison keys; GAE beside rlax's.
 
     python benchmarks/methods.py [speed|gae|growth|keys] ...     (default: all)
-    python benchmarks/methods.py speed=gigpo,marshal          (measures these rows of the table again)
+    python benchmarks/methods.py speed=gigpo,marshal growth=c3     (measures these rows of the tables again)
     python benchmarks/methods.py keys=FOLDER                  (beside the checkout of an earlier commit, round by round)
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
@@ -127,8 +127,12 @@ def copy_bandwidth() -> float:
 
 
 def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any], repeats: int) -> dict[str, Any]:
-    """Median seconds of each call, and its median multiple of the reference timed right before and after it."""
+    """Median seconds of each call, and its median multiple of the reference timed right before and after it.
+
+    Seconds of the processor, of all its cores, are there too: other work on the machine does not count in them.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
+    processor: dict[str, list[float]] = {name: [] for name in calls}
     multiples: dict[str, list[float]] = {name: [] for name in calls}
 
     def timed(call: Callable[[], Any]) -> float:
@@ -142,7 +146,9 @@ def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any
     for _ in range(repeats):
         for name, call in calls.items():
             around = [timed(reference)]
+            before = time.process_time()
             spent = timed(call)
+            processor[name].append(time.process_time() - before)
             around.append(timed(reference))
             base += around
             seconds[name].append(spent)
@@ -152,6 +158,7 @@ def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any
         "methods": {
             name: {
                 "seconds": round(statistics.median(seconds[name]), 6),
+                "processor seconds": round(statistics.median(processor[name]), 6),
                 "multiple": round(statistics.median(m), 1),
                 "load": round(os.getloadavg()[0], 1),
             }
@@ -203,16 +210,20 @@ def speed(
     return {"traces": traces, "events": graph.num_events, "agents": agents, "repeats": REPEATS, **found}
 
 
-def growth() -> dict[str, Any]:
-    """Nanoseconds an event of each method by the number of events, and the exponent of its time over all of them."""
+def growth(only: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Nanoseconds an event of each method by the number of events, and the exponent of its time over all of them.
+
+    On a processor they are those of its cores, elsewhere those of the clock.
+    """
+    of = "processor seconds" if jax.default_backend() == "cpu" else "seconds"
     found: dict[str, Any] = {}
     for events, shape in GROWTH.items():
-        for name, row in speed((), *shape)["methods"].items():
-            found.setdefault(name, {})[str(events)] = row["nanoseconds an event"]
+        for name, row in speed(only, *shape)["methods"].items():
+            found.setdefault(name, {})[str(events)] = round(1e9 * row[of] / events, 2)
     least, most = min(GROWTH), max(GROWTH)
     for row in found.values():
         row["exponent"] = round(1 + math.log(row[str(most)] / row[str(least)]) / math.log(most / least), 3)
-    return {"methods": found}
+    return {"unit": f"nanoseconds an event, {of}", "methods": found}
 
 
 def by_keys(events: int, named: tuple[str | None, ...]) -> tuple[dict[str, Callable[[], Any]], Callable[[], Any]]:
@@ -362,7 +373,7 @@ def record(results: dict[str, Any]) -> None:
 
 
 def main(sections: list[str]) -> None:
-    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "growth": growth}
+    known: dict[str, Callable[..., dict[str, Any]]] = {"speed": speed, "gae": gae, "growth": growth}
     results = json.loads(results_file().read_text()) if results_file().exists() else {}
 
     def keep(name: str, found: dict[str, Any]) -> None:
@@ -382,11 +393,12 @@ def main(sections: list[str]) -> None:
             for found in keys(rows):
                 keep(name, found)
         else:
-            found = speed(tuple(rows.split(","))) if rows else known[name]()
+            found = known[name](tuple(rows.split(","))) if rows else known[name]()
             if rows:
-                kept = {row: figures for row, figures in results["speed"]["methods"].items() if row in credit.METHODS}
-                measured = {**kept, **found["methods"]}
-                found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1]["multiple"]))
+                stored = results.get(name, {}).get("methods", {})
+                measured = {row: figures for row, figures in stored.items() if row in credit.METHODS} | found["methods"]
+                order = "multiple" if name == "speed" else "exponent"
+                found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1][order]))
             keep(name, found)
 
 
