@@ -211,7 +211,8 @@ def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
 def _of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
     """Events of the main agents: bool [E]."""
     by_main: np.ndarray = main[np.asarray(graph.trace_ids)] == np.asarray(graph.agent_ids)
-    return by_main & np.asarray(graph.event_mask)
+    by_main &= np.asarray(graph.event_mask)
+    return by_main
 
 
 def _latest_of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
