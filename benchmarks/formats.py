@@ -1,6 +1,6 @@
 """Reading logs of other projects, beside msgspec decoding the same bytes: into the reader's own types, and into any.
 
-    python benchmarks/formats.py [--traces 2000] [--repeats 7] [--output benchmarks/results/formats.json]
+    python benchmarks/formats.py [--megabytes 5] [--repeats 5] [--output benchmarks/results/formats.json]
 
 Logs are written to a temporary folder: episodes of verifiers (two agents, six calls, token ids), a rollout dump of verl
 (long texts), spans as OpenTelemetry's SDK dumps them (a team of three agents), and, for each format in which traces are
@@ -15,6 +15,7 @@ import argparse
 import functools
 import gc
 import json
+import os
 import platform
 import statistics
 import tempfile
@@ -34,7 +35,8 @@ from graphs.formats.span_dumps import spans
 from graphs.formats.verifiers import episodes
 from graphs.logs import read
 
-TARGET = 3.0
+TARGET = 4.0
+FEW = 100  # traces, whose size tells how many make the bytes asked for
 
 
 def verifiers_episodes(traces: int, rng: np.random.Generator) -> list[Any]:
@@ -151,20 +153,24 @@ CASES: dict[str, tuple[Callable[[int, np.random.Generator], list[Any]], msgspec.
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", type=int, default=2000)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--megabytes", type=float, default=5)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "formats.json")
     given = parser.parse_args()
     results: dict[str, Any] = {
-        "traces": given.traces, "repeats": given.repeats, "target": TARGET, "machine": platform.machine(),
+        "megabytes": given.megabytes, "repeats": given.repeats, "target": TARGET, "machine": platform.machine(),
+        "load of the machine before": os.getloadavg(),
         "versions": {name: version(name) for name in ("msgspec", "numpy", "pyarrow", "jax")}, "formats": {},
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         for name, (make, decoder) in CASES.items():
             path = Path(folder) / f"{name}.jsonl"
-            path.write_text("".join(json.dumps(row) + "\n" for row in make(given.traces, np.random.default_rng(0))))
+            a_few = sum(len(json.dumps(row)) + 1 for row in make(FEW, np.random.default_rng(0))) / FEW
+            rows = make(max(FEW, round(given.megabytes * 1e6 / a_few)), np.random.default_rng(0))
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
             results["formats"][name] = compare(path, decoder, given.repeats)
             print(name, results["formats"][name]["ratios"], results["formats"][name]["medians"])
+    results["load of the machine after"] = os.getloadavg()
     with atomic_write(given.output) as file:
         file.write(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 

@@ -1,12 +1,15 @@
 """Every method at the design point as multiples of one segment sum; comparison keys; GAE beside rlax's.
 
-    python benchmarks/methods.py [speed|gae|keys] ...     (default: all)
+    python benchmarks/methods.py [speed|gae|growth|keys] ...     (default: all)
     python benchmarks/methods.py speed=gigpo,marshal          (measures these rows of the table again)
     python benchmarks/methods.py keys=FOLDER                  (beside the checkout of an earlier commit, round by round)
 
 512 traces of 4,000 events and 300 agents, groups of 8. A method and the segment sum that it is measured against run in
 turns, so that other work on the machine slows both; figures are medians. Results go to benchmarks/results/methods.json,
-section by section. The site puts them into docs/speed.md.
+section by section, those of another device than a processor to methods_gpu.json. The site puts them into docs/speed.md.
+
+"Share of bandwidth" is the time in which the device copies as many bytes as a method's arguments and results have, over
+the method's time: 1 would be a kernel that reads and writes each of them once.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import statistics
@@ -34,12 +38,14 @@ from estimators.tokens.rows import gae as block_gae
 from graphs import EventGraph, EventType
 from graphs.traces.schema import EVENT_EVIDENCE
 
-RESULTS = Path(__file__).parent / "results" / "methods.json"
+RESULTS = Path(__file__).parent / "results"
 TRACES, LENGTH, AGENTS, GROUP = 512, 4000, 300, 8
 REPEATS = 5
 BRANCHING = 3  # decisions of a trace at which its group of 8 branches in two
 SIZES = {1024: (16, 64, 8), 102_400: (128, 800, 40), 1_024_000: (512, 2000, 300)}
 """Traces, their length and their agents by numbers of events, for keys."""
+GROWTH = {16_384: (64, 256, 32), 262_144: (256, 1024, 64), 4_194_304: (1024, 4096, 300)}
+"""The same for the growth of each method."""
 ROUNDS, PAIRS = 11, 9
 KNOWN_KEYS = (None, "agent_name", "role_name")
 KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
@@ -77,12 +83,13 @@ def graph_of(traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS) -
 def evidence_of(graph: EventGraph, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Something for every name that a method of the table needs."""
     n, trace = graph.num_events, np.asarray(graph.trace_ids)
-    place = np.arange(n) - trace.astype(np.int64) * LENGTH
+    length = n // graph.num_traces
+    place = np.arange(n) - trace.astype(np.int64) * length
     leaf, group = trace % GROUP, trace // GROUP
     # A replay tree: at its first decisions a group branches in two; from then on every trace is alone.
     depth = np.minimum(place + 1, BRANCHING)
-    after = np.where(place < BRANCHING, (group * GROUP + (leaf >> (BRANCHING - depth))) * LENGTH + place, np.arange(n))
-    before = np.where(place < BRANCHING, (group * GROUP + (leaf >> (BRANCHING - depth + 1))) * LENGTH + place, after)
+    after = np.where(place < BRANCHING, (group * GROUP + (leaf >> (BRANCHING - depth))) * length + place, np.arange(n))
+    before = np.where(place < BRANCHING, (group * GROUP + (leaf >> (BRANCHING - depth + 1))) * length + place, after)
     floats = {
         name: rng.uniform(0.1, 0.9, n).astype(np.float32) for name, key in EVENT_EVIDENCE.items() if key.kind == "float"
     }
@@ -99,11 +106,24 @@ def evidence_of(graph: EventGraph, rng: np.random.Generator) -> dict[str, np.nda
         "block": (trace // 5).astype(np.int32),
         "stage": (place // 40).astype(np.int32),
         "env_step": (place // 4).astype(np.int32),
-        "segment": (trace * (LENGTH // 40) + place // 40).astype(np.int32),
+        "segment": (trace * (length // 40 + 1) + place // 40).astype(np.int32),
         "tree": (np.arange(graph.num_traces) // 2).astype(np.int32),
         "tokens": rng.integers(1, 200, n).astype(np.int32),
         "greedy_reward": rng.uniform(size=graph.num_traces).astype(np.float32),
     }
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second, read and written, of a copy of 2^26 floats: the best of several."""
+    values = jnp.zeros(2**26, jnp.float32)
+    copy = jax.jit(lambda x: x + 1)
+    jax.block_until_ready(copy(values))
+    spent = []
+    for _ in range(10):
+        start = time.perf_counter()
+        jax.block_until_ready(copy(values))
+        spent.append(time.perf_counter() - start)
+    return 2 * values.nbytes / min(spent)
 
 
 def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any], repeats: int) -> dict[str, Any]:
@@ -131,7 +151,7 @@ def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any
         "segment_sum seconds": round(statistics.median(base), 5),
         "methods": {
             name: {
-                "seconds": round(statistics.median(seconds[name]), 4),
+                "seconds": round(statistics.median(seconds[name]), 6),
                 "multiple": round(statistics.median(m), 1),
                 "load": round(os.getloadavg()[0], 1),
             }
@@ -140,36 +160,59 @@ def interleaved(calls: dict[str, Callable[[], Any]], reference: Callable[[], Any
     }
 
 
-def speed(only: tuple[str, ...] = ()) -> dict[str, Any]:
+def speed(
+    only: tuple[str, ...] = (), traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS
+) -> dict[str, Any]:
     """Each method of the table, with event rewards, as a multiple of one segment sum over the same events."""
     rng = np.random.default_rng(0)
-    graph = graph_of()
+    graph = graph_of(traces, length, agents)
     evidence = {name: jnp.asarray(values) for name, values in evidence_of(graph, rng).items()}
-    reward = jnp.asarray(rng.uniform(size=TRACES).astype(np.float32))
+    reward = jnp.asarray(rng.uniform(size=traces).astype(np.float32))
     step = jnp.asarray(np.where(rng.random(graph.num_events) < 0.05, 0.1, 0).astype(np.float32))
     graph = jax.tree.map(jnp.asarray, graph)
-    total = jax.jit(lambda x, ids: jax.ops.segment_sum(x, ids, num_segments=TRACES))
+    total = jax.jit(lambda x, ids: jax.ops.segment_sum(x, ids, num_segments=traces))
 
-    def bind(method: credit.Method) -> Callable[[], Any]:
-        given = {name: evidence[name] for name in method.needs}
+    moved: dict[str, int] = {}  # bytes of arguments and results
+
+    def bind(name: str) -> Callable[[], Any]:
+        method = credit.METHODS[name]
+        given = {key: evidence[key] for key in method.needs}
         fn = jax.jit(lambda g, r, e, extra: method.fn(g, r, event_reward=e, **extra).advantage)
-        return lambda: fn(graph, reward, step, given)
+        compiled = fn.lower(graph, reward, step, given).compile()
+        sizes = compiled.memory_analysis()  # arguments that nothing reads are not among them
+        moved[name] = sizes.argument_size_in_bytes + sizes.output_size_in_bytes
+        return lambda: compiled(graph, reward, step, given)
 
     methods = {
         name: m for name, m in credit.METHODS.items() if (not only or name in only) and set(m.needs) <= set(evidence)
     }
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"bytes a second of a copy": copy_bandwidth()}
     names = list(methods)
     for at in range(0, len(names), 6):  # a few at a time, since each holds its compiled arrays
-        calls = {name: bind(methods[name]) for name in names[at : at + 6]}
+        calls = {name: bind(name) for name in names[at : at + 6]}
         part = interleaved(calls, lambda: total(step, graph.trace_ids), REPEATS)
         found.setdefault("segment_sum seconds", []).append(part["segment_sum seconds"])
+        for name, row in part["methods"].items():
+            row["nanoseconds an event"] = round(1e9 * row["seconds"] / graph.num_events, 2)
+            row["share of bandwidth"] = round(moved[name] / found["bytes a second of a copy"] / row["seconds"], 3)
         found.setdefault("methods", {}).update(part["methods"])
         print(json.dumps(part["methods"]), flush=True)
         jax.clear_caches()
     found["segment_sum seconds"] = statistics.median(found["segment_sum seconds"])
     found["methods"] = dict(sorted(found["methods"].items(), key=lambda item: item[1]["multiple"]))
-    return {"traces": TRACES, "events": graph.num_events, "agents": AGENTS, "repeats": REPEATS, **found}
+    return {"traces": traces, "events": graph.num_events, "agents": agents, "repeats": REPEATS, **found}
+
+
+def growth() -> dict[str, Any]:
+    """Nanoseconds an event of each method by the number of events, and the exponent of its time over all of them."""
+    found: dict[str, Any] = {}
+    for events, shape in GROWTH.items():
+        for name, row in speed((), *shape)["methods"].items():
+            found.setdefault(name, {})[str(events)] = row["nanoseconds an event"]
+    least, most = min(GROWTH), max(GROWTH)
+    for row in found.values():
+        row["exponent"] = round(1 + math.log(row[str(most)] / row[str(least)]) / math.log(most / least), 3)
+    return {"methods": found}
 
 
 def by_keys(events: int, named: tuple[str | None, ...]) -> tuple[dict[str, Callable[[], Any]], Callable[[], Any]]:
@@ -301,24 +344,31 @@ def gae() -> dict[str, Any]:
     }
 
 
+def results_file() -> Path:
+    """Where the results of this device are."""
+    platform_name = jax.default_backend()
+    return RESULTS / ("methods.json" if platform_name == "cpu" else f"methods_{platform_name}.json")
+
+
 def record(results: dict[str, Any]) -> None:
-    """Write the results; a method that is slow without a reason is an error."""
-    for name, row in results["speed"]["methods"].items():
+    """Write the results; a method that is slow on a processor without a reason is an error."""
+    rows = results.get("speed", {}).get("methods", {}) if jax.default_backend() == "cpu" else {}
+    for name, row in rows.items():
         if row["multiple"] > SLOW:
             raise SystemExit(
                 f"{name} takes {row['multiple']} segment sums: make it faster, or say why on docs/speed.md"
             )
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    results_file().write_text(json.dumps(results, indent=1) + "\n")
 
 
 def main(sections: list[str]) -> None:
-    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae}
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    known: dict[str, Callable[[], dict[str, Any]]] = {"speed": speed, "gae": gae, "growth": growth}
+    results = json.loads(results_file().read_text()) if results_file().exists() else {}
 
     def keep(name: str, found: dict[str, Any]) -> None:
         results[name] = found | {
             "load": [round(x, 1) for x in os.getloadavg()],
-            "device": f"{jax.devices()[0].platform}, {os.cpu_count()} cores, {platform.machine()}",
+            "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores, {platform.machine()}",
             "versions": {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "numpy")},
         }
         print(json.dumps({name: results[name]}, indent=1), flush=True)

@@ -219,7 +219,8 @@ def openai_agents(items: list[Any]) -> Counts:
 
 def rollouts(rows: list[Any]) -> Counts:
     """Rows, of NeMo Gym also the calls of functions; a row that its writer counts as failed has no outcome."""
-    outcome = sum(row.get("reward") or 0 for row in rows if not row.get("_ng_failure_class"))
+    valid = [row for row in rows if not (row.get("_ng_failure_class") or row.get("mask_sample"))]
+    outcome = sum(row.get("reward") or sum(row.get("rewards") or []) for row in valid)
     outputs = [(row.get("response") or {}).get("output") or [] for row in rows]
     last = [output[-1] if output and isinstance(output[-1], list) else output for output in outputs]  # Aviary's states
     items = [item for output in last for item in output]
@@ -235,6 +236,13 @@ def verifiers(rows: list[Any]) -> Counts:
         return Counter(traces=len(rows))
     found = sum((chat(row["completion"]) for row in rows if isinstance(row["completion"], list)), Counts())
     return found + Counter(traces=len(rows), outcome=sum(row["reward"] for row in rows))
+
+
+def gemini_cli(lines: list[Any]) -> Counts:
+    """Messages of the model; a message that stands in several lines counts once, by its last."""
+    messages = {each["id"]: each for line in lines for each in line.get("messages") or [line] if each.get("id")}
+    said = [each for each in messages.values() if each.get("type") == "gemini"]
+    return Counter(traces=1, calls=len(said), tools=sum(len(each.get("toolCalls") or []) for each in said))
 
 
 def weave(calls: list[Any]) -> Counts:
@@ -255,7 +263,7 @@ RULES: dict[str, Callable[[list[Any]], Counts]] = {
     "claude-code": claude_code, "swe-agent": swe_agent, "tau-bench": tau_bench, "tau2-bench": tau2_bench,
     "inspect-ai": inspect_ai, "atif": atif, "codex": codex, "openhands": openhands, "who-and-when": who_and_when,
     "adk": adk, "otlp": otlp, "spans": dumped, "langfuse": langfuse, "openai-agents": openai_agents,
-    "rollouts": rollouts, "verifiers": verifiers, "weave": weave, "braintrust": braintrust,
+    "rollouts": rollouts, "verifiers": verifiers, "weave": weave, "braintrust": braintrust, "gemini-cli": gemini_cli,
 }  # fmt: skip
 
 

@@ -22,8 +22,10 @@ from credit.methods.availability import Availability, availability
 from credit.methods.registry import METHODS
 from credit.methods.running import has_agent_outcomes
 from credit.methods.survey_questions import Question, answer_questions
+from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
 from graphs.argument_kinds import checked_kinds
+from graphs.errors import CreditError
 from graphs.event_graph import KINDS
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
@@ -61,6 +63,19 @@ TRAINED_ON = (
 )
 
 
+LITTLE, MUCH = 0.3, 0.6
+"""Shares of luck up to which claims were measured to pay, and from which on nothing was sure to."""
+
+CLAIMS_PAY = (
+    "claims pay: credit.PosteriorSignal needed 0.25 to 0.92 times the events of rloo where outcomes add up over 30 to "
+    "300 decisions"
+)
+UNDECIDED = "that is too wide or too large for a recommendation: `credit plan --for luck` narrows it"
+NEITHER = "neither claims nor re-runs pay for sure: credit.PosteriorSignal needed 0.26 to 1.42 times the events of rloo"
+RERUNS = "re-runs that training pays for did not pay at 30 decisions, with or without luck (docs/training.md)"
+"""What docs/training.md measured on tasks drawn by length and luck."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Branch:
     """One unit of the tree.
@@ -91,6 +106,7 @@ class Advice:
       questions: those of the survey's decision figure, with answers.
       baseline: the method that supplies the total, "" where none gives a number other than 0.
       compose: methods whose results are claims on increments, for a ledger.
+      luck: the share of the variance of outcomes that no decision explains, and what pays at it; or why it is unknown.
       warnings: what keeps these logs from giving a training signal.
       inputs: the paths and reading options of the commands.
       trial: which advantages the training command writes, and their effect on these logs.
@@ -100,6 +116,7 @@ class Advice:
     questions: tuple[Question, ...]
     baseline: str
     compose: tuple[str, ...]
+    luck: str
     warnings: tuple[str, ...]
     inputs: tuple[str, ...] = ("PATH...",)
     trial: Trial = dataclasses.field(default_factory=Trial)
@@ -210,10 +227,26 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
         questions=answer_questions(traces),
         baseline=baseline,
         compose=compose,
+        luck=_luck(traces),
         warnings=tuple(_warnings(traces, strong)),
         inputs=tuple(inputs),
         trial=try_advice(traces, baseline, compose, [name for name in compose if name in CENTRED], unbiased),
     )
+
+
+def _luck(traces: Traces) -> str:
+    """What the share of luck is, and what paid at such a share."""
+    try:
+        found = luck_of_log(traces)
+    except CreditError as error:
+        return f"unknown: {error}"
+    if found.high <= LITTLE:
+        pays = CLAIMS_PAY
+    elif found.low >= MUCH and found.given == "every decision":
+        pays = NEITHER
+    else:
+        pays = UNDECIDED
+    return f"{found}. {pays}; {RERUNS}"
 
 
 def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[str, Availability]) -> Branch:

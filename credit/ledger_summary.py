@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from estimators.clusters import independent_groups
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
-__all__ = ["LedgerSummary", "ledger_summary"]
+__all__ = ["LEAST_GROUPS", "LedgerSummary", "ledger_summary"]
+
+LEAST_GROUPS = 30
+"""Effective groups for an error of what is explained. From there on ± 1.96 errors held the truth in 94 to 95 % where
+tasks are alike. Where their spreads are log-normal they held it in 92.7 % with groups of 4 and in 94.3 % with groups of
+8. With 5 and 10 groups they held it in 40 to 92 %."""
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +40,9 @@ class LedgerSummary:
       expected_by: the method of `totals` whose baseline is what was expected at the start; None where none is.
       refused: sources of claims that made no entries, each with why.
       explained, explained_stderr: part of the variance of the reward within groups that the entries explain out of
-        sample, and its standard error; None where it is not defined, as where no action has an entry.
+        sample, and its standard error; None where it is not defined, as where no action has an entry, and the error
+        with fewer than `LEAST_GROUPS` effective groups.
+      explained_doubt: whether it may be 0: within two standard errors, however few the groups.
       accounted_for: the same with each trace's own outcome included; None likewise.
       stated, noise: entries with a standard error, and those of them within two standard errors of 0.
       chi_squared: χ² of pairs of sources, by "one, other".
@@ -50,6 +60,7 @@ class LedgerSummary:
     refused: dict[str, str]
     explained: float | None
     explained_stderr: float | None
+    explained_doubt: bool
     accounted_for: float | None
     stated: int
     noise: int
@@ -80,9 +91,8 @@ class LedgerSummary:
         elif self.accounted_for is not None:
             if self.explained is not None:
                 error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
-                share = f"{self.explained:.3f}{error}"
-                doubt = self.explained_stderr is not None and self.explained - 2 * self.explained_stderr <= 0
-                share += " of the variance of returns within groups" + (", not significantly above 0" if doubt else "")
+                share = f"{self.explained:.3f}{error} of the variance of returns within groups"
+                share += ", not significantly above 0" if self.explained_doubt else ""
                 lines.append(f"  explained out of sample: {share}")
             lines.append(f"  accounted for, each trace's own outcome included: {self.accounted_for:.3f}")
         if self.stated:
@@ -128,13 +138,26 @@ def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] 
         expected_by=_whose_baseline(traces, start, (claims or {}), totals),
         refused=dict(ledger.refused),
         explained=_finite(ledger.explained) if shown else None,
-        explained_stderr=_finite(ledger.explained_stderr) if shown else None,
+        explained_stderr=_finite(ledger.explained_stderr) if shown and _groups(ledger) >= LEAST_GROUPS else None,
+        explained_doubt=bool(shown and ledger.explained - 2 * ledger.explained_stderr <= 0),
         accounted_for=_finite(ledger.coverage) if shown else None,
         stated=int((np.isfinite(np.asarray(ledger.stderr)[: n.events]) & claimed).sum()),
         noise=int(ledger.noise.sum()),
         chi_squared={f"{a} and {b}": chi for (a, b), chi in ledger.chi_squared.items() if np.isfinite(chi)},
         warnings=tuple(ledger.warnings),
     )
+
+
+def _groups(ledger: Ledger) -> float:
+    """(Σ d)² / Σ d², with d a group's sum of squares of rewards about their mean: as many alike groups."""
+    scored = np.asarray(ledger.scored)
+    reward = np.asarray(ledger.reward, np.float64)[scored]
+    if not len(reward):
+        return 0.0
+    group = np.unique(np.asarray(independent_groups(ledger.graph))[scored], return_inverse=True)[1]
+    mean = np.bincount(group, reward) / np.bincount(group)
+    squares = np.bincount(group, ((reward - mean[group]) / max(float(np.abs(reward).max()), TINY)) ** 2)
+    return float(squares.sum() ** 2 / max(float((squares**2).sum()), TINY))
 
 
 def _whose_baseline(

@@ -18,6 +18,7 @@ from credit.reports.trace_returns import UNRESOLVED, coarse_beside, group_differ
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
 from graphs.traces.batch import Traces
+from graphs.traces.schema import LIKE_OUTCOMES
 
 if TYPE_CHECKING:
     from estimators.base import Credit
@@ -73,7 +74,7 @@ class Summary:
         valid = np.asarray(credit.valid)[: n.events]
         alone = int(np.sum(valid & alone_mask(traces)[: n.events]))
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
-        self.counts.update({"valid": int(valid.sum()), "alone": alone})
+        self.counts.update({"valid": int(valid.sum()), "alone": alone, "of another reward": _of_another_reward(traces)})
         self.reasons.update(reason_counts(traces, credit))
         large = large_advantages(traces, credit)
         self.large += [(large.actions, large.largest, large.trace)] if large.actions else []
@@ -162,6 +163,9 @@ class Summary:
             "unresolved": {name: UNRESOLVED[why] for name, why in self.unresolved.items()},
             "rounded": self.rounded,
             "elsewhere": self.elsewhere,
+            "about_the_outcome": sorted(LIKE_OUTCOMES.intersection(find_method(method).needs))
+            if count["of another reward"]
+            else [],
         }
 
     def lines(self, method: str, options: Mapping[str, Any]) -> list[str]:
@@ -184,6 +188,12 @@ class Summary:
             lines.append(
                 f"  look: {counted(len(self.rounded), 'group')} whose {UNRESOLVED['coarse']}: {_first(self.rounded)}"
             )
+        if plain["about_the_outcome"]:
+            traces = counted(count["of another reward"], "trace")
+            lines.append(
+                f"  look: {', '.join(plain['about_the_outcome'])} of the log belong to its reward 'team', and {traces} "
+                "have another as their outcome; right if they were estimated for that one"
+            )
         if self.elsewhere:
             pairs = [f"{name} ({other})" for name, other in self.elsewhere.items()]
             lines.append(f"  look: {len(pairs)} {ELSEWHERE}: {_first(pairs)}; {REMEDY}")
@@ -196,6 +206,15 @@ class Summary:
             names = [name for name, reason in plain["unresolved"].items() if reason == why]
             lines.append(f"  {counted(len(names), 'group')} without a training signal, though {why}: {_first(names)}")
         return lines
+
+
+def _of_another_reward(traces: Traces) -> int:
+    """How many traces have a reward "team" and another number as their outcome."""
+    logged = traces.evidence.get("rewards.team")
+    if logged is None:
+        return 0
+    outcome = np.asarray(traces.reward)[logged.rows]
+    return int(np.sum(np.abs(logged.amounts.astype(outcome.dtype) - outcome) > 0))
 
 
 def _first(names: list[str]) -> str:

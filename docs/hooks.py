@@ -31,10 +31,8 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
-    """Put below each mark of a page its table; `<!-- end -->` ends it. Names of methods in their table become links."""
-    if page is not None and page.file.src_uri == "methods.md":
-        markdown = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](methods/\1.md) |", markdown, flags=re.MULTILINE)
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put below each mark of a page its table; `<!-- end -->` ends it."""
     return re.sub(
         "|".join(map(re.escape, TABLES)), lambda mark: f"{mark[0]}\n\n{TABLES[mark[0]]()}\n\n<!-- end -->", markdown
     )
@@ -50,6 +48,11 @@ def on_post_page(output: str, **_: Any) -> str:
     return output.replace(
         'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
     )
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """The same on the page that stands for missing ones, which the theme makes as a template."""
+    return on_post_page(output_content)
 
 
 def results(name: str) -> dict[str, Any]:
@@ -80,10 +83,27 @@ def published_table() -> str:
     return "\n".join(lines)
 
 
+def data_file(name: str) -> list[list[str]]:
+    """The rows of a file of docs/data, its head first."""
+    return list(csv.reader((ROOT / "docs" / "data" / name).read_text(encoding="utf-8").splitlines()))
+
+
 def readers_table() -> str:
     """What each reader was made from: packages that wrote logs, sources, public files."""
-    head, *rows = csv.reader((ROOT / "docs" / "data" / "readers.csv").read_text(encoding="utf-8").splitlines())
+    head, *rows = data_file("readers.csv")
     return markdown_table(head, rows)
+
+
+def bounds_table() -> str:
+    """The largest size of an advantage, for every method that divides by a spread of its own samples."""
+    head, *rows = data_file("bounds.csv")
+    return markdown_table(head, rows)
+
+
+def methods_table() -> str:
+    """Every method with what it compares; a name leads to its page."""
+    head, *rows = data_file("methods.csv")
+    return markdown_table(head, ([f"[`{name}`](methods/{name}.md)", *cells] for name, *cells in rows))
 
 
 def clusters_tables(measured: Path) -> str:
@@ -246,6 +266,11 @@ def growth_table() -> str:
     """The time and memory of each command on large logs."""
     program = _program(BENCHMARKS / "growth_table.py")
     return str(program.table(program.measured()))
+
+
+def speed_of(name: str) -> str:
+    """What the writer of the page of speed makes of a benchmark."""
+    return str(getattr(_program(ROOT / "docs" / "write_speed.py"), f"{name}_table")())
 
 
 def _program(file: Path) -> ModuleType:
@@ -596,7 +621,7 @@ def options_table(path: str) -> str:
     import click
 
     from credit.cli import cli
-    from credit.cli.shared.commands import LEDGER, PICTURE, READING, SECTIONS
+    from credit.cli.shared.commands import LEDGER, PICTURE, READING, shared_sections
 
     shared = {"reading": READING, "picture": PICTURE, "ledger": LEDGER}
     command: click.Command | None = cli
@@ -605,13 +630,11 @@ def options_table(path: str) -> str:
         command = command.get_command(click.Context(command), word)
     assert command is not None
     context = click.Context(command)
-    reads = any(parameter.name == "allow_bad" for parameter in command.get_params(context))
+    section_of = shared_sections(command.get_params(context))
     rows = []
     for parameter in command.get_params(context):
         record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(context)
-        section = SECTIONS.get(parameter.name or "", "")
-        if section == READING and not reads:  # `bench train --groups` is no option of reading
-            section = ""
+        section = section_of.get(parameter.name or "", "")
         if record is not None and "--help" not in parameter.opts and section == shared.get(path, ""):
             names, meaning = (text.replace("|", "\\|") for text in record)
             rows.append([f"`{names.replace(', --', '`, `--')}`", meaning])
@@ -632,8 +655,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
+    "<!-- table bounds -->": bounds_table,
+    "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,
+    **{
+        f"<!-- table speed of {name} -->": functools.partial(speed_of, name)
+        for name in ("commands", "steps", "reading", "formats")
+    },
     "<!-- table training -->": training_table,
     "<!-- table lengths -->": lengths_table,
     "<!-- table composed -->": lambda: compositions_table("composed"),

@@ -1,4 +1,4 @@
-"""Write the page of methods and its picture from METHODS, the docstrings and the measured biases: `make pictures`.
+"""Write the table of methods and their picture from METHODS, the docstrings and the measured biases: `make pictures`.
 
     python docs/write_methods.py
 
@@ -8,8 +8,10 @@ commit is in the docstring's reference.
 
 from __future__ import annotations
 
+import csv
 import functools
 import inspect
+import io
 import json
 import re
 import textwrap
@@ -25,61 +27,21 @@ from credit.methods.registry import METHODS
 from graphs.keys import PARTS
 
 HERE = Path(__file__).resolve().parent
-PAGE, PICTURE, LAWS = HERE / "methods.md", HERE / "keys.svg", HERE / "laws.md"
+TABLE, PICTURE, BOUNDS = HERE / "data" / "methods.csv", HERE / "keys.svg", HERE / "data" / "bounds.csv"
 BIAS = HERE.parent / "benchmarks" / "results" / "bias.json"
 
-HEAD = """# Methods
 
-```console
-$ credit methods runs/   # which methods the logs allow
-$ credit methods rloo    # what one computes
-```
-
-Each method answers one question: with whom is this action compared? The picture has the keys, and beside each the
-methods that compare by it. `by=` takes any of them, and any array of integers. [Some bias the
-gradient](bias.md#which-keys-bias-the-gradient).
-
-![The keys as a tree, with the methods that compare by each](keys.svg)
-
-One notation: R is a trace's return, x a sample's score, r what an action earned, G what was earned from it on, V a
-value, γ and λ discounts; μ and sd are the mean and standard deviation of the samples of one key, n their number, A the
-advantage. [Laws](laws.md#how-large-an-advantage-can-be) has the bounds of |A| where a method divides by default.
-
-On the site each name leads to a page with the formula, the paper or code, and an example; `credit methods NAME` prints
-them, too.
-"""
-
-TAIL = """## Published names
-
-`--method` accepts these names too. For a method that no log can compute, the table gives the reason and the part that
-is usable.
-
-<!-- published -->
-
-## Words
-
-| word | meaning |
-|---|---|
-| population | what one sample is: a trace, an agent instance of it, a row (one action of a trainer's batch) |
-| bias | of the policy gradient, over its length: the worst of [the worlds](bias.md#the-worlds) |
-| estimand | [what a number estimates](data-model.md#what-a-number-estimates) |
-| scope | [whose rewards can change it](laws.md#scope) |
-| released | checked against numbers of the authors' or the trainer's code, at the commit |
-| reconstructed | written from that code or a paper, which was not executed |
-| formula | a textbook formula |
-"""
-
-
-def page() -> str:
-    """The page of methods as Markdown."""
+def table() -> str:
+    """Every method with what it compares, its estimand and its worst bias, as CSV; ordered by key."""
     bias = _biases()
     keys = dict.fromkeys(method.compared.key for method in METHODS.values())
     order = sorted(keys, key=lambda key: (not key, key.count(","), list(keys).index(key)))
-    rows = ["| method | key | sample | minus | over | estimand | bias |", "|---|---|---|---|---|---|---|"]
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    writer.writerow(("method", "key", "sample", "minus", "over", "estimand", "bias"))
     for name, method in sorted(METHODS.items(), key=lambda row: order.index(row[1].compared.key)):
-        cells = (f"`{name}`", *method.compared, method.estimand, bias.get(name, ""))
-        rows.append("|" + "".join(f" {cell} |" if cell else " |" for cell in cells))
-    return "\n".join([HEAD, *rows, "", TAIL])
+        writer.writerow((name, *method.compared, method.estimand, bias.get(name, "")))
+    return rows.getvalue()
 
 
 def formula(method: Method) -> str:
@@ -132,8 +94,8 @@ def _commits(method: Method) -> str:
 @functools.cache
 def _bounded_by_laws() -> frozenset[str]:
     """Methods whose bound stands in the table of the page about laws."""
-    table = LAWS.read_text(encoding="utf-8").split("<!-- bounds -->")[1].split("<!-- end -->")[0]
-    return frozenset(re.findall(r"`(\w+)`", "".join(row.split(" | ")[0] for row in table.splitlines())))
+    _, *rows = csv.reader(BOUNDS.read_text(encoding="utf-8").splitlines())
+    return frozenset(re.findall(r"`(\w+)`", "".join(names for names, *_ in rows)))
 
 
 def _docstring(method: Method) -> str:
@@ -212,5 +174,5 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    TABLE.write_text(table(), encoding="utf-8")
     PICTURE.write_text(picture(), encoding="utf-8")

@@ -20,13 +20,13 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PAGE, BENCHMARKS = HERE / "speed.md", HERE.parent / "benchmarks"
-MEASURED = (("reading.py",), ("formats.py", "--traces", "300"), ("columns.py",), ("waits.py",))
+MEASURED = (("reading.py",), ("formats.py",), ("columns.py",), ("waits.py",))
 
 TEXT = """# Speed
 
 `python docs/write_speed.py` writes this page from `benchmarks/results/`, which has every sample. Times are of the
-processor, in medians of rounds in which the contenders take turns, on a shared machine of two cores that other work
-loaded at 3 to 35. It makes everything take two to three times as long as alone, and rounds differ by up to a third.
+processor, medians of rounds in which the contenders take turns, on two cores that other work loaded at 3 to 25. That
+makes everything take two to three times as long as alone; rounds differ by up to a third.
 
 ## Methods
 
@@ -35,93 +35,78 @@ a float per event into traces, timed right before and after each call: {unit:.0f
 
 <!-- table speed -->
 
-Each of {count} methods takes at most {most} segment sums in its round of the lowest load. Those that number turns or
-points of decisions order the events by agent instance, in two sorts of single numbers of 32 bits: a digit of the key,
-and below it the place. That takes 14 segment sums, XLA's sort of keys with places 32 beside it. Beside 30 other
-processes it takes up to twice as many: `at_grpo` 58, `stop_credit` 72.
-{c3}
-
-`gae` along the causal graph takes a step for each edge of the trace with the most: 236 segment sums for 6,000 edges a
-trace, 15 along the trace. On one block of 512 rows of 4,000, `estimators.tokens.rows.gae` takes 1.3 times as long as
-rlax under `vmap`; `credit.gae`, which needs no padding, takes 18.6 times as long.
+Each of {count} methods takes at most {most} segment sums. Those that number turns sort the events by agent instance,
+which takes 14. `c3` passes 66 times over nodes in no order: 3 ns an event each in the processor's cache, 9 to 15 beyond
+it. To sort the nodes would take longer. `gae` along the causal graph takes a step for each edge of the trace with the
+most. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`. To plan and solve 800 evaluations of
+20 units takes `shapley` 5 ms, and 80 where it fits interactions.
 
 ## Commands
 
 `python benchmarks/waits.py`: seconds of a process. `report` is of 100 traces of 500 events, the others of 80 traces of
 30. "Cold" is with an empty cache of compiled functions.
 
-{commands}
+<!-- table speed of commands -->
 
-`validate`, `traces`, `convert`, and `show` without `--plot` do without JAX. 70 % of a warm `summary` are imports, most
-of JAX. On a less busy machine it takes 1.3 s. Commands keep their compiled functions in the user's cache folder, if no
-other user owns it or can write to it, so that the next one traces none of them;
-`JAX_ENABLE_COMPILATION_CACHE=false` switches that off.
+Commands keep compiled functions in the user's cache folder, if it is the user's alone;
+`JAX_ENABLE_COMPILATION_CACHE=false` switches that off. `validate`, `traces`, `convert`, and `show` without `--plot` do
+without JAX.
 
-Two aims of `report` are missed. Cold it should take 8 s: XLA compiles eleven functions in 9, of which `gae`,
-`turn_baseline` and the increments of both take 5.2, and its options for less optimisation save half a second. It should
-take 300 MB: imports hold 205, the logs 45, methods and their compiled functions 45, the ledger 50, findings and the
-page 55.
+Two aims of `report` are missed. Cold it should take 8 s: of eleven, XLA compiles for seven, and none of its functions
+can be spared. It should take 300 MB: imports hold 205.
 
 ## A trainer's step
 
-`python benchmarks/waits.py`: columns of rows to `dr_mas` advantages, beside the same formula in NumPy without checks or
-metrics. Medians in milliseconds, the least in brackets, and the quotient.
+`python benchmarks/waits.py`: columns of 8,192 rows to `dr_mas` advantages, beside the same formula in NumPy without
+checks or metrics. Medians in milliseconds, the least in brackets.
 
-{steps}
+<!-- table speed of steps -->
 
-1.5 times NumPy is missed. At 8,192 rows of NumPy, where NumPy takes .3 ms, 1.1 of 2.1 ms number the ids, check the
-columns and fill arrays, .6 are the compiled method with its transfers, and .4 the metrics, in a flat profile. Of Arrow
-strings and lists, encoding three columns in dictionaries adds 1 to 3 ms. Nothing compiles after `warmup`. On 65,536
-rows (`python benchmarks/columns.py`) a step is {categorical:.0f} times as fast as a loop with dictionaries where ids
-are categorical, {arrow:.0f} times where they are Arrow strings, {objects:.0f} times where they are NumPy objects.
+1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns, alone takes
+longer. Half of the step numbers and checks the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
+with dictionaries takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
+Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchmarks/columns.py`).
 
 ## Native logs
 
-`python benchmarks/reading.py`: 5 MB on one core. "Typed" is decoding by msgspec into structs, "plain" into Python's
-objects. "Others'" logs have shuffled and unknown keys, escaped texts and nested objects.
+`python benchmarks/reading.py`: 5 MB. "Typed" is decoding by msgspec into structs, "plain" into Python's objects.
+"Others'" logs have shuffled and unknown keys, escaped texts and nested objects.
 
-{reading}
+<!-- table speed of reading -->
 
-The Parquet cache reads in a sixth of the time. Logs take 2.5 to 3.8 times their size in memory; one trace of 28 MB 5.7
-times.
-Keys that stand twice are not searched for: that takes three quarters of the time of reading.
+The Parquet cache reads in a sixth of the time.
 
 ## Logs of other projects
 
-`python benchmarks/formats.py --traces 300`: reading over plain decoding of the same bytes.
+`python benchmarks/formats.py`: reading 5 MB over plain decoding. Logs from `otlp` on have traces of three lines.
 
-{formats}
+<!-- table speed of formats -->
 
-A trace costs 75 to 300 microseconds of Python, each of its lines 20 to 60. Decoding takes 2. The profile is flat: in
-four of these formats a trace makes 440 calls of functions, none of which takes more than 3 %.
-Four times decoding would need the spans of all traces as columns: such a path took 1,500 lines for one format. Memory
-is 4 to 5 times the log, 12 times where traces are short.
+Four times decoding is missed where lines are short. It would leave a line 5 microseconds. A trace of three lines takes
+75 to 180 of Python, in a flat profile: no function has a tenth of it. Spans as columns of all traces were read six
+times as fast, by 1,500 lines for one format.
 
-`python benchmarks/growth_formats.py`: 1,000,000 lines take 13 to 128 s and 0.7 to 1.6 GB, whole or damaged, with
-exponents of 0.86 to 1.13.
+Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 times, Langfuse's traces of three lines
+8 times: what a trace has may stand in any file, so all of it waits as objects.
+
+`python benchmarks/growth_formats.py`: 1,000,000 lines take 13 to 128 s and 0.7 to 1.6 GB, with exponents of 0.86 to
+1.13.
 
 ## Growth
 
 `python benchmarks/growth.py --warm 1`: each command on one trace that is a chain, on one whose agents spawned one
-another, and on many traces of three events. A cell has seconds, gigabytes, and the exponents of both over the last
-factor of ten; in brackets without the kernel's time.
+another, and on many of three events. A cell has seconds, gigabytes, and the exponents of both over the last factor of
+ten; in brackets without the kernel's time.
 
 <!-- table growth -->
 
-- No command has an exponent above 1.1 over all sizes.
-- `convert --to otlp` of one trace of 1,000,000 events takes 11 GB: events, spans and JSON at once.
+No command has an exponent above 1.1 over all sizes. `convert --to otlp` of one trace of 1,000,000 events takes 11 GB.
 
 ## Folders larger than memory
 
-`read_chunks` reads every file twice and raises `ChangedError` where a trace changed in between.
-`python benchmarks/chunks.py`: Dr. MAS advantages in chunks of whole groups of about 200,000 events, identical to those
-at once.
-
-{chunks}
+`python benchmarks/chunks.py`: `read_chunks` in chunks of whole groups of about 200,000 events, with Dr. MAS advantages
+identical to those at once. {chunks}
 """
-
-C3 = """`c3` makes 22 scatters and 44 gathers over nodes in no order, of 3 ns an event each in the processor's
-cache and 9 to 15 beyond it: 208 ns at 65,536 events, 303 at 1,048,576. To sort the nodes once would add 900."""
 
 FORMS = {
     "our own": "traces of 4,000 events, as our own writer has them",
@@ -160,14 +145,13 @@ def commands_table() -> str:
 
 
 def steps_table() -> str:
-    """A step beside NumPy, by rows and by the form of the columns."""
+    """A step of 8,192 rows beside NumPy, by the form of the columns."""
     rows = []
-    for size, forms in results("waits")["steps, milliseconds"].items():
-        for form, spent in forms.items():
-            step, peer = spent["step"], spent["NumPy"]
-            cells = [f"{part['median']:.1f} ({part['least']:.1f})" for part in (step, peer)]
-            rows.append([f"{int(size):,}", form, *cells, f"{step['median'] / peer['median']:.1f}"])
-    return table(["rows", "columns", "step", "NumPy", "quotient"], rows)
+    for form, spent in results("waits")["steps, milliseconds"]["8192"].items():
+        step, peer = spent["step"], spent["NumPy"]
+        cells = [f"{part['median']:.1f} ({part['least']:.1f})" for part in (step, peer)]
+        rows.append([form, *cells, f"{step['median'] / peer['median']:.1f}"])
+    return table(["columns", "step", "NumPy", "quotient"], rows)
 
 
 def reading_table() -> str:
@@ -183,35 +167,31 @@ def formats_table() -> str:
     rows = []
     for name, found in results("formats")["formats"].items():
         quotient = found["ratios"]["process, over plain decoding"]
-        rows.append([name, f"{found['bytes'] / found['events']:,.0f}", f"{quotient:.2g}"])
+        rows.append([name.partition(",")[0], f"{found['bytes'] / found['events']:,.0f}", f"{quotient:.2g}"])
     return table(["", "bytes an event", "over plain decoding"], rows)
 
 
-def chunks_table() -> str:
-    """Memory of reading in chunks and at once."""
-    rows = [
-        [name, f"{found['bytes'] / 1e9:.1f} GB", f"{found['grown'] / 1e6:,.0f} MB"]
-        for name, found in results("chunks")["runs"].items()
-    ]
-    return table(["", "logs", "growth of the peak memory"], rows)
+def chunks_memory() -> str:
+    """By how much the memory grows, in chunks and at once."""
+    runs = results("chunks")["runs"]
+    whole, part, at_once = (runs[name] for name in ("whole", "quarter", "quarter, at once"))
+    return (
+        f"{whole['bytes'] / 1e9:.0f} GB of logs add {whole['grown'] / 1e6:,.0f} MB to the memory, a quarter of them "
+        f"{part['grown'] / 1e6:,.0f} MB and at once {at_once['grown'] / 1e6:,.0f} MB."
+    )
 
 
 def page() -> str:
     """The whole page."""
     columns, speed = results("columns")["ratios"]["process"], results("methods")["speed"]
     return TEXT.format(
-        c3=C3,
         count=len(speed["methods"]),
         most=math.ceil(max(row["multiple"] for row in speed["methods"].values())),
         unit=1e9 * speed["segment_sum seconds"] / speed["events"],
-        commands=commands_table(),
-        steps=steps_table(),
         categorical=columns["loop over categorical"],
         arrow=columns["loop over Arrow"],
         objects=columns["loop over objects"],
-        reading=reading_table(),
-        formats=formats_table(),
-        chunks=chunks_table(),
+        chunks=chunks_memory(),
     )
 
 

@@ -76,7 +76,7 @@ REASONS: tuple[str, ...] = (
     "no support: the log does not show that the logging policy could choose every alternative of the target policy",
     "too few effective samples: a few large weights dominate the estimate",
     "the contexts differ: a node is logged under several contexts, or a context in several groups: no siblings",
-    "logged probabilities contradict each other or the draws: their sum exceeds 1, or the mean weight is not 1",
+    "logged numbers contradict each other or the draws: two of one unit, chances above 1 in sum, a mean weight not 1",
     "no independent trace: all traces to compare with share a choice with this one (replays of one prefix)",
     "an action of a frozen agent",
     "all members of the group have the same score, and such groups are filtered out",
@@ -410,7 +410,7 @@ def check_batch(graph: EventGraph, name: str, credit: Credit) -> None:
     if jnp.shape(credit.credit) != (graph.num_events,):
         wanted = f"({graph.num_events},), one entry for each event of this batch"
         raise CreditError(f"{name} has shape {jnp.shape(credit.credit)}; expected {wanted}")
-    if credit.batch is not None and bool(jnp.any(jnp.asarray(credit.batch) != batch_fingerprint(graph))):
+    if credit.batch is not None and bool(np.any(np.asarray(credit.batch) != np.asarray(batch_fingerprint(graph)))):
         raise CreditError(
             f"{name} is the result of another batch: its fingerprint is not that of this graph; "
             "expected results of methods run on the same graph"

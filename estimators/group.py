@@ -156,7 +156,8 @@ def group_relative(
       filters: "equal" leaves out the samples of a key whose members all have one score, as DAPO does: their number is
         0, but a mean over the batch's actions has them in its divisor. "spread" leaves out the keys of the batch whose
         variance (ddof 0) over the square of their range is least. "none" keeps all.
-      filter_ratio: the share of keys that "spread" leaves out, rounded down; of keys that are equal there, all.
+      filter_ratio: the share of keys that "spread" leaves out, rounded down. Keys that tie with the last of these go,
+        too.
       source: name of the method, for `Credit.source`.
 
     Returns:

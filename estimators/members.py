@@ -11,7 +11,7 @@ import numpy as np
 
 from estimators.base import check_event_array, check_reward
 from estimators.clusters import Clusters, clusters_of
-from estimators.relative_mean import mean_from_first, relative_to_first
+from estimators.relative_mean import mean_from_first, relative_to_first, stated_once
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, Keyed, key_of, keyed
@@ -101,7 +101,7 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       agent_reward: float [E], the outcome of the instance's own trace at one of its events or more, or None; NaN where
-        an event does not state it. Of several numbers of one instance the first counts; readers refuse them.
+        an event does not state it. An instance with two of its own has none; readers refuse them.
 
     Examples:
       >>> import credit, numpy as np
@@ -116,8 +116,7 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
         return outcome[own_trace], scored[own_trace]
     amount, stated = check_event_array(graph, "agent_reward", agent_reward)
     agent, num = jnp.asarray(graph.agent_ids), graph.num_agents
-    has = segment_count(agent, num, stated) > 0
-    own = amount[segment_first(agent, num, stated)].astype(outcome.dtype)
+    own, has, several = stated_once(amount.astype(outcome.dtype), agent, num, stated)
     group, name = jnp.asarray(graph.group_ids), key_ids(graph, "agent_name")
     of_teams = (segment_count(group, graph.num_traces, scored) > 0)[group][own_trace]
     of_names = (segment_count(name, num, has & jnp.asarray(graph.agent_mask)) > 0)[name]
@@ -125,7 +124,7 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
     sums = (segment_count(group[own_trace], graph.num_traces, of_traces & has & jnp.asarray(graph.agent_mask)) > 0)[
         group
     ]
-    whole = jnp.where(sums[own_trace], (of_traces | ~of_teams) & (has | ~of_names), True) & (of_traces | has)
+    whole = jnp.where(sums[own_trace], (of_traces | ~of_teams) & (has | ~of_names), True) & (of_traces | has) & ~several
     return outcome[own_trace] + jnp.where(has, own, jnp.zeros_like(own)), whole
 
 

@@ -204,6 +204,8 @@ def _check_value(method: Callable[..., Any], option: str, value: Any) -> None:
         refuse_option(_name(method), option, value, "a number")
     elif option in BOUNDS and not BOUNDS[option].holds(value):
         refuse_option(_name(method), option, value, BOUNDS[option].words)
+    elif isinstance(value, float | np.floating) and np.isinf(value):
+        refuse_option(_name(method), option, value, "a finite number")
 
 
 _BY_KEY = frozenset({"initial"})

@@ -8,7 +8,10 @@ import jax.numpy as jnp
 from graphs.event_graph import Array
 from graphs.segment import segment_count, segment_first, segment_mean
 
-__all__ = ["mean_from_first", "relative_to_first"]
+__all__ = ["mean_from_first", "relative_to_first", "stated_once"]
+
+ALIKE = 1e-4
+"""Of its size, by how much copies of a number may differ: solvers and half precision round."""
 
 
 def relative_to_first(values: jax.Array, ids: Array, num_segments: int, where: Array) -> tuple[jax.Array, jax.Array]:
@@ -49,3 +52,29 @@ def mean_from_first(values: jax.Array, ids: Array, num_segments: int, where: Arr
     first, apart = relative_to_first(values, ids, num_segments, where)
     mean = first + segment_mean(apart, ids, num_segments, where)
     return jnp.where(segment_count(ids, num_segments, where) > 0, mean, jnp.zeros_like(mean))
+
+
+def stated_once(
+    values: jax.Array, ids: Array, num_segments: int, where: Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """What each segment states as one number of its own, whether it states any, and whether it states several.
+
+    Args:
+      values: float or int [M].
+      ids: int [M] in [0, num_segments), in any order.
+      num_segments: how many segments there are.
+      where: bool [M], the members that state it.
+
+    Returns:
+      The first of the segment's numbers, bool and bool: [num_segments] each.
+
+    Examples:
+      >>> values, ids = jnp.array([1.0, 1.0, 1.0, 3.0]), jnp.array([0, 0, 1, 1])
+      >>> number, known, several = stated_once(values, ids, 3, jnp.ones(4, bool))
+      >>> known.tolist(), several.tolist()
+      ([True, True, False], [False, True, False])
+    """
+    first, apart = relative_to_first(values, ids, num_segments, where)
+    room = ALIKE * jnp.abs(first)[ids] if jnp.issubdtype(values.dtype, jnp.floating) else 0
+    several = segment_count(ids, num_segments, where & (jnp.abs(apart) > room)) > 0
+    return first, segment_count(ids, num_segments, where) > 0, several

@@ -203,7 +203,8 @@ _unfinished: set[str] = set()
 
 
 def _publish(name: str, path: Path, mode: int) -> None:
-    mask = os.umask(0)
+    """Rename a finished file or folder to `path`, with the permissions that `open` or `mkdir` would give it."""
+    mask = os.umask(0)  # it can only be read by setting it
     os.umask(mask)
     os.chmod(name, mode & ~mask)
     with _named(path):
@@ -269,7 +270,7 @@ def _is_file_of(descriptor: int, name: Path) -> bool:
 def _lock(descriptor: int) -> bool:
     """Take the lock of an open file; False where another process holds it. Closing the file releases the lock."""
     if sys.platform == "win32":
-        return True  # an open file cannot be removed there
+        return True  # no lock is needed: an open file cannot be removed there
     import fcntl
 
     try:

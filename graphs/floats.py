@@ -12,7 +12,7 @@ from graphs.event_graph import Array
 if TYPE_CHECKING:
     import jax
 
-__all__ = ["COARSE", "KEPT", "RELATIVE", "at_least_float32", "floating", "rounded_differences"]
+__all__ = ["COARSE", "KEPT", "RELATIVE", "WHOLE", "at_least_float32", "floating", "rounded_differences", "rounding"]
 
 COARSE = (
     "differ by little for their size: single precision, in which methods compute, changes the differences, or a "
@@ -27,6 +27,9 @@ SINGLE = np.finfo(np.float32)
 
 RELATIVE = 1e-12
 """Of the size of returns, up to which a difference is rounding: 0.1 + 0.2 is not 0.3 in double precision."""
+
+WHOLE = 2**53
+"""From which on reading makes different integers one number in double precision."""
 
 
 def at_least_float32(values: Array) -> jax.Array:
@@ -69,11 +72,22 @@ def floating(name: str, values: Array) -> jax.Array:
     return at_least_float32(array)
 
 
+def rounding(numbers: np.ndarray) -> np.ndarray:
+    """How far the sums that made numbers of double precision may have put each off: nothing where it is an integer.
+
+    Examples:
+      >>> rounding(np.array([1e13, 1e13 + 0.5])).tolist()
+      [0.0, 10.0000000000005]
+    """
+    return np.where(numbers == np.floor(numbers), 0, RELATIVE * np.abs(numbers))
+
+
 def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
     """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
 
     The means of a key's numbers, of all and of all but one, count too: they are baselines. XLA takes what is below the
-    least normal number for 0, a difference from a baseline, too: a spread below 100 times that is too small.
+    least normal number for 0, a difference from a baseline, too: a spread below 100 times that is too small. Numbers of
+    2**53 or more may have been different before they were read.
 
     Examples:
       >>> from graphs.floats import rounded_differences
@@ -92,7 +106,7 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
     size, spread = np.maximum(np.abs(most), np.abs(least)), most - least
     # Single precision moves a number, and a mean between the least and the most, by an epsilon of their size at most.
     with np.errstate(invalid="ignore"):
-        fine = (spread <= RELATIVE * size) | (SINGLE.eps * size + SINGLE.tiny <= KEPT * spread)
+        fine = ((spread <= 0) & (size < WHOLE)) | (SINGLE.eps * size + SINGLE.tiny <= KEPT * spread)
         fine &= size < SINGLE.max / 2
     if fine[key].all():
         return np.zeros(keys, bool)
@@ -100,7 +114,9 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int) -> np.nda
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
         means = total / count, (total - exact) / np.maximum(count - 1, 1)
         moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
-    off = np.zeros(keys)
+    off, noise = np.zeros(keys), np.zeros(keys)
     np.maximum.at(off, key, moved)
-    rounded: np.ndarray = (np.maximum(off, SINGLE.tiny) > KEPT * spread) & (spread > RELATIVE * size)
+    np.maximum.at(noise, key, rounding(exact))
+    differs = (spread > noise) | ((size >= WHOLE) & (np.bincount(key, minlength=keys) > 1))
+    rounded: np.ndarray = (np.maximum(off, SINGLE.tiny) > KEPT * spread) & differs
     return rounded

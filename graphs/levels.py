@@ -25,6 +25,7 @@ __all__ = [
     "Level",
     "Name",
     "TableLevel",
+    "ids_on_host",
     "key_ids",
     "level_ids",
     "pair_ids",
@@ -128,6 +129,39 @@ def level_ids(graph: EventGraph, level: TableLevel) -> jax.Array:
         kind = jnp.asarray(DECISION_KIND, jnp.int32)[jnp.asarray(graph.event_type)]
         return pair_ids(jnp.asarray(graph.trace_ids), kind, jnp.asarray(graph.event_mask))
     raise CreditError(f"level is {level!r}; expected one of {', '.join(TABLE_LEVELS)}")
+
+
+def ids_on_host(graph: EventGraph, level: TableLevel) -> np.ndarray:
+    """`level_ids` of a batch at hand, in NumPy: int32 [E]. To compile a sort takes 1 s.
+
+    Raises:
+      CreditError: as of `level_ids`.
+
+    Examples:
+      >>> import credit
+      >>> from graphs.levels import ids_on_host
+      >>> graph, _, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a", "a", "b"], agent=["x", "y", "x"], role=["r", "r", "r"], reward=[1.0] * 3)
+      >>> rows.gather(ids_on_host(graph, "role")).tolist()
+      [0, 0, 1]
+    """
+    if level == "role":
+        ids = _numbered(graph.agent_trace, graph.agent_role_ids, graph.agent_mask)
+        of_event: np.ndarray = ids[np.asarray(graph.agent_ids)]
+        return of_event
+    if level == "decision":
+        kind = np.asarray(DECISION_KIND, np.int32)[np.asarray(graph.event_type)]
+        return _numbered(graph.trace_ids, kind, graph.event_mask)
+    return np.asarray(level_ids(graph, level))
+
+
+def _numbered(first: Array, second: Array, mask: Array) -> np.ndarray:
+    """`pair_ids` in NumPy."""
+    real = np.asarray(mask)
+    pairs = np.asarray(first)[real].astype(np.int64) << 32 | np.asarray(second)[real].astype(np.int64) + 2**31
+    ids = np.zeros(len(real), np.int32)
+    ids[real] = np.unique(pairs, return_inverse=True)[1]
+    return ids
 
 
 def _names(graph: EventGraph, by: Name) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import os
 import re
@@ -56,6 +57,22 @@ def test_trainers_whose_private_names_are_overridden_have_an_upper_bound(project
         least, below = re.findall(r"[0-9.]+", wanted.removeprefix(name_of(wanted)))
         key = [tuple(map(int, number.split("."))) for number in (least, version, below)]
         assert key[0] <= key[1] < key[2] and "<" in wanted, (wanted, version)
+
+
+def test_private_names_of_others_are_hooks() -> None:
+    """`require_hooks` refuses a trainer that has renamed one; `getattr` with a default would take another way in
+    silence, as it did with OmegaConf's `_get_root`."""
+    for file in (ROOT / "credit" / "integrations").rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        known = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+        tuples = [name for node in nodes if isinstance(node, ast.Tuple) for name in node.elts]
+        known |= {str(name.value) for name in tuples if isinstance(name, ast.Constant)}
+        known.add("_replace")  # of named tuples, which Python documents
+        read = [(node.attr, node.value) for node in nodes if isinstance(node, ast.Attribute)]
+        calls = [node.args for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr"]
+        read += [(str(name.value), owner) for owner, name, *_ in calls if isinstance(name, ast.Constant)]
+        of_others = {name for name, owner in read if re.match("_[^_]", name) and ast.unparse(owner) != "self"}
+        assert of_others <= known, (file.name, of_others - known)
 
 
 def test_ci_tries_the_lowest_version_of_each_package(project: dict[str, Any], ci: Path) -> None:

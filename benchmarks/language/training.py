@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.language.questions import STOP, draw_questions, facts
-from benchmarks.language.signals import as_graph, rerun, weigh
-from benchmarks.language.team import Said, Team, fresh_team, log_probs, play
+from benchmarks.language.questions import PARTS, STOP, draw_questions, facts
+from benchmarks.language.signals import as_graph, fresh_state, rerun, weigh
+from benchmarks.language.team import Said, Team, fresh_team, log_probs, play, policies
 from graphs.errors import CreditError
 
-__all__ = ["LanguageCurves", "LanguageSettings", "mean_reward", "train_language", "warm_team"]
+__all__ = ["LanguageCurves", "LanguageSettings", "mean_reward", "train_language", "training_step", "warm_team"]
 
 CHUNK = 10
 """Updates of one call of the compiled function."""
@@ -80,15 +80,16 @@ def train_language(
       settings: of the loop.
       seed: of parameters, demonstrations, questions and samples.
       learning_rate: of Adam.
-      rounds: a fixed number of rounds, for signals without re-runs; 0 where the lead learns when to stop.
+      rounds: a fixed number of rounds, for signals without re-runs; 0 where the lead learns when to stop. Above `PARTS`
+        a question has a part for each.
 
     Raises:
       CreditError: no such signal; the learning rate is not positive; or the budget does not hold one update.
     """
     if not learning_rate > 0:
         raise CreditError(f"learning_rate is {learning_rate!r}; expected a positive number")
-    first = warm_team(seed, settings.warm_steps)
-    begin, chunk = _compiled(signal, settings.groups, settings.group_size, rounds)
+    first = warm_team(seed, settings.warm_steps, rounds)
+    begin, chunk = training_step(signal, settings.groups, settings.group_size, rounds)
     key, spent = jax.random.key(seed), 0.0
     carry, team = begin(first), first
     parts: list[list[np.ndarray]] = []
@@ -127,7 +128,7 @@ def _evaluated(team: Team, key: jax.Array, rounds: int) -> jax.Array:
     ask, run = jax.random.split(key)
 
     def some(keys: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return play(team, draw_questions(64, 1, keys[0]), keys[1], rounds=rounds).reward.mean()
+        return play(team, _questions(64, 1, keys[0], rounds), keys[1], rounds=rounds).reward.mean()
 
     keys = jax.random.split(ask, EVALUATED // 64), jax.random.split(run, EVALUATED // 64)
     mean: jax.Array = jax.lax.map(some, keys).mean()
@@ -135,13 +136,21 @@ def _evaluated(team: Team, key: jax.Array, rounds: int) -> jax.Array:
 
 
 @functools.lru_cache(maxsize=32)
-def warm_team(seed: int, steps: int) -> Team:
+def warm_team(seed: int, steps: int, rounds: int = 0) -> Team:
     """A team after a supervised warm-up on demonstrations: right calls, right answers.
 
     Args:
       seed: of parameters and demonstrations.
       steps: updates of 32 demonstrations each, by Adam at 0.003.
+      rounds: as in `train_language`.
     """
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**29), steps)
+    team: Team = _warming(rounds)(fresh_team(seed, max(rounds, PARTS)), keys)
+    return team
+
+
+@functools.cache
+def _warming(rounds: int) -> Any:
     import optax
 
     adam = optax.scale_by_adam()
@@ -150,7 +159,7 @@ def warm_team(seed: int, steps: int) -> Team:
     def warmed(team: Team, keys: jax.Array) -> Team:
         def step(carry: Any, key: jax.Array) -> Any:
             team, memory = carry
-            shown = demonstrations(draw_questions(32, 1, key))
+            shown = demonstrations(_questions(32, 1, key, rounds))
             slope = jax.grad(lambda team: -jnp.mean(_of_decisions(team, shown)))(team)
             with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
                 change, memory = adam.update(slope, memory, team)
@@ -158,9 +167,12 @@ def warm_team(seed: int, steps: int) -> Team:
 
         return jax.lax.scan(step, (team, adam.init(team)), keys)[0][0]
 
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**29), steps)
-    team: Team = warmed(fresh_team(seed), keys)
-    return team
+    return warmed
+
+
+def _questions(groups: int, size: int, key: jax.Array, rounds: int) -> jax.Array:
+    long = rounds > PARTS
+    return draw_questions(groups, size, key, rounds if long else PARTS, rounds if long else 1)
 
 
 def demonstrations(question: jax.Array) -> Said:
@@ -186,7 +198,8 @@ def _of_decisions(team: Team, said: Said, rounds: int = 0) -> jax.Array:
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled(signal: str, groups: int, group_size: int, rounds: int) -> tuple[Any, Any]:
+def training_step(signal: str, groups: int, group_size: int, rounds: int) -> tuple[Any, Any]:
+    """What training begins with, a function of the first team, and `CHUNK` updates, compiled."""
     import optax
 
     adam = optax.scale_by_adam()
@@ -194,12 +207,14 @@ def _compiled(signal: str, groups: int, group_size: int, rounds: int) -> tuple[A
 
     def answer(team: Team, state: Any, key: jax.Array) -> Any:
         ask, run, again = jax.random.split(key, 3)
-        episodes = play(team, draw_questions(groups, group_size, ask), run, rounds=rounds)
-        return episodes, weigh(signal, as_graph(episodes, group_size), state, lambda: rerun(team, episodes, again))
+        episodes = play(team, _questions(groups, group_size, ask, rounds), run, rounds=rounds)
+        return episodes, weigh(
+            signal, as_graph(episodes, group_size), state, lambda: rerun(team, episodes, again),
+            lambda: policies(team, episodes, rounds),
+        )  # fmt: skip
 
     def begin(team: Team) -> Any:
-        state = jax.eval_shape(answer, team, None, jax.random.key(0))[1].state
-        return team, adam.init(team), jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state)
+        return team, adam.init(team), fresh_state(signal)
 
     @jax.jit
     def chunk(carry: Any, key: jax.Array, learning_rate: jax.Array) -> Any:

@@ -6,18 +6,18 @@ method in float64. With w_e the weight of a decision in its batch, 1/K in a grou
     g = Σ_e w_e A_e ∇ log π(e)
     bias = |E g − ∇J| / |∇J|      cosine = that between E g and ∇J      variance = runs (E|g|² − |E g|²) / |∇J|²
 
-`runs` is the mean number of runs that a batch takes, traces and those beside them, so that variances compare at equal
-cost. Advantage error is measured after
-the mean of A in each state is removed, which is what a state-dependent baseline may add: A° = A − E[A | h]. Decisions
-that the method refuses enter it with no weight, and the gradient with A = 0. With the true increments D = Q − V,
+`runs` is the mean number of runs that a batch takes, replays included, so that variances compare at equal cost. A
+baseline may add any number to all advantages of a state, so errors are those of A° = A − E[A | h], without the mean of
+the state. Decisions that the method refuses have no weight in the error, and A = 0 in the gradient. With the true
+increments D = Q − V,
 
     error = E Σ_e w_e (A°_e − D_e)² / E Σ_e w_e D_e²      relative, of decisions that were answered
     rank  = Kendall's τ-b between E[A° | h, a] and D(h, a) over all (h, a)
     sign  = the share of decisions whose A° has the sign of D
     answered = the share of decisions that have a number; all shares by probability and weight
 
-For rank and sign, what is less than a thousandth of the root mean square is nothing: two numbers that close are tied,
-and a number that small has no sign. Without that an eps in a divisor would break ties.
+Rank and sign ignore differences below a thousandth of the root mean square: numbers that close are tied, and numbers
+that small have no sign. Otherwise the eps of a divisor would break ties.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def cells(
 def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
     """Whether two methods have the same scores in all worlds and sizes, up to rounding; False without any.
 
-    Methods that differ in some batch of positive chance have another variance or error, but by accident.
+    Two methods that differ in a batch of positive probability have equal scores only by accident.
     """
     table = {(row.world, row.k): row for row in other}
     pairs = [(row, table[row.world, row.k]) for row in rows if (row.world, row.k) in table]
@@ -106,7 +106,7 @@ def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
 
 
 def sizes(way: Way) -> tuple[int, ...]:
-    """The sizes K that are enumerated: traces or trees of a group, or alternatives of a context; 1 with one trace."""
+    """The sizes K that are enumerated: traces or trees of a group, alternatives of a context, or 1 for one trace."""
     several: dict[Way, tuple[int, ...]] = {
         **dict.fromkeys(("groups", "solo", "replays"), (2, 3)),
         **dict.fromkeys(("trees", "nested"), (2,)),
@@ -158,7 +158,7 @@ def _draws(world: str, way: Way, k: int) -> Draws:
 
 
 def _batches(world: str, way: Way, k: int, part: int) -> Batches:
-    """The batches of one part of the draws, kept for other methods where it is the only one: large trees take room."""
+    """The batches of one part of the draws, kept for other methods if there is no other part, which saves memory."""
     draws = _draws(world, way, k)
     if len(draws.chance) <= _PART:
         return _all_batches(world, way, k)
@@ -171,6 +171,7 @@ def _all_batches(world: str, way: Way, k: int) -> Batches:
 
 
 def _wanted(way: Way) -> set[str]:
+    """The evidence that methods measured in this way take."""
     if way == "groups":
         return OWN_EVIDENCE
     return {name for how in SETTINGS.values() if how.way == way for name in how.given}

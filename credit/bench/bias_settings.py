@@ -82,7 +82,7 @@ def c3_pooled(graph: EventGraph, reward: Array, *, context: Array, node: Array, 
 _TREE = {"context": "context", "node": "node"}
 _WRONG_VALUES = {"value": "wrong_value"}
 _SEGMENTS = {"value": "value", "value_high": "value_high", "segment": "segment"}
-_SOLO = {"counterfactual_reward": "solo_return"}
+_SOLO = {"solo_reward": "solo_return"}
 
 _SPECIAL: dict[str, Setting] = {
     "remax": Setting(estimators.remax, "greedy", evidence={"greedy_reward": "greedy_reward"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from estimators.base import Credit
 from estimators.critic.repaid_posterior import PosteriorState, fresh_posterior, posterior_advantage, residual_weights
 from graphs.array_files import read_arrays, write_arrays
 from graphs.errors import CreditError
-from graphs.event_graph import Array, EventGraph
+from graphs.event_graph import TRACE_FIELDS, Array, EventGraph
 
 __all__ = ["PosteriorSignal"]
 
@@ -60,7 +61,7 @@ class PosteriorSignal:
         Raises:
           CreditError: a column is no feature, or the shapes differ.
         """
-        credit, self.state = posterior_advantage(graph, reward, self.state, columns, values)
+        credit, self.state = posterior_advantage(*_without_room(graph, reward), self.state, columns, values)
         return credit
 
     @property
@@ -97,3 +98,20 @@ class PosteriorSignal:
                 raise CreditError(f"{path}: {name} holds a number that is not finite; expected {EXPECTED}")
         signal.state = PosteriorState(**{name: jnp.asarray(arrays[name]) for name in PosteriorState._fields})
         return signal
+
+
+def _without_room(graph: EventGraph, reward: Array) -> tuple[EventGraph, Array]:
+    """The batch with room for as many traces as it has, or the next power of two: a step takes O(T F²).
+
+    `credit.from_columns` makes room for as many traces as events where it is not told how many there are.
+    """
+    if len(reward) != graph.num_traces:
+        return graph, reward  # refused by the step, in words
+    names = [name for name in (*TRACE_FIELDS, "cluster_ids") if getattr(graph, name) is not None]
+    arrays = {name: np.asarray(getattr(graph, name)) for name in names}
+    ids = [x[arrays["trace_mask"]] for name, x in arrays.items() if name != "trace_mask"]
+    largest = max([int(np.flatnonzero(arrays["trace_mask"]).max(initial=0)), *(int(x.max(initial=0)) for x in ids)])
+    room = 1 << largest.bit_length()
+    if room >= graph.num_traces:
+        return graph, reward
+    return dataclasses.replace(graph, **{name: x[:room] for name, x in arrays.items()}), np.asarray(reward)[:room]

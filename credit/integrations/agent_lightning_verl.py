@@ -26,11 +26,12 @@ require_hooks("Agent Lightning 0.3.0", {of_agent_lightning.AgentLightningTrainer
 class CreditAgentLightningTrainer(of_agent_lightning.AgentLightningTrainer):
     """`AgentLightningTrainer` whose estimators `credit_*` see the rollout and the turn of each row.
 
-    Agent Lightning writes `rollout_id_list` and `turn_index_list` beside the rows and leaves them unread. Its
-    estimators take each row for a rollout of its own, so that long rollouts weigh more. They stay as they are.
+    Agent Lightning writes `rollout_id_list` and `turn_index_list` beside the rows and does not read them: its own
+    estimators, which are unchanged, take each row for a rollout, so that long rollouts weigh more.
     Written against Agent Lightning 0.3.0, whose trainer runs with verl 0.6.
     """
 
+    # The method of Agent Lightning, in which these two functions of its module are replaced.
     _train_step = with_globals(
         of_agent_lightning.AgentLightningTrainer._train_step,
         compute_advantage=compute_advantage,

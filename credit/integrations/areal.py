@@ -16,7 +16,7 @@ from areal.trainer.ppo.actor import PPOActor
 from areal.utils import stats_tracker
 
 from credit.integrations.rows.row_advantages import RowAdvantages
-from credit.integrations.trainer_credit import COLUMNS, TrainerCredit
+from credit.integrations.trainer_credit import TrainerCredit
 from graphs.errors import CreditError
 
 __all__ = ["CreditPPOActor"]
@@ -27,7 +27,7 @@ WRITE = "the workflow returns it beside input_ids, a number for each row, under 
 class CreditPPOActor(PPOActor):
     """What a grouped rollout returned is a group, and each row of it a trace, or a row of the trace that it names.
 
-    A workflow returns tensors [rows] beside AReaL's: `trace`, `agent`, `role`, `turn` or `event_reward`. The outcome is
+    A workflow returns tensors [rows] beside AReaL's: `trace`, and those of `TrainerCredit.columns_of`. The outcome is
     AReaL's reward after its bias, scale, clip, norm and penalties. AReaL computes advantages in each process; it never
     divides what one rollout returned, so that groups are whole where each was one rollout of `gconfig.n_samples`.
 
@@ -52,7 +52,9 @@ class CreditPPOActor(PPOActor):
             )
         hooks = {PPOActor: ("compute_advantages", "ppo_update")}
         rows = RowAdvantages(self.credit, **self.options)
-        self._credit = TrainerCredit(rows, trainer="AReaL 1.0.4", hooks=hooks, columns=WRITE)
+        several = torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
+        part = "the rollouts of one process" if several else None
+        self._credit = TrainerCredit(rows, trainer="AReaL 1.0.4", hooks=hooks, columns=WRITE, part=part)
 
     @property
     def credit_metrics(self) -> Mapping[str, float]:
@@ -70,20 +72,19 @@ class CreditPPOActor(PPOActor):
                 f"each of the {len(data)} rollouts of this rank holds one row, so that rows of one task may be on "
                 "other ranks; expected a whole group from each, as gconfig.n_samples makes them"
             )
+        rollout = np.repeat(np.arange(len(data)), sizes)
+        labels = self._credit.columns_of(data)  # one mapping a rollout; AReaL refuses other keys in another
+        evidence = {name: _joined(parts) for name, parts in labels.pop("evidence").items()}
+        columns: dict[str, Any] = {name: _joined(parts) for name, parts in labels.items()}
+        trace = _joined([part.get("trace", torch.arange(size)) for part, size in zip(data, sizes, strict=True)])
         version = [number for part in data for number in _versions(part)] if data and "versions" in data[0] else None
         data = super().compute_advantages(data)
-        rollout = np.repeat(np.arange(len(data)), sizes)
-
-        def column(name: str) -> np.ndarray:
-            return np.concatenate([part[name].detach().cpu().numpy() for part in data])
-
-        columns: dict[str, Any] = {name: column(name) for name in COLUMNS if data and name in data[0]}
-        trace = column("trace") if data and "trace" in data[0] else np.arange(len(rollout))
         result = self._credit(
             group=rollout,
             trace=[f"{number}/{row}" for number, row in zip(rollout.tolist(), trace.tolist(), strict=True)],
             reward=[reward for part in data for reward in part["tot_rewards"].sum(-1).tolist()],
             policy_version=version,
+            evidence=evidence,
             **columns,
         )
         for part, values in zip(data, np.split(result.advantages, np.cumsum(sizes)[:-1]), strict=True):
@@ -96,6 +97,10 @@ class CreditPPOActor(PPOActor):
     def ppo_update(self, data: list[dict[str, Any]]) -> None:
         self._credit.check_ran()
         super().ppo_update(data)
+
+
+def _joined(parts: list[torch.Tensor]) -> np.ndarray:
+    return np.concatenate([part.detach().cpu().numpy() for part in parts])
 
 
 def _versions(rollout: Mapping[str, Any]) -> list[float]:

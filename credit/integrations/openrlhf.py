@@ -7,7 +7,6 @@ Written against OpenRLHF 0.11.2.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -39,13 +38,9 @@ class CreditExperienceMaker(RemoteExperienceMaker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._credit  # noqa: B018 - made now, so that what cannot work is refused before the first rollout
-
-    @functools.cached_property
-    def _credit(self) -> TrainerCredit:
         hooks = {RemoteExperienceMaker: ("make_experience_batch", "compute_advantages_and_returns")}
         rows = RowAdvantages(self.credit, **self.options)
-        return TrainerCredit(rows, trainer="OpenRLHF 0.11.2", hooks=hooks)
+        self._credit = TrainerCredit(rows, trainer="OpenRLHF 0.11.2", hooks=hooks)
 
     @property
     def credit_metrics(self) -> Mapping[str, float]:

@@ -58,6 +58,7 @@ class CreditAlgorithm(Algorithm):
             trainer="prime-rl's source at 559b447",
             hooks={Algorithm: ("setup", "score_group", "finalize_group")},
             columns=NAMES,
+            part="the episodes of one group",
         )
 
     async def setup(self) -> None:

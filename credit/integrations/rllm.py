@@ -59,7 +59,7 @@ def estimator(method: str, **options: Any) -> str:
         credit_of.rows.state = states.get(role)
         result = credit_of(
             group=np.repeat(np.arange(len(sizes)), sizes),
-            agent=[role] * sum(sizes),
+            agent=[group.group_role for group, size in zip(traj_groups, sizes, strict=True) for _ in range(size)],
             reward=np.concatenate([np.asarray(group, np.float64) for group in rewards] or [np.zeros(0)]),
             policy_version=np.repeat([group.weight_version for group in traj_groups], sizes),
         )

@@ -19,16 +19,15 @@ from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistr
 from skyrl.train.fully_async_trainer import FullyAsyncRayPPOTrainer
 from skyrl.train.trainer import RayPPOTrainer
 
-from credit.integrations.jax_on_cpu import keep_jax_on_cpu
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.integrations.rows.scale_switch import with_switch
-from credit.integrations.trainer_credit import COLUMNS, TrainerCredit
+from credit.integrations.trainer_credit import COLUMNS, EVIDENCE, TrainerCredit
 from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
 __all__ = ["CreditFullyAsyncRayPPOTrainer", "CreditRayPPOTrainer", "register", "row_estimator"]
 
-PREFIX = "credit_"
+TRAINER, PREFIX = "SkyRL 0.3.0", "credit_"
 VERSIONS = "credit_versions"
 HOOKS = (
     "handle_dynamic_sampling", "postprocess_generator_output", "convert_to_training_input",
@@ -57,26 +56,25 @@ def row_estimator(
     **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """An estimator as SkyRL calls it: each row is a trajectory, its task is its `index`."""
-    advantages = _advantages(method, bool(grpo_norm_by_std))
-    result = advantages(group=index, reward=token_level_rewards.sum(dim=-1), mask=response_mask)
+    credit_of = _credit_by_name(method, bool(grpo_norm_by_std))
+    result = credit_of(group=index, reward=token_level_rewards.sum(dim=-1), mask=response_mask)
     return result.advantages, result.advantages
 
 
 @functools.lru_cache(maxsize=16)
-def _advantages(method: str, by_std: bool = True) -> RowAdvantages:
-    keep_jax_on_cpu()
+def _credit_by_name(method: str, by_std: bool = True) -> TrainerCredit:
     rows = RowAdvantages(method, **with_switch(method, {}, by_std))
-    rows.how_to_pass = "SkyRL passes its estimators no steps; CreditRayPPOTrainer does"
-    return rows
+    instead = "SkyRL passes its estimators no steps; CreditRayPPOTrainer does"
+    return TrainerCredit(rows, trainer=TRAINER, columns=instead)
 
 
 class CreditRayPPOTrainer(RayPPOTrainer):
     """SkyRL's trainer; with `credit_*` and step-wise trajectories, each step is a row with an advantage of its own.
 
     The outcome of a trajectory is what its last step earned, as in SkyRL. What the generator's `env_metrics` hold of
-    each step under the names in `COLUMNS` becomes a column; without a "turn", each step is a turn. Labels in some rows
-    only are refused, as are merged steps of labelled rows and dynamic sampling, which lose the labels. Rows that SkyRL
-    adds to fill the batch get 0 and enter no statistics. Everything else is SkyRL's.
+    each step under the names of `TrainerCredit.columns_of` becomes a column; without a "turn", each step is a turn.
+    Labels in some rows only are refused, as are merged steps of labelled rows and dynamic sampling, which lose the
+    labels. Rows that SkyRL adds to fill the batch get 0 and enter no statistics. Everything else is SkyRL's.
 
     Attributes:
       options: keyword arguments of `RowAdvantages`, the method's and `watch`; set on the class or in a subclass. An
@@ -96,7 +94,7 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         algorithm = self.cfg.trainer.algorithm
         name = str(algorithm.advantage_estimator).removeprefix(PREFIX)
         rows = self.make_advantages(name, with_switch(name, self.options, algorithm.grpo_norm_by_std))
-        return TrainerCredit(rows, trainer="SkyRL 0.3.0", hooks=self._hooks, columns=WRITE)
+        return TrainerCredit(rows, trainer=TRAINER, hooks=self._hooks, columns=WRITE)
 
     def make_advantages(self, name: str, options: dict[str, Any]) -> Any:
         """A `RowAdvantages`; a subclass may return a `credit.ray.RemoteRowAdvantages`."""
@@ -132,9 +130,9 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         return batch
 
     def _labels(self, generator_output: Mapping[str, Any], rows: int) -> dict[str, list[Any]]:
-        """The columns that `env_metrics` hold; none where no row has a label."""
+        """The columns and the evidence that `env_metrics` hold; none where no row has a label."""
         columns = self._credit.columns_of(generator_output.get("env_metrics") or [], rows)
-        return {name: columns[name] for name in COLUMNS if name in columns}
+        return {**columns.pop("evidence"), **columns}
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def compute_advantages_and_returns(self, data: Any) -> Any:
@@ -147,10 +145,11 @@ class CreditRayPPOTrainer(RayPPOTrainer):
         outcome = rewards[torch.from_numpy(np.flatnonzero(last))][torch.from_numpy(trace)]
         first = np.flatnonzero(np.concatenate([[True], last[:-1]]))
         columns: dict[str, Any] = {"turn": np.arange(len(last)) - first[trace]}
-        for column in COLUMNS:
-            values = data.metadata.get(f"{PREFIX}{column}")
-            if values is not None:
-                columns[column] = list(values) + [values[0]] * (len(last) - len(values))
+        labels = {name: data.metadata.get(PREFIX + name) for name in (*COLUMNS, *EVIDENCE)}
+        stated = {name: [*some, *some[:1] * (len(last) - len(some))] for name, some in labels.items() if some}
+        if evidence := {name: stated.pop(name) for name in EVIDENCE if name in stated}:
+            columns["evidence"] = evidence
+        columns |= stated
         if versions := data.metadata.get(VERSIONS):
             columns["policy_version"] = [versions.get(uid) for uid in data.metadata["uids"]]
         result = self._credit(

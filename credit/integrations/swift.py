@@ -67,10 +67,7 @@ class CreditGRPOTrainer(GRPOTrainer):
             group = torch.arange(len(reward)) // (
                 self.num_generations if mode == "train" else self.num_generations_eval
             )
-        state = self._credit.rows.state
-        result = self._credit(group=group, reward=reward, agent_reward=reward, **columns)
-        if mode == "eval":
-            self._credit.rows.state = state
+        result = self._credit(group=group, reward=reward, agent_reward=reward, learns=mode == "train", **columns)
         for name, value in result.metrics.items():
             self._metrics[mode][name].append(value)
         return result.advantages

@@ -14,14 +14,21 @@ from credit.hooks import require_hooks
 from credit.integrations.jax_on_cpu import keep_jax_on_cpu
 from credit.integrations.rows.row_metrics import MissingColumnWarning
 from graphs.errors import CreditError
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 if TYPE_CHECKING:
     from credit.integrations.rows.row_advantages import Advantages
 
-__all__ = ["COLUMNS", "TrainerCredit", "estimator_name", "label_columns"]
+__all__ = ["COLUMNS", "EVIDENCE", "TrainerCredit", "estimator_name"]
 
 COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
 """Columns of rows that a team writes beside each of them."""
+
+EVIDENCE = tuple(sorted({*EVENT_EVIDENCE, *TRACE_EVIDENCE} - {*COLUMNS, "policy_version"}))
+"""Further columns, which are read where the method takes them. Trainers pass the versions themselves."""
+
+PARTLY = ("parent", *(name for name in EVIDENCE if name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"))
+"""Ids that some rows may lack: who spawned nobody, and choices that a row did not make."""
 
 
 class TrainerCredit:
@@ -52,6 +59,7 @@ class TrainerCredit:
       hooks: for each class of the trainer, the names of what the integration overrides.
       columns: how a user of this trainer passes a column, for errors. Default: not at all.
       evidence: whether evidence of methods can be passed, too.
+      part: what one call of the trainer holds, where that may be less than the batch that is trained on.
       on_cpu: whether JAX is kept on the CPU, since the trainer needs the GPU (`keep_jax_on_cpu`).
 
     Attributes:
@@ -63,7 +71,8 @@ class TrainerCredit:
         already runs on a GPU.
 
     Warns:
-      UserWarning: the method carries a state from batch to batch, which the trainer's checkpoints do not hold.
+      UserWarning: the method carries a state from batch to batch, which the trainer's checkpoints do not hold; or it
+        compares over the batch, of which a call holds a part.
 
     Examples:
       >>> import numpy as np
@@ -83,6 +92,7 @@ class TrainerCredit:
         hooks: Mapping[Any, Iterable[str]] | None = None,
         columns: str | None = None,
         evidence: bool = False,
+        part: str | None = None,
         on_cpu: bool = True,
     ) -> None:
         require_hooks(trainer, hooks or {})
@@ -96,42 +106,87 @@ class TrainerCredit:
                 "hold: a run that goes on from one begins them anew",
                 stacklevel=3,
             )
+        if part is not None and rows.scope == "batch":
+            warnings.warn(
+                f"method {rows.name!r} compares over the batch, and {trainer} asks for {part} at a time, which then "
+                "count as one",
+                stacklevel=3,
+            )
         rows.how_to_pass = columns or f"this integration of {trainer} passes no columns; choose another method"
         self.rows, self.accepts, self.metrics = rows, rows.accepts, dict[str, float]()
         self.trainer, self.hooks, self._ran = trainer, dict(hooks or {}), False
 
-    def columns_of(self, labels: Sequence[Mapping[str, Any] | None], rows: int | None = None) -> dict[str, Any]:
-        """Columns of rows from what a team wrote beside each: `COLUMNS`, and the evidence that the method needs.
+    def columns_of(
+        self,
+        labels: Sequence[Mapping[str, Any] | None],
+        rows: int | None = None,
+        *,
+        partly: Collection[str] = PARTLY,
+        real: np.ndarray | None = None,
+    ) -> dict[str, Any]:
+        """Columns of rows from what a team wrote beside each: `COLUMNS`, and `EVIDENCE` that the method takes.
 
         Args:
           labels: one mapping a row, or None.
-          rows: how many rows there are. Default: as many as labels.
+          rows: how many rows there are. Default: N of `real`, or as many as labels.
+          partly: names that some rows may lack; these have None.
+          real: bool [N], False for rows that fill the batch; they get what the first other row has.
 
         Raises:
-          CreditError: some rows lack a label that others have, other than a parent; another number of labels than rows.
+          CreditError: some rows lack a label that others have; another number of labels than rows.
+
+        Warns:
+          MissingColumnWarning: rows lack a label, and some have one that is spelt almost like it.
         """
-        columns = label_columns(labels, (*COLUMNS, *self.rows.needs), how_to_pass=self.rows.how_to_pass, rows=rows)
-        evidence = {name: columns.pop(name) for name in [*columns] if name not in COLUMNS}
+        if rows is None:
+            rows = len(labels) if real is None else len(real)
+        known: set[Any] = set().union(*(label for label in labels if label))
+        names = (*COLUMNS, *filter(self.accepts, EVIDENCE))
+        counted = range(rows) if real is None else np.flatnonzero(real).tolist()
+        columns: dict[str, Any] = {}
+        evidence: dict[str, Any] = {}
+        how = self.rows.how_to_pass
+        for name in names:
+            column = [None if row is None else row.get(name) for row in labels] if name in known else []
+            stated = any(label is not None for label in column)
+            if stated and len(column) != rows:
+                raise CreditError(f"{len(labels)} entries have {name!r}, for {rows} rows: {how}")
+            lacking = [place for place in counted if column[place] is None] if stated else counted
+            if lacking and (near := _spelt_almost(name, frozenset(known.difference(names)))):
+                text = f"rows are labelled {near!r}, which is not read; did you mean {name!r}? {how}"
+                warnings.warn(text, MissingColumnWarning, stacklevel=3)
+            if len(lacking) == len(counted):
+                continue
+            if lacking and name not in partly:
+                raise CreditError(f"{name!r} is in some rows only, and not in row {lacking[0]}: {how}")
+            if len(counted) < len(column):
+                kept = set(counted)
+                column = [label if place in kept else column[counted[0]] for place, label in enumerate(column)]
+            (columns if name in COLUMNS else evidence)[name] = column
         return {**columns, "evidence": evidence}
 
-    def __call__(self, *, agent_reward: Any = None, **columns: Any) -> Advantages:
+    def __call__(self, *, agent_reward: Any = None, learns: bool = True, **columns: Any) -> Advantages:
         """Advantages of one batch; columns and answer as of `RowAdvantages.__call__`.
 
         Args:
+          learns: False for an evaluation, whose rewards must not move what the method carries from batch to batch.
           agent_reward: what each row's agent earned by itself; a method that pays agents gets it in the place of
-            `reward`.
+            `reward`, unless `evidence` states it.
           columns: those of `RowAdvantages.__call__`.
 
         Raises:
           CreditError: as there; evidence that the method needs is absent.
         """
-        if agent_reward is not None and self.rows.pays_agents:
-            columns["evidence"] = {**(columns.get("evidence") or {}), "agent_reward": agent_reward}
-            columns["reward"] = np.zeros(len(agent_reward))
+        stated = columns.get("evidence") or {}
+        if agent_reward is not None and self.rows.pays_agents and "agent_reward" not in stated:
+            columns |= {"evidence": {**stated, "agent_reward": agent_reward}, "reward": np.zeros(len(agent_reward))}
         passed = {*(columns.get("evidence") or {}), *(name for name in columns if columns[name] is not None)}
         if lacking := [name for name in self.rows.needs if name not in passed]:
             raise CreditError(f"method {self.rows.name!r} needs {', '.join(lacking)}: {self.rows.how_to_pass}")
+        before = None if learns else self.rows.state
         result: Advantages = self.rows(**columns)
+        if not learns:
+            self.rows.state = before
         self.metrics, self._ran = result.metrics, True
         return result
 
@@ -148,61 +203,11 @@ class TrainerCredit:
             )
 
 
-def label_columns(
-    labels: Sequence[Mapping[str, Any] | None],
-    names: Iterable[str],
-    *,
-    how_to_pass: str,
-    partly: Collection[str] = ("parent",),
-    real: np.ndarray | None = None,
-    rows: int | None = None,
-) -> dict[str, list[Any]]:
-    """Columns from what a team wrote beside each row: those of the names that any row has.
-
-    Args:
-      labels: one mapping a row, or None.
-      names: of the columns.
-      how_to_pass: how a user of this trainer passes a column.
-      partly: names that some rows may lack; these have None.
-      real: bool [N], False for rows that fill the batch; they get what the first other row has.
-      rows: how many rows there are. Default: N of `real`, or as many as labels.
-
-    Raises:
-      CreditError: some rows lack a label that others have; another number of labels than rows.
-
-    Warns:
-      MissingColumnWarning: no row has a label, and the first has one that is spelt almost like it.
-    """
-    if rows is None:
-        rows = len(labels) if real is None else len(real)
-    counted = range(rows) if real is None else np.flatnonzero(real).tolist()
-    columns: dict[str, list[Any]] = {}
-    for name in names:
-        column = [None if row is None else row.get(name) for row in labels]
-        if len(column) != rows:
-            if any(label is not None for label in column):
-                raise CreditError(f"{len(labels)} entries have {name!r}, for {rows} rows: {how_to_pass}")
-            continue
-        lacking = [place for place in counted if column[place] is None]
-        if len(lacking) == len(counted):
-            if counted and (near := _spelt_almost(name, frozenset(labels[counted[0]] or ()))):
-                text = f"rows are labelled {near!r}, which is not read; did you mean {name!r}? {how_to_pass}"
-                warnings.warn(text, MissingColumnWarning, stacklevel=3)
-            continue
-        if lacking and name not in partly:
-            raise CreditError(f"{name!r} is in some rows only, and not in row {lacking[0]}: {how_to_pass}")
-        if len(counted) < len(column):
-            kept = set(counted)
-            column = [label if place in kept else column[counted[0]] for place, label in enumerate(column)]
-        columns[name] = column
-    return columns
-
-
 @functools.lru_cache(maxsize=64)  # rows of all steps have the same labels
 def _spelt_almost(name: str, labels: frozenset[Any]) -> str | None:
-    """The label that `name` was probably meant to be: "agents" and "event_rewards", but not "agent_id"."""
-    texts = sorted(label for label in labels if isinstance(label, str))
-    return next(iter(difflib.get_close_matches(name, texts, n=1, cutoff=0.85)), None)
+    """The label that `name` was probably meant to be: "agents", "Agent" and "event_rewards", but not "agent_id"."""
+    texts = {label.lower(): label for label in sorted(label for label in labels if isinstance(label, str))}
+    return next((texts[near] for near in difflib.get_close_matches(name, texts, n=1, cutoff=0.85)), None)
 
 
 def estimator_name(method: str, options: Mapping[str, Any]) -> str:

@@ -17,17 +17,15 @@ from accelerate.utils import gather_object
 from trl import GRPOTrainer
 
 from credit.integrations.rows.row_advantages import RowAdvantages
-from credit.integrations.trainer_credit import TrainerCredit
+from credit.integrations.trainer_credit import COLUMNS, EVIDENCE, TrainerCredit
 from graphs.errors import CreditError
-from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["CreditGRPOTrainer", "token_rows"]
 
 OF_TOKEN = "_of_token"
 """The end of keys that a `rollout_func` of a team adds: for each completion, a label of each of its tokens."""
 
-ROW_COLUMNS = ("agent", "role", "parent", "turn", "event_reward")
-NAMES = (*ROW_COLUMNS, *sorted({*EVENT_EVIDENCE, *TRACE_EVIDENCE} - {*ROW_COLUMNS}))
+NAMES = (*COLUMNS, *EVIDENCE, "policy_version")
 
 RETURN = "a rollout_func returns it for each token, under this name with _of_token behind it"
 HOOKS = ("_calculate_rewards", "_generate_and_score_completions", "compute_loss")
@@ -103,7 +101,7 @@ class CreditGRPOTrainer(GRPOTrainer):
             width = max(
                 gather_object([output["completion_ids"].shape[1]])
             )  # each process pads its completions to their own length
-            taken = [name for name in labels if name in ROW_COLUMNS or self._credit.accepts(name)]
+            taken = [name for name in labels if name in COLUMNS or self._credit.accepts(name)]
             columns, tokens = token_rows({name: gather_object(labels[name]) for name in taken}, width)
         group = columns["trace"] // (self.num_generations if mode == "train" else self.num_generations_eval)
         advantages = self._credit_of(rewards, group, columns, mode)
@@ -138,9 +136,9 @@ class CreditGRPOTrainer(GRPOTrainer):
 
         def advantages_for(reward: torch.Tensor, part: int = -1) -> torch.Tensor:
             self._credit.rows.state = self._states.get(part)
-            numbers: torch.Tensor = self._credit(group=group, reward=reward[sample], **columns).advantages
-            if mode == "train":
-                self._states[part] = self._credit.rows.state
+            result = self._credit(group=group, reward=reward[sample], learns=mode == "train", **columns)
+            self._states[part] = self._credit.rows.state
+            numbers: torch.Tensor = result.advantages
             return numbers
 
         if self.multi_objective_aggregation == "sum_then_normalize":
@@ -205,7 +203,7 @@ def token_rows(labels: Mapping[str, Sequence[Sequence[Any]]], width: int) -> tup
     for name, of_completion in labels.items():
         column = [of_completion[i][t] for i, t in first]
         text = [str(label) for label in column] if name in ("agent", "turn") else column
-        (columns if name in ROW_COLUMNS else columns["evidence"])[name] = text
+        (columns if name in COLUMNS else columns["evidence"])[name] = text
     return columns, of_token
 
 

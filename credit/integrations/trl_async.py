@@ -26,12 +26,16 @@ TRAINER, HOOKS = "TRL 1.16.0", {_AsyncRolloutLoop: ("_score_group", "_push_metri
 NOTHING = TrainingSequence(input_ids=[], completion_mask=[], old_log_probs=[], rollout_id="")
 
 
+def _made(credit: str | Callable[..., Any], options: Mapping[str, Any]) -> TrainerCredit:
+    return TrainerCredit(RowAdvantages(credit, **options), trainer=TRAINER, hooks=HOOKS, part="one group")
+
+
 class _CreditLoop(_AsyncRolloutLoop):
     """TRL's loop of rollouts, which runs in a separate process. A prompt's conversations are a group, each a trace."""
 
     def __init__(self, *, credit: str | Callable[..., Any], options: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._credit = TrainerCredit(RowAdvantages(credit, **options), trainer=TRAINER, hooks=HOOKS)
+        self._credit = _made(credit, options)
         self._credit.rows.warmup(self.num_generations)
 
     async def _score_group(self, group: Any) -> list[Any]:
@@ -69,7 +73,7 @@ class CreditAsyncRolloutWorker(AsyncRolloutWorker):
         self, *, credit: str | Callable[..., Any] = "rloo", options: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> None:
         require_hooks(TRAINER, {AsyncRolloutWorker: ("_loop_cls", "start")})
-        TrainerCredit(RowAdvantages(credit, **(options or {})), trainer=TRAINER, hooks=HOOKS)  # refused here, not there
+        _made(credit, options or {})  # refused here, not there
         super().__init__(credit=credit, options=dict(options or {}), **kwargs)
 
 

@@ -28,7 +28,8 @@ from graphs.errors import CreditError
 
 __all__ = ["CreditAgenticLearner", "estimator", "metrics_of", "token_turns"]
 
-WRITTEN_AGAINST, HOOKS = "Tunix 0.1.7", {GRPOLearner: ("_process_results",)}
+TRAINER, HOOKS = "Tunix 0.1.7", {GRPOLearner: ("_process_results",)}
+PART = "the prompts of one micro-batch"
 NAMES = "messages of the assistant carry the agent's name; stretches of its tokens are turns"
 
 
@@ -36,8 +37,7 @@ def estimator(method: str, **options: Any) -> str:
     """Register a method as an advantage estimator of Tunix and return its name, "credit_METHOD" and its options.
 
     Tunix calls it with the rewards of some prompts' generations, those of a prompt side by side. Each is a trace of its
-    own. The agentic learner calls it for the prompts of one micro-batch, so a method that compares over the batch sees
-    these alone.
+    own. The agentic learner calls it for the prompts of one micro-batch.
 
     Args:
       method: a name in `credit.METHODS` that needs no evidence.
@@ -46,7 +46,7 @@ def estimator(method: str, **options: Any) -> str:
     Raises:
       CreditError: no such method or option, or the method needs evidence, which Tunix does not pass.
     """
-    advantages = TrainerCredit(RowAdvantages(method, **options), trainer=WRITTEN_AGAINST, on_cpu=False)
+    advantages = TrainerCredit(RowAdvantages(method, **options), trainer=TRAINER, on_cpu=False, part=PART)
     name = estimator_name(method, options)
     _ESTIMATORS[name] = advantages
 
@@ -94,7 +94,7 @@ class CreditAgenticLearner(GRPOLearner):
     ) -> None:
         super().__init__(*args, **kwargs)
         rows = RowAdvantages(credit, **(options or {}))
-        self._credit = TrainerCredit(rows, trainer=WRITTEN_AGAINST, hooks=HOOKS, columns=NAMES, on_cpu=False)
+        self._credit = TrainerCredit(rows, trainer=TRAINER, hooks=HOOKS, columns=NAMES, on_cpu=False, part=PART)
         trainer = self.rl_cluster.actor_trainer
         trainer.with_gen_model_input_fn(functools.partial(self._model_input, trainer.gen_model_input_fn))
         self.algo_config: Any = copy.copy(self.algo_config)
@@ -115,16 +115,14 @@ class CreditAgenticLearner(GRPOLearner):
 
         def estimate(rewards: Any, **_: Any) -> np.ndarray:
             """In the place of Tunix's estimator: [trajectories], which Tunix logs; the tokens' are kept."""
-            state = self._credit.rows.state
             result = self._credit(
                 group=[group[i] for i in sample],
                 trace=sample,
                 agent=names,
                 turn=number,
                 reward=np.asarray(rewards, np.float64)[sample],
+                learns=mode == rl_cluster.Mode.TRAIN,
             )
-            if mode != rl_cluster.Mode.TRAIN:
-                self._credit.rows.state = state
             metrics = {key: (value, np.mean) for key, value in result.metrics.items()}
             step = 0 if expected_step is None else expected_step
             self.rl_cluster.buffer_metrics_async(metrics, mode=mode, step=step)

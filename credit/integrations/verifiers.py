@@ -43,9 +43,13 @@ def assign_advantages(
 
     Raises:
       CreditError: traces of one episode earned different numbers, the method does not pay agents, and `reward` was not
-        given; an episode without a group has no key of its task.
+        given; an episode without a group has no key of its task; a method by name carries averages from call to call.
     """
     advantages = credit if isinstance(credit, RowAdvantages) else RowAdvantages(credit, **(options or {}))
+    if advantages.carries_state and advantages is not credit:
+        raise CreditError(
+            f"method {advantages.name!r} carries averages from batch to batch; pass a RowAdvantages that is made once"
+        )
     traces = [(episode, trace) for episode in episodes for trace in episode.traces if _is_trained(trace)]
     metrics: dict[str, float] = credit_of_episodes(advantages, traces, _group, reward).metrics
     return metrics

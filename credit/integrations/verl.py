@@ -8,8 +8,8 @@ module. That adds an advantage estimator `credit_NAME` for each method, and trai
     algorithm.adv_estimator: credit_dr_mas
 
 The trainers differ from verl's in `_compute_advantage` alone. There a trace is a session of a prompt, told by the keys
-`{uid}_{session}_{index}`, and what an agent loop wrote into `extra_fields` of its outputs under the names in `FIELDS`
-becomes a column. Written against verl 0.9.1.
+`{uid}_{session}_{index}`, and what an agent loop wrote into `extra_fields` of its outputs under the names of
+`TrainerCredit.columns_of` becomes a column. Written against verl 0.9.1.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import numpy as np
 import credit.methods
 from credit.hooks import after_import
 from credit.integrations.harmless import harmless
-from credit.integrations.jax_on_cpu import keep_jax_on_cpu
-from credit.integrations.verl_sessions import FIELDS, PREFIX, method_options, row_penalty
+from credit.integrations.trainer_credit import TrainerCredit
+from credit.integrations.verl_sessions import PREFIX, method_options, row_penalty
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
-__all__ = ["CREDIT_METRICS", "FIELDS", "LEGACY", "compute_advantage", "method_names", "register", "row_estimator"]
+__all__ = ["CREDIT_METRICS", "LEGACY", "compute_advantage", "method_names", "register", "row_estimator"]
 
 LEGACY = {
     "trace": ("traj_uid", "rollout_id_list", "trace"),
@@ -89,7 +89,7 @@ def row_estimator(
     if index is None:
         raise _no_uid(name)
     score = token_level_rewards.sum(dim=-1)
-    result = _advantages(name, method_options(name, config))(group=index, reward=score, mask=response_mask)
+    result = _credit_of(name, method_options(name, config))(group=index, reward=score, mask=response_mask)
     return result.advantages, result.advantages
 
 
@@ -148,7 +148,7 @@ def compute_advantage(
             score = batch["token_level_scores"].sum(dim=-1)
             if (penalty := row_penalty(batch, ~score.isnan())) is not None:
                 reward, columns["event_reward"] = score, penalty
-    result = _advantages(name, method_options(name, config, norm_adv_by_std_in_grpo))(
+    result = _credit_of(name, method_options(name, config, norm_adv_by_std_in_grpo))(
         group=ids["uid"], reward=reward, mask=batch["response_mask"], **columns
     )
     batch["advantages"] = batch["returns"] = result.advantages
@@ -176,14 +176,12 @@ def _places(key: str | None, turn: Any, trace: Any) -> np.ndarray | None:
 
 
 @functools.lru_cache(maxsize=16)
-def _advantages(name: str, options: tuple[tuple[str, Any], ...]) -> Any:
+def _credit_of(name: str, options: tuple[tuple[str, Any], ...]) -> TrainerCredit:
     from credit.integrations.rows.row_advantages import RowAdvantages
 
-    keep_jax_on_cpu()
-    rows = RowAdvantages(name, **dict(options))
     names = ", ".join(key for keys in LEGACY.values() for key in keys)
-    rows.how_to_pass = f"compute_advantage of this module reads {names} of non_tensor_batch"
-    return rows
+    columns = f"compute_advantage of this module reads {names} of non_tensor_batch"
+    return TrainerCredit(RowAdvantages(name, **dict(options)), trainer="verl's legacy trainer", columns=columns)
 
 
 register()

@@ -10,22 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.integrations.rows.scale_switch import with_switch
-from credit.integrations.trainer_credit import COLUMNS, label_columns
+from credit.integrations.trainer_credit import COLUMNS, EVIDENCE, TrainerCredit
 from graphs.errors import CreditError
 from graphs.text import excerpt
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FIELDS", "PREFIX", "method_options", "row_penalty", "session_advantage"]
+__all__ = ["PREFIX", "method_options", "row_penalty", "session_advantage"]
 
 PREFIX = "credit_"
-
-FIELDS = (
-    "agent", "role", "parent", "turn", "context", "node", "sibling_parent", "alternative", "trainable", "event_reward",
-    "value", "anchor", "stage",
-)  # fmt: skip
-"""Keys of `AgentLoopOutput.extra_fields` that become columns; `agent` names the member of the team that answered."""
 
 
 def method_options(name: str, config: Any, by_std: bool | None = None) -> tuple[tuple[str, Any], ...]:
@@ -70,7 +64,7 @@ def row_penalty(batch: Any, counts: Any) -> np.ndarray | None:
 
 
 def session_advantage(
-    advantages: Any,
+    credit_of: TrainerCredit,
     data: Any,
     batch_keys: Sequence[str],
     extra_fields: Sequence[Mapping[str, Any] | None] | None,
@@ -82,7 +76,7 @@ def session_advantage(
     The outcome of a session is the score of its last output, as in verl: a colocated reward model scores each.
 
     Args:
-      advantages: a `RowAdvantages` or a `TrainerCredit`.
+      credit_of: what reads the labels and gives the advantages.
       data: a `DataProto` with `token_level_scores`, `token_level_rewards` and `response_mask`, [N, L].
       batch_keys: `{uid}_{session}_{index}` of each row, in any order.
       extra_fields: what the agent loop wrote beside each row; None where it wrote nothing.
@@ -92,35 +86,25 @@ def session_advantage(
     group, session, order = _sessions(batch_keys)
     batch, real = data.batch, ~np.asarray(padding, bool)
     score = _of_last_output(batch["token_level_scores"].sum(dim=-1), session.indices.to_numpy(), order, real)
-    how_to_pass = getattr(advantages, "rows", advantages).how_to_pass
-    columns: dict[str, Any] = label_columns(
-        extra_fields or (None,) * len(real),
-        FIELDS,
-        how_to_pass=how_to_pass,
-        partly=set(FIELDS) - {"agent", "role", "turn"},
-        real=real,
-    )
-    evidence = {name: columns.pop(name) for name in [*columns] if name not in COLUMNS}
-    evidence = {name: column for name, column in evidence.items() if advantages.accepts(name)}
+    partly = {*COLUMNS, *EVIDENCE} - {"agent", "role", "turn"}
+    columns = credit_of.columns_of(extra_fields or (None,) * len(real), partly=partly, real=real)
     if "event_reward" in columns:
         columns["event_reward"] = _own_rewards(columns["event_reward"])
     penalty = row_penalty(batch, score.new_tensor(real).bool() & ~score.isnan())
     if penalty is not None:
         columns["event_reward"] = penalty + columns.get("event_reward", 0)
-    result = advantages(
+    result = credit_of(
         group=group,
         trace=session,
         order=order,
         reward=score,
         where=real,
         mask=batch["response_mask"],
-        evidence=evidence,
         policy_version=policy_version,
         **columns,
     )
     batch["advantages"] = batch["returns"] = result.advantages
-    metrics: dict[str, float] = result.metrics
-    return metrics
+    return result.metrics
 
 
 def _of_last_output(score: Any, session: np.ndarray, number: np.ndarray, real: np.ndarray) -> Any:

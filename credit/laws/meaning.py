@@ -14,7 +14,7 @@ from credit.laws.subject import NotApplicable, Subject, changes, differ, numbers
 from credit.laws.trial_batches import SIZES, Batch, draw_rewards, padded, rearranged
 from estimators.composition.scaling import LARGEST
 from graphs.event_graph import KINDS
-from graphs.levels import LEVELS, Level, level_ids
+from graphs.levels import LEVELS, Level, ids_on_host
 
 _VALUES = ("value", "q_value", "target_value")
 """Evidence that estimates rewards: a method may compare it within the scope, as it does rewards."""
@@ -217,7 +217,7 @@ def unit(s: Subject) -> str:
     if declared not in (*LEVELS, *KINDS):
         return f"unit is {declared!r}; expected one of {', '.join((*LEVELS, *KINDS))}"
     level: Level = next((level for level in LEVELS if level == declared), "event")  # a unit of a kind is the event
-    ids = np.asarray(level_ids(batch.graph, level))
+    ids = ids_on_host(batch.graph, level)
     for name in ("credit", "baseline", "scale"):
         first: dict[int, float] = {}
         for row in np.flatnonzero(out["valid"]):

@@ -20,6 +20,7 @@ from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = [
     "LARGER",
+    "ONE_FOR",
     "SIZES",
     "Batch",
     "Needs",
@@ -40,7 +41,10 @@ LARGER = Sizes(events=448, edges=512, agents=160, traces=72)
 
 _NAMES = (("planner", 0), ("solver", 1), ("critic", 1))  # agent name, role
 _GROUPS = (5, 3, 1, 4, 2, 3, 2)  # traces of each group in a ragged batch
-_OF_INSTANCES = frozenset(("share", "agent_reward"))  # one number for each agent instance
+ONE_FOR = {"solo_reward": "trace_ids"} | dict.fromkeys(
+    ("share", "agent_reward", "format_score", "self_rating", "block"), "agent_ids"
+)
+"""Evidence that is one number for each trace or agent instance."""
 _CHOSEN = frozenset(("node", "alternative"))  # evidence whose ids are those of a replay tree
 _TIED, _MISSING, _LONELY, _IDLE = 1, 3, 4, 5  # its groups with equal rewards, without some reward, and so on
 
@@ -119,8 +123,8 @@ def elsewhere(batch: Batch, needs: Needs, outside: np.ndarray, rng: np.random.Ge
         if (key is None or key.kind != "id") and name not in ("propensity", "target_propensity"):
             floats = values.dtype.kind == "f"
             drawn = rng.integers(1, 16, len(values)) / 16 if floats else rng.integers(1, 31, len(values))
-            if name in _OF_INSTANCES:
-                drawn = drawn[batch.graph.agent_ids % len(values)]
+            if name in ONE_FOR:
+                drawn = drawn[getattr(batch.graph, ONE_FOR[name]) % len(values)]
             changed_mask = (events if level == "event" else outside) & (np.isfinite(values) if floats else values >= 0)
             evidence[name] = np.where(changed_mask, drawn, values).astype(values.dtype)
     yield "evidence", dataclasses.replace(batch, evidence=evidence)
@@ -255,9 +259,9 @@ def _evidence(
 ) -> dict[str, np.ndarray]:
     """Plausible evidence, a part of it absent: floats in (0, 1), counts from 1 to 20, ids shared within a group.
 
-    Log-probabilities are in (-1, 0). `block` is shared by groups; `share` and `agent_reward` are constant within an
-    agent. Where `node` or `alternative` is asked for, it is with `context` a replay tree, and propensities are
-    probabilities of its alternatives.
+    Log-probabilities are in (-1, 0). `block` is shared by groups; what is one number for a trace or an agent is
+    constant within it. Where `node` or `alternative` is asked for, it is with `context` a replay tree, and propensities
+    are probabilities of its alternatives.
     """
     drawn: dict[str, np.ndarray] = {}
     for name, level in needs.items():
@@ -273,8 +277,8 @@ def _evidence(
             groups = graph.group_ids[graph.trace_ids] if level == "event" else graph.group_ids
             apart = np.zeros_like(groups) if name == "block" else groups  # a trainer's block mixes tasks
             values = (3 * apart + rng.integers(0, 3, length)).astype(np.int32)
-        if name in _OF_INSTANCES:
-            values = values[graph.agent_ids % length]
+        if name in ONE_FOR:
+            values = values[getattr(graph, ONE_FOR[name]) % length]
         values[rng.random(length) < missing] = _absent(values)
         drawn[name] = values
     for name in needs.keys() & _CHOSEN:

@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 
 from credit.metrics.event_costs import COSTS_OF_EVENTS, event_costs, stated_costs
+from credit.reports.trace_returns import returns
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS, EventType
 from graphs.structure.critical_path import critical_steps
@@ -328,16 +329,29 @@ def _spawned(traces: Traces) -> np.ndarray:
 
 
 def _marginal(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
-    """The outcome minus the outcome of a run with the agent's output masked, at the event that states the second."""
+    """The return minus the return of a run with the agent's output masked, at the event that states the second.
+
+    Raises:
+      CreditError: the log states no such return, or several of one agent, as of single decisions.
+    """
     masked = traces.evidence.get("counterfactual_reward")
     if masked is None:
         from graphs.traces.schema import EVENT_EVIDENCE
 
         how = EVENT_EVIDENCE["counterfactual_reward"].how_to_log
         raise CreditError(f"channel 'marginal' needs 'counterfactual_reward', which the log does not have; {how}")
-    reward = np.asarray(traces.reward)
-    gain = np.where(masked.mask, reward[np.asarray(traces.graph.trace_ids)] - masked.array, 0)
-    return np.where(np.isfinite(reward), 0, np.nan), np.where(np.isfinite(gain), gain, 0)
+    times = np.bincount(np.asarray(traces.graph.agent_ids)[masked.rows], minlength=1)
+    if times.max() > 1:
+        name = traces.agents["name"][int(times.argmax())].as_py()
+        raise CreditError(
+            f"channel 'marginal': agent {name!r} has 'counterfactual_reward' at {times.max()} events of a trace; "
+            "expected one, of a run with all its output masked: those of single decisions do not add up"
+        )
+    earned = returns(traces)
+    gain = np.zeros(traces.graph.num_events)
+    gain[masked.rows] = earned[np.asarray(traces.graph.trace_ids)[masked.rows]] - masked.amounts
+    scored = np.isfinite(np.asarray(traces.reward))
+    return np.where(scored, 0, np.nan), np.where(np.isfinite(gain), gain, 0)
 
 
 DERIVED: dict[str, tuple[Family, Callable[[Traces], tuple[np.ndarray, np.ndarray | None]]]] = {

@@ -69,7 +69,8 @@ def compose(
       `Ledger`. Traces whose entries are outside the range of exact arithmetic are left out, `Ledger.refused_traces`.
 
     Raises:
-      CreditError: an argument of another type or shape; a claim of another batch; under rule "reconcile",
+      CreditError: an argument of another type or shape; `expected` or `outcome` of a trace with a reward that is not
+        finite; a claim of another batch; under rule "reconcile",
         `NestingError` for levels that do not nest, `ContradictionError` for exact claims that exclude each other,
         `StatedZeroError`.
 
@@ -93,19 +94,21 @@ def compose(
         check_claim(graph, f"claims[{place}]", claim)
     reward = _by_trace(graph, "reward", reward)
     refuse_rewards_of_events("compose", graph, reward)
-    reward = at_least_float32(reward)
-    scored = jnp.asarray(graph.trace_mask) & jnp.isfinite(reward)
-    total = jnp.where(scored, reward, 0)
+    outcomes = np.asarray(at_least_float32(reward))  # in NumPy: JAX compiles each operation by itself
+    is_scored = np.asarray(graph.trace_mask) & np.isfinite(outcomes)
+    stated = np.where(is_scored, outcomes, np.nan).astype(np.float64)
     offered = [claim for claim in claims if claim.estimand != "total"]
-    stated = np.asarray(jnp.where(scored, reward, jnp.nan), np.float64)
     foreign = {c.source: why for c in claims if (why := from_other_rewards(graph, stated, c))}
-    start = _start(graph, reward, [c for c in claims if c.source not in foreign], rule, expected)
-    start = jnp.where(scored, start, 0).astype(total.dtype)
-    end = jnp.zeros_like(total)
-    if outcome is not None:
-        end = jnp.where(scored, _by_trace(graph, "outcome", outcome).astype(total.dtype), 0)
+    first = _start(graph, jnp.asarray(outcomes), [c for c in claims if c.source not in foreign], rule, expected)
+    last = np.zeros_like(outcomes) if outcome is None else _by_trace(graph, "outcome", outcome)
+    for name, numbers in (("expected", expected), ("outcome", outcome)):
+        if numbers is not None:
+            _refuse_unstated(name, np.asarray(numbers), is_scored)
+    parts = [np.where(is_scored, part, 0).astype(outcomes.dtype) for part in (outcomes, first, last)]
+    left, scored = jnp.asarray(parts[0] - parts[1] - parts[2]), jnp.asarray(is_scored)
+    total, start, end = map(jnp.asarray, parts)
 
-    left, refused, known_before = total - start - end, dict[str, str](), None
+    refused, known_before = dict[str, str](), None
     if isinstance(rule, Shares):
         composed = by_shares(graph, left, scored, offered)
     else:
@@ -160,6 +163,15 @@ def _by_trace(graph: EventGraph, name: str, values: Array) -> jax.Array:
         wanted = f"({graph.num_traces},), one entry for each trace"
         raise CreditError(f"{name} has shape {by_trace.shape}; expected {wanted}")
     return by_trace
+
+
+def _refuse_unstated(name: str, numbers: np.ndarray, is_scored: np.ndarray) -> None:
+    """Refuse what the caller states of traces with a reward where it is no number: it would count as 0."""
+    wrong = np.flatnonzero(is_scored & ~np.isfinite(numbers))
+    if len(wrong):
+        raise CreditError(
+            f"{name} is {numbers[wrong[0]]} at trace {wrong[0]}, which has a reward; expected a finite number"
+        )
 
 
 def _start(
@@ -228,7 +240,9 @@ def _partition(
     refused_traces: dict[int, str] = {}
     claimed = composed.claimed
     while True:
-        partition = _placed(cells, claimed, trace, balance)
+        partition = _placed(cells, claimed, trace, balance, search=False)
+        if not np.asarray(partition.exact).all():
+            partition = _placed(cells, claimed, trace, balance, search=True)
         beyond = np.flatnonzero(~np.asarray(partition.exact))
         if not len(beyond):
             return partition, balance, claimed, refused_traces
@@ -243,8 +257,8 @@ def _partition(
 
 
 @kept_compiled
-@jax.jit
-def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Balance) -> Partition:
+@functools.partial(jax.jit, static_argnames=("search",))
+def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Balance, *, search: bool) -> Partition:
     """The exact partition of cells [E, C] on the events claimed, and of the start and end of each trace."""
     width = cells.shape[1]
     placed: Partition = exact_partition(
@@ -253,6 +267,7 @@ def _placed(cells: jax.Array, claimed: jax.Array, trace: jax.Array, balance: Bal
         jnp.repeat(claimed, width),
         balance.total,
         trace_cells=jnp.stack([balance.start, balance.end], axis=1),
+        search=search,
     )
     return placed
 
@@ -314,7 +329,7 @@ def partitioned(
         remainder=partition.remainder,
         cells=on_grid.cells,
         increments=on_grid.increments,
-        stderr=jnp.where(claimed, composed.stderr, jnp.nan),
+        stderr=jnp.asarray(np.where(claimed, composed.stderr, np.float32(np.nan))),
         claimed=claimed,
         partition=partition,
         claims=composed.claims,

@@ -17,7 +17,7 @@ from estimators.composition.nesting import level_size
 from estimators.composition.votes import Errors
 from graphs.event_graph import EventGraph
 from graphs.html_table import html_table
-from graphs.levels import TableLevel, level_ids
+from graphs.levels import TableLevel, ids_on_host
 from graphs.text import counted
 
 __all__ = ["Entries", "Totals"]
@@ -203,7 +203,7 @@ class Entries:
         Raises:
           CreditError: no such level.
         """
-        ids = np.asarray(level_ids(self.graph, level))
+        ids = ids_on_host(self.graph, level)
         real = np.asarray(self.graph.event_mask)
         count = level_size(self.graph, level)
         units = np.zeros((count, len(self.channels)), np.int64)

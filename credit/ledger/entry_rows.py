@@ -10,7 +10,7 @@ from credit.tables.advantages import event_columns
 from credit.tables.batch_rows import Rows, as_traces
 from graphs.errors import CreditError
 from graphs.event_types import DECISION_KIND, DECISION_KINDS
-from graphs.levels import TABLE_LEVELS, TableLevel, level_ids
+from graphs.levels import TABLE_LEVELS, TableLevel, ids_on_host
 from graphs.traces.batch import Traces
 
 __all__ = ["ENTRIES", "ledger_table"]
@@ -42,7 +42,7 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: TableLevel) -> p
     trace_of = np.asarray(graph.trace_ids)[:events]
 
     totals = ledger.totals(level)
-    ids = np.asarray(level_ids(graph, level))[:events]
+    ids = ids_on_host(graph, level)[:events]
     units, first = np.unique(ids, return_index=True)  # an event of each unit, which knows the names of its levels
     by_position = np.argsort(first)
     units, first = units[by_position], first[by_position]

@@ -19,7 +19,7 @@ from estimators.composition.votes import Errors
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
-from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES
 
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
@@ -30,7 +30,7 @@ __all__ = ["Expected", "compose_channels", "compose_claims", "total_of"]
 Expected = Literal["baseline", "value"]
 RuleName = Literal["increments", "reconcile", "shares"]
 
-OF_THE_OUTCOME = frozenset({"value", "q_value", "target_value", "greedy_reward", "counterfactual_reward"})
+OF_THE_OUTCOME = (LIKE_OUTCOMES | {"share"}) - {"agent_reward"}
 """Evidence about the outcome of the log. It does not measure other reward channels."""
 
 
@@ -131,15 +131,20 @@ def compose_channels(
     ledgers = {}
     for name in weights:
         part = channel(traces, name)
-        replaced = ("event_reward", "agent_reward")  # rewards of other channels
-        evidence = {key: value for key, value in traces.evidence.items() if key not in replaced}
+        # Rewards of other channels, and evidence that is not about this one.
+        replaced = frozenset() if name == outcome else OF_THE_OUTCOME & traces.evidence.keys()
+        evidence = {k: v for k, v in traces.evidence.items() if k not in {"event_reward", "agent_reward", *replaced}}
         if part.event_reward is not None:
             evidence["event_reward"] = Evidence.of(part.event_reward, np.asarray(traces.graph.event_mask))
         on_channel = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)
         foreign = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in names}
-        claims = compute(on_channel, [m for m in names if not foreign[m]])
-        exact = tuple(m for m in composing.get("exact", ()) if m not in names or m in claims)
-        ledger = compose_claims(on_channel, claims, total=part.total, **{**composing, "exact": exact})
+        try:
+            claims = compute(on_channel, [m for m in names if not foreign[m]])
+            exact = tuple(m for m in composing.get("exact", ()) if m not in names or m in claims)
+            ledger = compose_claims(on_channel, claims, total=part.total, **{**composing, "exact": exact})
+        except CreditError as error:
+            without = f", without {', '.join(sorted(replaced))}, which is of {outcome!r}" if replaced else ""
+            raise CreditError(f"{error}; on channel {name!r}{without}") from error
         refused = {
             m: f"{m!r} needs {', '.join(sorted(keys))}, which does not measure {name!r}"
             for m, keys in foreign.items()

@@ -65,9 +65,10 @@ def advantage(
     Args:
       ledger: composed by `credit.compose`.
       kind: "control", "entry" or "even"; see this module's docstring.
-      baseline: for "control", float [T], b of each trace; by default the mean of the other traces of its group.
-      beta: for "control", coefficients, a number or [S]; by default fitted on traces of other groups whose rewards
-        spread alike (`estimators.composition.control`).
+      baseline: for "control", float [T], b of each trace; a trace whose b is not finite gets no advantage. By default
+        the mean of the other traces of its group.
+      beta: for "control", finite coefficients, a number or [S]; by default fitted on traces of other groups whose
+        rewards spread alike (`estimators.composition.control`).
       scale: applied last. "agent_name" or "role_name" divides by the root mean square of these advantages over the
         other traces of one name in one group (`estimators.composition.scaling`); a result of estimand "scale", or its
         source among `ledger.scales`, divides by its `scale`. No scaled advantage exceeds 10.
@@ -100,6 +101,8 @@ def advantage(
     if baseline is not None and jnp.shape(jnp.asarray(baseline)) != (traces,):
         shape = jnp.shape(jnp.asarray(baseline))
         raise CreditError(f"baseline has shape {shape}; expected ({traces},), one entry for each trace")
+    if beta is not None and not np.isfinite(np.asarray(beta)).all():
+        raise CreditError(f"beta is {beta}; expected finite numbers")
     known = dict.fromkeys([*(claim.source for claim in ledger.claims), *ledger.refused])
     for source in decided_before:
         if source not in known:

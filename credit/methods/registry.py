@@ -699,7 +699,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="released",
         reference="CCPO 2026, arXiv:2603.21563; two_model_trainer.py",
-        needs=("counterfactual_reward",),
+        needs=("solo_reward",),
     ),
     "sepo": Method(
         named("estimators:sepo"),

@@ -42,7 +42,7 @@ def write_page(
       path: of the HTML file; it appears whole or not at all.
       title: of the page.
       text: include excerpts of what events said.
-      watch: iterates over the rows of the traces that are packed, as a bar of progress does.
+      watch: wraps the iteration over traces, such as a bar of progress.
 
     Returns:
       The ids of the traces that the explorer holds.
@@ -100,7 +100,7 @@ def served_page(findings: Findings, *, title: str = "Credit report", labelled: b
 def _views(
     findings: Findings, room: int, excerpts: tuple[int, ...], watch: Callable[[Sequence[int]], Iterable[int]]
 ) -> tuple[list[str], int]:
-    """The first traces, as many as fit into `room` bytes, packed with the longest excerpts that let all of them fit."""
+    """As many traces as fit into `room` bytes, packed, with the longest excerpts with which all of these fit."""
     maker = TraceViews(findings)
     kept: list[dict[str, Any]] = []
     bare: list[str] = []  # packed without text, so that texts are looked for only where they may fit
@@ -111,7 +111,7 @@ def _views(
         bare.append(packed(view))
         spent += len(bare[-1]) + 3
         if spent > room:
-            kept.pop(), bare.pop()
+            del kept[-1], bare[-1]
             break
     texts: dict[int, list[str]] = {}
     for limit in excerpts:
@@ -125,7 +125,8 @@ def _views(
             size += len(views[row]) - len(bare[row])
         if size <= room:
             return views, len(views)
-    return views[: max(len(views) - 1, 0)], max(len(views) - 1, 0)
+    # Without text all were too large by a part of the margin of 100 bytes: one trace less is small enough.
+    return views[:-1], max(len(views) - 1, 0)
 
 
 def _asset(name: str) -> str:
@@ -151,5 +152,5 @@ def _filled(head: dict[str, Any], views: list[str], *, served: bool = False) -> 
         "VIEWS": script_json(views),
         "SCRIPTS": "\n".join(f"<script>{script}</script>" for script in scripts),
     }
-    pieces = _asset("page.html").split("@@")  # text, name, text, name, …, text: data are never searched for names
+    pieces = _asset("page.html").split("@@")  # text, name, text, …, text; "@@" within data splits nothing
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))

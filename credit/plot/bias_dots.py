@@ -38,7 +38,7 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
 
     Args:
       rows: of `credit.bench.bias.measure`.
-      k: the group size to draw, or, of a method that was measured at smaller sizes only, the largest of them.
+      k: the group size to draw. A method that was measured at smaller sizes only is drawn at the largest of them.
       title: above the panels; "" for none.
 
     Raises:
@@ -55,7 +55,7 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     by_method: dict[str, list[Row]] = {}
     for row in chosen:
         by_method.setdefault(row.method, []).append(row)
-    order = sorted(by_method, key=lambda name: _merit(by_method[name]))
+    order = sorted(by_method, key=lambda name: _order(by_method[name]))
     worlds = list(dict.fromkeys(row.world for row in chosen))
     figure = new_figure(9.6, 1.5 + 0.2 * len(order))
     panels = figure.subplots(1, len(PANELS), sharey=True)
@@ -91,6 +91,7 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     return figure
 
 
-def _merit(rows: Sequence[Row]) -> tuple[float, float]:
+def _order(rows: Sequence[Row]) -> tuple[float, float]:
+    """What methods are sorted by: the largest bias, then the mean variance."""
     worst = max((row.bias for row in rows if np.isfinite(row.bias)), default=np.inf)
     return (0.0 if worst < EXACT else worst, float(np.mean([row.variance for row in rows])))

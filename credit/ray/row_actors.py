@@ -1,7 +1,7 @@
 """Advantages of a trainer's rows, computed by an actor or a task of the trainer's own Ray cluster.
 
-Ids and rewards travel, a few numbers for each row. Token ids, masks and log-probabilities stay where they are: the
-answer is one number a row, and the caller copies it to the tokens.
+Only ids and rewards are sent, a few numbers for each row. Token ids, masks and log-probabilities are not: the answer
+is one number a row, and the caller copies it to the tokens.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ON_CPU = {"env_vars": {"JAX_PLATFORMS": "cpu"}}  # the accelerator of the node i
 class RemoteRowAdvantages:
     """`credit.integrations.RowAdvantages` in an actor on the cluster, compiled once; called in the same way.
 
-    Give it to an integration in the place of a `RowAdvantages`. The actor takes one CPU and no accelerator. Ray starts
-    it again if its process dies, and asks it again; what a method carries from batch to batch then begins anew.
+    Give it to an integration in the place of a `RowAdvantages`. The actor takes one CPU and no accelerator. If its
+    process dies, Ray starts it again and repeats the call. What a method carries from batch to batch then begins anew.
 
     Args:
       method: a name in `credit.METHODS`, or a function `(graph, reward, *, event_reward=None, ...) -> Credit`.
@@ -49,9 +49,11 @@ class RemoteRowAdvantages:
         actor_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        described = RowAdvantages(method, **{key: value for key, value in options.items() if key != "watch"})
-        self.name, self.needs, self.accepts = described.name, described.needs, described.accepts
-        self.pays_agents, self.carries_state = described.pays_agents, described.carries_state
+        # One of the caller's own process: it refuses wrong arguments here, and has what integrations ask of it.
+        local = RowAdvantages(method, **{key: value for key, value in options.items() if key != "watch"})
+        self.name, self.needs, self.accepts = local.name, local.needs, local.accepts
+        self.pays_agents, self.carries_state = local.pays_agents, local.carries_state
+        self.scope = local.scope
         self._ray = connected()
         settings: dict[str, Any] = {"num_cpus": 1, "max_restarts": -1, "max_task_retries": RETRIES}
         settings |= {"runtime_env": ON_CPU, **(actor_options or {})}
@@ -90,7 +92,7 @@ class RowActor:
         return np.asarray(result.advantages), result.valid, result.metrics
 
     def warmup(self, rows: int | None, evidence: tuple[str, ...], event_reward: bool) -> float:
-        """Compile; the seconds that it took."""
+        """Compile, and return the seconds that it took."""
         return self._advantages.warmup(rows, evidence=evidence, event_reward=event_reward)
 
     def compilations(self) -> int:

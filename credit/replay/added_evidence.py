@@ -99,7 +99,7 @@ def add_replays(traces: Traces, plan: ReplayPlan, results: Results) -> Traces:
     Raises:
       CreditError: the plan names a trace or an event that the log does not have, or is of another purpose.
     """
-    if plan.purpose in ("c3", "shapley"):
+    if plan.purpose in ("c3", "luck", "shapley"):
         expected = "'value', 'difference', 'spawn' or 'stop'"
         raise CreditError(f"the plan is for {plan.purpose!r}; expected one for {expected}")
     n, length = traces.sizes.events, traces.graph.num_events
@@ -141,7 +141,7 @@ def write_evidence(traces: Traces, plan: ReplayPlan, results: Results, output: P
       CreditError: the plan does not fit the log.
       OSError: the file cannot be written.
     """
-    if plan.purpose == "c3":
+    if plan.purpose in ("c3", "luck"):
         with atomic_write(output) as file:
             for line in lines_with_siblings(traces, plan, results):
                 file.write(line.encode() + b"\n")

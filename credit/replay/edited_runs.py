@@ -16,6 +16,7 @@ from credit.replay.replay_plan import Job, ReplayPlan, read_plan, write_plan
 from credit.replay.replayer import Prefix, Replayer
 from credit.replay.stated_errors import stated_stderr
 from credit.reports.trace_returns import returns
+from graphs.atomic import atomic_write
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
@@ -89,7 +90,8 @@ def run_edit(
     if source.exists() and json.loads(source.read_text(encoding="utf-8")) != made:
         raise CreditError(f"{source} is of another driver or log; expected another file for the results of this one")
     write_plan(plan, beside)
-    source.write_text(json.dumps(made) + "\n", encoding="utf-8")
+    with atomic_write(source) as file:
+        file.write(json.dumps(made).encode() + b"\n")
     found = execute(plan, driver, results, limits=limits)
     (outcomes,) = found.outcomes()
     logged, task = returns(traces), np.asarray(traces.graph.group_ids)[: traces.sizes.traces]

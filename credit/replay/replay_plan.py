@@ -30,7 +30,7 @@ from graphs.text import excerpt
 
 __all__ = ["PURPOSES", "Job", "Purpose", "ReplayPlan", "read_plan", "write_plan"]
 
-Purpose = Literal["value", "difference", "spawn", "stop", "c3", "shapley"]
+Purpose = Literal["value", "difference", "spawn", "stop", "c3", "shapley", "luck"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 VERSION = 3  # of the file of a plan; other versions are refused
 

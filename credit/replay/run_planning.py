@@ -11,6 +11,7 @@ import numpy as np
 
 from credit.replay.allocation import allocate, predicted_stderr
 from credit.replay.before import TraceEvents
+from credit.replay.luck_share import check_traces
 from credit.replay.replay_plan import PURPOSES, Job, Purpose, ReplayPlan
 from credit.replay.replayer import Prefix
 from credit.replay.run_results import Results
@@ -138,9 +139,11 @@ def plan_replays(
         spawn        the same at spawn events only
         stop         at each decision to stop or to go on, the other side: going on is replaced by `replace`, a stop by
                      `go_on`
+        luck         from before the last action of each trace, the policy decides anew: `credit.replay.luck_share`
 
     Runs follow Neyman's rule (`credit.replay.allocation.allocate`). The spread is that of earlier runs if there are
-    any, else of the group's outcomes in the log. If no task of the log has two outcomes, runs are spread evenly.
+    any, else of the group's outcomes in the log. If no task of the log has two outcomes, or for "luck", runs are spread
+    evenly.
     Prefixes that two traces share by id are not joined: ids of events say nothing about content.
 
     Args:
@@ -170,6 +173,9 @@ def plan_replays(
     if go_on is not None and purpose != "stop":
         raise CreditError(f"go_on is {excerpt(go_on)}; expected none: {purpose!r} replaces no stop")
     rows = _decisions(traces, purpose)
+    if purpose == "luck":
+        check_traces(np.asarray(traces.graph.group_ids)[np.asarray(traces.graph.trace_ids)[rows]])
+        known = None if known is None else dataclasses.replace(known, spread={})
     if not len(rows):
         what = {"spawn": "spawn that is an action", "stop": "stop and no stop_propensity at an action"}
         raise CreditError(f"the log has no {what.get(purpose, 'action')} to re-run")
@@ -179,6 +185,7 @@ def plan_replays(
     prefixes = zip(_prefixes(traces, rows), texts, strict=True)
     jobs = [Job(prefix, instead, (), 1) for prefix, instead in prefixes]
     guess = outcome_spread(traces)[np.asarray(traces.graph.trace_ids)[rows]]
+    guess = np.full(len(rows), math.nan) if purpose == "luck" else guess
     costs = run_costs(traces)
     price = costs.onwards[rows]
     if text is not None:  # the replaced action itself is not generated again
@@ -243,7 +250,11 @@ def _decisions(traces: Traces, purpose: Purpose) -> np.ndarray:
     elif purpose == "stop":
         stated = traces.evidence.get("stop_propensity")
         chosen = chosen & (_of_type(traces, EventType.STOP) | (False if stated is None else stated.mask[:n]))
-    return np.flatnonzero(chosen)
+    rows = np.flatnonzero(chosen)
+    if purpose == "luck":  # of each trace the last
+        trace = np.asarray(traces.graph.trace_ids)[rows]
+        rows = rows[np.diff(trace, append=-1) != 0]
+    return rows
 
 
 def _prefixes(traces: Traces, rows: np.ndarray) -> Iterable[Prefix]:

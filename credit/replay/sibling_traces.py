@@ -29,14 +29,14 @@ def lines_with_siblings(traces: Traces, plan: ReplayPlan, results: Results) -> I
 
     Args:
       traces: the log that the plan was made for.
-      plan: what was run; its purpose is "c3".
+      plan: what was run; its purpose is "c3" or "luck".
       results: what came of it. Jobs whose prefix did not reproduce give no siblings.
 
     Raises:
       CreditError: another purpose; the plan names a trace or an event that the log does not have.
     """
-    if plan.purpose != "c3":
-        raise CreditError(f"the plan is for {plan.purpose!r}; expected one for 'c3'")
+    if plan.purpose not in ("c3", "luck"):
+        raise CreditError(f"the plan is for {plan.purpose!r}; expected one for 'c3' or 'luck'")
     by_trace: dict[str, list[int]] = {}
     for number, job in enumerate(plan.jobs):
         by_trace.setdefault(job.prefix.trace, []).append(number)

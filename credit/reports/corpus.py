@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
+from credit.reports.look_alikes import look_alikes
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_returns import (
     UNRESOLVED,
@@ -89,6 +91,8 @@ class Survey:
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
       actions_with_tokens: actions whose number of tokens the logs have; `tokens_per_trace` sums over these only.
       evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
+      far: keys of evidence in the unit of outcomes whose numbers lie far from these, with both ranges.
+      alike: names of groups, and of agents or roles, that differ only in case, blanks or Unicode's form.
       problems: what was refused or did not fit, and why.
       ignored: files passed over, because their names are not those of logs.
     """
@@ -121,6 +125,8 @@ class Survey:
     tokens_per_trace: Spread | None
     actions_with_tokens: int
     evidence: dict[str, int]
+    far: dict[str, str]
+    alike: tuple[str, ...]
     problems: tuple[Problem, ...]
     ignored: tuple[str, ...]
 
@@ -180,6 +186,8 @@ class Tally:
       masked: ids of traces with an outcome and tokens of which the masks train none, with their places.
       elsewhere: ids of traces that share a choice with a trace of another group, with their places, and that trace.
       groups_of_task: names of the groups of each task.
+      amounts: numbers of evidence, and under "" those of outcomes.
+      names: of agents and of roles.
     """
 
     counts: Counts
@@ -193,6 +201,8 @@ class Tally:
     masked: list[tuple[str, tuple[str, int]]]
     elsewhere: list[tuple[str, tuple[str, int], str]]
     groups_of_task: dict[str, set[str]]
+    amounts: dict[str, Amounts]
+    names: dict[str, None]
 
     @classmethod
     def of(cls, traces: Traces) -> Tally:
@@ -235,6 +245,8 @@ class Tally:
                 for row, other in replays_elsewhere(graph, np.isfinite(np.asarray(traces.reward))).tolist()
             ],
             groups_of_task=groups_of_task(traces),
+            amounts=amounts_of(traces),
+            names=dict.fromkeys(name for of in ("name", "role") for name in traces.agents[of].unique().to_pylist()),
         )
 
     def add(self, other: Tally) -> None:
@@ -255,6 +267,9 @@ class Tally:
         self.elsewhere.extend(other.elsewhere)
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
+        for name, amounts in other.amounts.items():
+            self.amounts[name] = amounts.joined(self.amounts[name]) if name in self.amounts else amounts
+        self.names.update(other.names)
 
     def in_order(self, files: Sequence[str]) -> Tally:
         """The same counts, with groups and traces in the order of the files and their lines."""
@@ -307,6 +322,8 @@ class Tally:
             tokens_per_trace=spreads.get("tokens_per_trace"),
             actions_with_tokens=self.counts["actions with tokens"],
             evidence=dict(self.evidence),
+            far=far_from_outcomes(dict(sorted(self.amounts.items()))),
+            alike=(*look_alikes(group.name for group in self.groups), *look_alikes(sorted(self.names))),
             problems=tuple(problems),
             ignored=tuple(ignored),
         )

@@ -147,8 +147,7 @@ def outcome_differences(traces: Traces, *, calls: ToolCalls | None = None) -> Ou
     if not len(scored) or np.ptp(outcome[scored]) == 0:
         return OutcomeDifferences(len(scored), 0, float("nan"), False, 0, ())
     known = outcome[scored]
-    cut = float(np.median(known))
-    cut = float(known[known > known.min()].min()) if cut <= known.min() else float(known[known >= cut].min())
+    cut = least_success(outcome)
     failed = known < cut
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
@@ -170,6 +169,23 @@ def outcome_differences(traces: Traces, *, calls: ToolCalls | None = None) -> Ou
     rows.sort(key=lambda row: (not row.stands_out, math.isnan(row.chance), -abs(row.chance - 0.5)))
     tasks = int(both.sum()) if within else int((~both).sum())
     return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, within, tasks, tuple(rows))
+
+
+def least_success(outcome: np.ndarray) -> float:
+    """The least outcome of a trace that succeeded; NaN where all outcomes are equal.
+
+    Args:
+      outcome: float [traces]; NaN where a trace has none.
+
+    Examples:
+      >>> least_success(np.array([0.0, 1.0, np.nan]))
+      1.0
+    """
+    known = outcome[np.isfinite(outcome)]
+    if not len(known) or np.ptp(known) == 0:
+        return float("nan")
+    middle = float(np.median(known))
+    return float(known[known > known.min()].min() if middle <= known.min() else known[known >= middle].min())
 
 
 def _mean(value: np.ndarray, task: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphs.errors import CreditError
-from graphs.floats import COARSE, KEPT, RELATIVE, rounded_differences
+from graphs.floats import COARSE, KEPT, RELATIVE, WHOLE, rounded_differences, rounding
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES
 
@@ -127,7 +127,7 @@ def _exact_returns(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     if step is not None:
         sizes = np.abs(np.where(step.mask, step.array, 0)[: n.events].astype(np.float64))
         error += single * np.bincount(np.asarray(traces.graph.trace_ids[: n.events]), sizes, n.traces)
-    return exact, error + RELATIVE * np.abs(exact)
+    return exact, error + rounding(exact)
 
 
 def distinguishable(values: np.ndarray, key: np.ndarray, keys: int) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +179,9 @@ def group_differences(traces: Traces) -> GroupDifferences:
     np.minimum.at(least, key, exact[scored])
     np.maximum.at(off, key, error[scored])
     spread = most - least  # minus infinity for a group without outcomes
-    words = np.where(spread > np.finfo(np.float32).max, "wide", np.where(spread > off, "fine", ""))
+    size, several = np.maximum(np.abs(most), np.abs(least)), np.bincount(key, minlength=groups) > 1
+    differs = (spread > off) | ((size >= WHOLE) & several)  # or did before they were read
+    words = np.where(spread > np.finfo(np.float32).max, "wide", np.where(differs, "fine", ""))
     seen = np.where(rounded_differences(exact[scored], key, groups), "coarse", "")
     return GroupDifferences(greatest, apart, np.where(apart, seen, words).tolist())
 
@@ -187,7 +189,7 @@ def group_differences(traces: Traces) -> GroupDifferences:
 def coarse_beside(traces: Traces) -> np.ndarray:
     """Groups with evidence that rounding may have moved by 1 % of its largest difference from outcomes: bool [groups].
 
-    A log's evidence is kept in single precision, and what it was is not known. Integers were not moved.
+    A log's evidence is kept in single precision, and what it was is not known. Integers below 2**24 were not moved.
     """
     exact, _ = _exact_returns(traces)
     group, scored = np.asarray(traces.graph.group_ids[: len(exact)]), np.isfinite(exact)
@@ -200,9 +202,8 @@ def coarse_beside(traces: Traces) -> np.ndarray:
         most, least, off = np.full(groups, -np.inf), np.full(groups, np.inf), np.zeros(groups)
         np.maximum.at(most, key, numbers)
         np.minimum.at(least, key, numbers)
-        np.maximum.at(
-            off, of, np.where(amounts == np.floor(amounts), 0, np.finfo(np.float32).eps / 2 * np.abs(amounts))
-        )
+        kept = (amounts == np.floor(amounts)) & (np.abs(amounts) < 2**24)
+        np.maximum.at(off, of, np.where(kept, 0, np.finfo(np.float32).eps / 2 * np.abs(amounts)))
         size = np.maximum(np.abs(most), np.abs(least))
         is_coarse |= (off > KEPT * (most - least)) & (most - least > RELATIVE * size)
     return is_coarse

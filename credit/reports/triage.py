@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 
+from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import counted_tokens
@@ -62,6 +63,7 @@ class Suspect:
       agent: name of the agent.
       position: its place within the trace.
       why: in words.
+      outcome: of its trace; None where it has none.
       text: the beginning of its text, or of its tool's input; "" where the log has none.
     """
 
@@ -70,6 +72,7 @@ class Suspect:
     agent: str
     position: int
     why: str
+    outcome: float | None
     text: str
 
 
@@ -111,8 +114,9 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
-      the actions that generated the most tokens. A run of errors is of one tool and one agent. Runs in which the same
-      call failed again come first, then longer runs, then runs without a later success of the tool, then later runs.
+      the actions that generated the most tokens; in both, those of traces that succeeded (`least_success`) come last. A
+      run of errors is of one tool and one agent. Runs in which the same call failed again come first, then longer runs,
+      then runs without a later success of the tool, then later runs.
 
     Examples:
       >>> import credit
@@ -227,17 +231,18 @@ def _suspects(
     def seriousness(run: Failures) -> tuple[float, ...]:
         return -run.same, -len(run.rows), run.recovered, left(run.rows[0])
 
+    outcome = np.asarray(traces.reward, np.float64)[: n.traces]
+    succeeded = outcome >= least_success(outcome)
+    found = [(run.rows[0], _failure_words(run)) for run in sorted(failures, key=seriousness)]
+    found = sorted(found + sorted(loops, key=lambda loop: loop[0]), key=lambda one: bool(succeeded[trace[one[0]]]))
     reasons: dict[int, str] = {}
-    for run in sorted(failures, key=seriousness):
-        reasons.setdefault(run.rows[0], _failure_words(run))
-    for row, why in sorted(loops, key=lambda loop: loop[0]):
+    for row, why in found:
         reasons.setdefault(row, why)
     tokens = traces.evidence.get("tokens")
     if tokens is not None and tokens.mask[: n.events].any():
         amount = np.where(tokens.mask[: n.events] & kept, tokens.array[: n.events], -1)
-        for row in np.argsort(-amount, kind="stable")[:most].tolist():
-            if amount[row] <= 0:  # the log states no count, or none was generated
-                break
+        candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
+        for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
     names = traces.agents["name"]
     chosen = list(reasons.items())[:most]
@@ -249,6 +254,7 @@ def _suspects(
             agent=names[int(graph.agent_ids[row])].as_py(),
             position=row - int(first[trace[row]]),
             why=why,
+            outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
             text=text,
         )
         for (row, why), text in zip(chosen, texts, strict=True)

@@ -42,7 +42,7 @@ from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
-from graphs.traces.missing_names import PANDAS_MISSING
+from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, LIKE_OUTCOMES, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -331,15 +331,15 @@ def _stated_ids(column: str, values: Any, n: int) -> tuple[pa.Array, np.ndarray]
     """The ids of the rows that state one, and which do: bool [N]. -1 is no id, as in arrays.
 
     Raises:
-      ColumnError: as of `as_ids`, or an id that is what pandas writes for none: all rows without one would share it.
+      ColumnError: as of `as_ids`, or an id that is what programs write for none: all rows without one would share it.
     """
     array = as_ids(column, values, n)
     texts = array.cast(pa.large_string())
     present: np.ndarray = pc.not_equal(texts, "-1").fill_null(False).to_numpy(zero_copy_only=False)
-    lost = np.flatnonzero(pc.is_in(texts, pa.array(PANDAS_MISSING, texts.type)).to_numpy(zero_copy_only=False))
+    lost = np.flatnonzero(pc.is_in(texts, pa.array(no_ids(column), texts.type)).to_numpy(zero_copy_only=False))
     if len(lost):
         written = f"{texts[int(lost[0])].as_py()!r} in {len(lost)} of {counted(n, 'row')}"
-        raise ColumnError(column, lost, f"{written} is what pandas writes for none; expected an id, or None")
+        raise ColumnError(column, lost, f"{written} is what programs write for none; expected an id, or None")
     return array.filter(pa.array(present)), present
 
 

@@ -45,14 +45,15 @@ def at_grpo(
              "question"    k = (task, agent)
              "last"        k = (trace), of the rows of its last turn only
 
-    R_i = reward + event_reward of row i. "design" is for trees: a designer's rows are compared on the task, those that
-    execute a design with the others that execute it; the code takes "question" where a design has at most two
-    executions. "last" is the code's setting without a tree. A turn is the agent's own, counted over its actions; the
-    code counts rounds of the environment, which is the same unless an agent sits a round out: pass those as `stage`. A
-    key of one row keeps its reward. Biased for the policy gradient: the row is in its own mean, actions decide which
-    turn is the last, and the division weighs keys by their spread. Where the best of several candidates was copied on,
-    rows of later turns share a prefix that reward selected: their mean is that of the best, not of the policy. Replays
-    of one trace count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+    R_i = reward + event_reward of row i. "design" is for trees: rows that make a design are compared within the task,
+    rows that execute one with the other executions of the same design. The released code takes "question" where a
+    design has at most two executions, and "last" where there is no tree. Turns are counted over the agent's own
+    actions. The code counts rounds of the environment, which differ where an agent sits a round out: pass rounds as
+    `stage`. A key of one row keeps its reward. Biased for the policy gradient: the row is in its own mean, actions
+    decide which turn is the last, and the division weighs keys by their spread. Where only the best of several
+    candidates was continued, rows of later turns share a prefix that reward selected, and their mean is not that of the
+    policy. Replays of one trace count as one sample, and traces without an independent one are refused
+    (`estimators.clusters`).
 
     With n rows of the key, no |A| exceeds (n − 1)/√n, however little the rewards differ; a key of one has no bound but
     its reward.
@@ -61,14 +62,14 @@ def at_grpo(
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
-      proposal: int [E], the design that a row executes; -1 where there is none, as at the row that makes it. For mode
-        "design".
-      stage: int [E], the round of each row, which then is its turn; -1 where the log has none, and the row is invalid.
+      proposal: int [E], for mode "design": the design that a row executes; -1 where there is none, as at the row that
+        makes it.
+      stage: int [E], the round of each row, taken as its turn; -1 where the log has none, which makes the row invalid.
       mode: as above.
       filters: "equal" leaves out keys whose rows all have one score (the code's "dapo"); "spread" leaves out a share of
         the keys of the batch, those with the least variance (ddof 0) over the square of their range (the code's "std").
         Under both a key of one row is left out. "none" keeps all.
-      filter_ratio: the share that "spread" leaves out, rounded down; of keys that are equal there, all.
+      filter_ratio: the share that "spread" leaves out, rounded down. Keys that tie with the last of these go, too.
 
     Returns:
       `Credit` at level "event", estimand "scale".
@@ -77,7 +78,7 @@ def at_grpo(
       CreditError: wrong shapes or dtypes, an option outside its choices or bounds, or mode "design" without `proposal`.
 
     Reference: PettingLLMs `multi_agents_ppo_trainer.py` `_assign_consistent_uids` at a054fb1 (MIT), executed in all
-    modes, golden `at_grpo`. Its filters were executed, too: of keys that are equal in spread it leaves out the first.
+    modes, golden `at_grpo`. Its filters were executed, too: of keys that tie it leaves out the first.
 
     Examples:
       >>> import credit

@@ -19,6 +19,7 @@ from estimators.counterfactual.replays import event_ids, ids_below
 from estimators.group import Singleton, beyond_members, settle_alone
 from estimators.members import Members, Population, members, row_scores, statistics
 from estimators.options import checked_options
+from estimators.relative_mean import stated_once
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
@@ -52,9 +53,9 @@ def step_returns(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       env_step: int [E], the environment step; -1 where missing. None: every action is a step of its own.
-      env_reward: float [E], the reward r_k of the step, at each of its actions; NaN where missing, which leaves this
-        and the earlier steps of the trace unknown. None: what arrives at events from this step's first action up to the
-        next step's, and the outcome in the last step.
+      env_reward: float [E], the reward r_k of the step, at each of its actions; NaN where missing. That, and two
+        numbers of one step, leave this and the earlier steps of the trace unknown. None: what arrives at events from
+        this step's first action up to the next step's, and the outcome in the last step.
       discount: γ.
 
     Raises:
@@ -82,18 +83,17 @@ def step_returns(
         leads = row & ~goes_on
     lead_of = jax.lax.cummax(jnp.where(leads, place, 0))
     path = chains(graph, leads)
-    missing = jnp.zeros_like(leads)
+    known = row
     if env_reward is not None:
         earned, known_mask = check_event_array(graph, "env_reward", env_reward)
-        missing = leads & ~known_mask
+        several = stated_once(earned, lead_of, graph.num_events, row & known_mask)[2]
+        known = row & ~path.reaches(leads & (~known_mask | several))[lead_of]
     else:
         earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(outcome[trace]))
         if event_reward is not None:
             step_reward = check_event_array(graph, "event_reward", event_reward)[0]
             earned = earned + path.gathered(step_reward.astype(earned.dtype), real)
     to_go = path.backward_alike(jnp.ones_like(earned) * discount, earned)
-    lost = path.reaches(missing)
-    known = row & ~lost[lead_of]
     return jnp.where(known, to_go[lead_of], jnp.zeros_like(to_go)), known
 
 

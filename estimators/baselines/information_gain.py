@@ -42,7 +42,8 @@ def igpo(
     one sample, and traces without an independent one are refused (`estimators.clusters`).
 
     Where first returns hardly differ, later ones would be divided by nearly 0: no |A| exceeds 10 √n, and what would is
-    refused (TOO_FEW); the code has no limit.
+    refused (TOO_FEW); the code has no limit. The refusal looks at returns, so answers are a selection: docs/bias.md has
+    the bias of the answered.
 
     Args:
       graph: the batch.
@@ -152,5 +153,6 @@ def igrpo(
     score = path.backward_alike(jnp.ones_like(earned) * discount, jnp.where(row, apart, 0))
     # A sum is refused with any term of it: without an independent sample, or over a spread whose squares overflow.
     reason = jnp.where(path.reaches(row & ~jnp.isfinite(spread)), Reason.OUT_OF_RANGE, Reason.VALID)
-    reason = jnp.where(path.reaches(row & m.shared_mask), Reason.SHARED_PREFIX, reason)
+    if shared is not None:
+        reason = jnp.where(path.reaches(row & m.shared_mask), Reason.SHARED_PREFIX, reason)
     return finish_score(graph, score, jnp.where(row, reason, Reason.NO_REWARD), "event", "igrpo")

@@ -17,13 +17,13 @@ from estimators.baselines.roles import instances_normalised, sub_agents
 from estimators.counterfactual.replays import event_ids
 from estimators.group import group_relative
 from estimators.options import checked_options
-from estimators.relative_mean import mean_from_first
+from estimators.relative_mean import mean_from_first, stated_once
 from estimators.tokens.rows import masked_whiten
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import at_least_float32
 from graphs.levels import pair_ids
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_mean, segment_sum_squares
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum_squares
 
 __all__ = [
     "distinct_normalised",
@@ -81,10 +81,10 @@ def mrlx(
 
     Args:
       graph: the batch; `agent_parent` distinguishes main agents and sub-agents.
-      block: int [E], the block of the sub-agent whose event it is (its first one counts); -1 where the log has none,
-        and a sub-agent without any is invalid. Main agents need none.
-      format_score: float [E]; with it, a sub-agent's reward is `mrlx_sub_reward` of its first one, otherwise the
-        outcome. A sub-agent without one is invalid.
+      block: int [E], the block of the sub-agent whose event it is; -1 where the log has none, and a sub-agent without
+        any, or with several, is invalid. Main agents need none.
+      format_score: float [E]; with it, a sub-agent's reward is `mrlx_sub_reward` of its own, otherwise the outcome.
+        A sub-agent without one, or with several, is invalid.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: not used.
 
@@ -114,14 +114,14 @@ def mrlx(
     trace = jnp.asarray(graph.agent_trace)
     arrived = event_ids(graph, "block", block)
     stated = real & (arrived >= 0)
-    known = ~sub | (segment_count(agent, num, stated) > 0)
+    in_block, has_block, several = stated_once(arrived, agent, num, stated)
+    known = ~sub | (has_block & ~several)
     score = outcome[trace]
     if format_score is not None:
         form, form_mask = check_event_array(graph, "format_score", format_score)
-        known = known & (~sub | (segment_count(agent, num, form_mask) > 0))
-        own = form[segment_first(agent, num, form_mask)].astype(score.dtype)
-        score = jnp.where(sub, mrlx_sub_reward(own, score).astype(score.dtype), score)
-    in_block = arrived[segment_first(agent, num, stated)]
+        own, has_form, several = stated_once(form, agent, num, form_mask)
+        known = known & (~sub | (has_form & ~several))
+        score = jnp.where(sub, mrlx_sub_reward(own.astype(score.dtype), score).astype(score.dtype), score)
     key = pair_ids(sub.astype(jnp.int32), jnp.where(sub, in_block, jnp.asarray(graph.group_ids)[trace]), agent_mask)
     return instances_normalised(
         graph, reward, score, key, eps=1e-6, ddof=1, singleton="zero", source="mrlx", known=known

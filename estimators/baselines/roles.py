@@ -17,10 +17,10 @@ from estimators.clusters import clusters_of
 from estimators.group import Singleton, group_relative, settle_alone
 from estimators.members import Members, statistics
 from estimators.options import checked_options
-from estimators.relative_mean import mean_from_first
+from estimators.relative_mean import mean_from_first, stated_once
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
+from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_sum
 
 __all__ = ["instances_normalised", "matpo", "matpo_reward", "mgrpo", "sub_agents", "wideseek_r1", "wideseek_r1_weights"]
 
@@ -198,8 +198,8 @@ def matpo_reward(
     Args:
       graph: the batch.
       reward: float [T], the accuracy; NaN where a trace has none.
-      format_score: float [E]; the first one that an agent instance's events have is its own. A trace in which an
-        instance acted and has none gets no reward (NaN).
+      format_score: float [E], one number for each agent instance, at one of its events or more. A trace in which an
+        instance acted and has none, or several, gets no reward (NaN).
       accuracy_weight, format_weight: w_acc and w_fmt.
       gate: format counts only where the accuracy is 1.
 
@@ -220,8 +220,8 @@ def matpo_reward(
     score, known = check_event_array(graph, "format_score", format_score)
     agent, trace, num = jnp.asarray(graph.agent_ids), jnp.asarray(graph.agent_trace), graph.num_traces
     acted = segment_count(agent, graph.num_agents, jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)) > 0
-    own = score.astype(accuracy.dtype)[segment_first(agent, graph.num_agents, known)]
-    has = segment_count(agent, graph.num_agents, known) > 0
+    own, has, several = stated_once(score.astype(accuracy.dtype), agent, graph.num_agents, known)
+    has = has & ~several
     sub = sub_agents(graph)
     planner = mean_from_first(own, trace, num, acted & has & ~sub)
     workers = mean_from_first(own, trace, num, acted & has & sub)
@@ -258,7 +258,7 @@ def matpo(
       graph: the batch.
       reward: float [T], R itself, or with `format_score` the accuracy, from which `matpo_reward` makes R.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
-      format_score: float [E] or None; the first one that an agent instance's events have is its own.
+      format_score: float [E] or None, as of `matpo_reward`.
       accuracy_weight, format_weight: w_acc and w_fmt of `matpo_reward`.
 
     Returns:

@@ -16,7 +16,7 @@ from estimators.counterfactual.replays import event_ids
 from estimators.group import group_relative
 from estimators.members import AgentNames, Members, instances, row_scores, statistics
 from estimators.options import checked_options
-from estimators.relative_mean import mean_from_first
+from estimators.relative_mean import mean_from_first, stated_once
 from estimators.sequence.chains import Chains, chains
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import key_ids, pair_ids
@@ -197,7 +197,7 @@ def ccpo(
     graph: EventGraph,
     reward: Array,
     *,
-    counterfactual_reward: Array,
+    solo_reward: Array,
     event_reward: Array | None = None,
     weight: float | Array = 0.2,
     middle: float | Array = 0.0,
@@ -210,7 +210,7 @@ def ccpo(
         bonus = +1 if R > middle > b, −1 if R < middle < b, else 0        "difference": (R − b) / 2
         x = R + w bonus for that agent, R for the others        A = x − mean of x over the task
 
-    The agents whose absence was tried (the "thinkers") are those of a name that states `counterfactual_reward` on the
+    The agents whose absence was tried (the "thinkers") are those of a name that states `solo_reward` on the
     task. The means of thinkers and of the others (the "solvers") are over the traces of the task. A group of one keeps
     x. The bonus compares with the mean of solo outcomes, not with the trace's own, and the trace itself is in both
     means: biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent
@@ -222,8 +222,8 @@ def ccpo(
     Args:
       graph: the batch.
       reward: float [T], the joint outcome; NaN where a trace has none. The code's are −1 and 1.
-      counterfactual_reward: float [E], the outcome of a run without the agent, at its actions (the first one counts);
-        NaN where missing. A thinker that states none in a trace is invalid there.
+      solo_reward: float [E], the outcome of a run without the agent, at its actions; NaN where missing. A thinker that
+        states none in a trace is invalid there, and all are in a trace that states several.
       event_reward: not used.
       weight: w.
       middle: what separates success from failure; 0.5 for outcomes 0 and 1.
@@ -243,22 +243,22 @@ def ccpo(
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=[0] * 4, trace=["a", "a", "b", "b"], agent=["think", "solve"] * 2, reward=[1, 1, -1, -1],
-      ...     evidence={"counterfactual_reward": [-1.0, None, -0.5, None]})
-      >>> solo = rows.evidence["counterfactual_reward"]
-      >>> rows.gather(credit.ccpo(graph, reward, counterfactual_reward=solo).advantage).tolist()
+      ...     evidence={"solo_reward": [-1.0, None, -0.5, None]})
+      >>> solo = rows.evidence["solo_reward"]
+      >>> rows.gather(credit.ccpo(graph, reward, solo_reward=solo).advantage).tolist()
       [1.1, 1.0, -1.1, -1.0]
     """
     del event_reward
     outcome, scored = check_reward(graph, reward)
     trace, num = jnp.asarray(graph.trace_ids), graph.num_traces
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
-    solo, stated = check_event_array(graph, "counterfactual_reward", counterfactual_reward)
+    solo, stated = check_event_array(graph, "solo_reward", solo_reward)
     stated = stated & row
     names = key_ids(graph, "agent_name")[jnp.asarray(graph.agent_ids)]
     thinker = row & (segment_count(names, graph.num_agents, stated) > 0)[names]
     solver = row & ~thinker
-    told = segment_count(trace, num, stated) > 0
-    alone = solo[segment_first(trace, num, stated)].astype(outcome.dtype)
+    alone, told, several = stated_once(solo.astype(outcome.dtype), trace, num, stated)
+    told = told & ~several
     b = _statistics(graph, alone, told)[1]
     if bonus == "event":
         turned = (outcome > middle) & (b < middle)
@@ -280,6 +280,7 @@ def ccpo(
     agent = jnp.asarray(graph.agent_ids)
     untold = thinker & (segment_count(agent, graph.num_agents, stated) < 1)[agent]
     reason = jnp.where(untold, Reason.NO_EVIDENCE, reason)
+    reason = jnp.where(thinker & several[trace], Reason.CONTRADICTION, reason)
     return _finish(graph, x, mean, spread, jnp.where(row, reason, Reason.NO_REWARD), "agent", "score", "ccpo")
 
 
@@ -314,8 +315,8 @@ def sepo(
     Args:
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none. The code's are −1 and 1.
-      self_rating: float [E], p of the agent in [0, 1] at one of its actions (the first one counts); NaN where missing.
-        An agent that states none takes no part. A trace with one outside [0, 1] is invalid.
+      self_rating: float [E], p of the agent in [0, 1] at one of its actions or more; NaN where missing. An agent that
+        states none takes no part. A trace with one outside [0, 1], or with two of one agent, is invalid.
       event_reward: not used.
       weight: λ, of credit.
       blame_weight: λ', of blame; None takes λ.
@@ -344,14 +345,15 @@ def sepo(
     agent, of_trace, num = jnp.asarray(graph.agent_ids), jnp.asarray(graph.agent_trace), graph.num_agents
     rating, stated = check_event_array(graph, "self_rating", self_rating)
     stated = stated & jnp.asarray(graph.action_mask) & scored[jnp.asarray(graph.trace_ids)]
-    claims = segment_count(agent, num, stated) > 0
-    claimed = jnp.where(claims, rating[segment_first(agent, num, stated)], 0).astype(outcome.dtype)
+    claimed, claims, several = stated_once(rating, agent, num, stated)
+    claimed = jnp.where(claims, claimed, 0).astype(outcome.dtype)
 
     def in_trace(amount: jax.Array, where: jax.Array) -> jax.Array:
         return segment_sum(amount, of_trace, graph.num_traces, where)[of_trace]
 
     ones = jnp.ones_like(claimed)
-    rated = claims & (in_trace(ones, claims & ((claimed < 0) | (claimed > 1))) < 0.5)
+    odd = claims & (several | (claimed < 0) | (claimed > 1))
+    rated = claims & (in_trace(ones, odd) < 0.5)
     others = in_trace(ones, rated) - 1
     left = safe_divide(in_trace(1 - claimed, rated) - (1 - claimed), others * others)
     share = trust * claimed + (1 - trust) * left
@@ -396,8 +398,9 @@ def adca_grpo(
     μ and σ² are means over the n traces of the task of each trace's mean raw and mean squared deviation. The outcome's
     z has ddof 0 and stands at the last step, or at all. `root_length` divides every r by the root of the trace's number
     of steps. The sum grows with the steps left: no |A| exceeds 10 √n, and what would is refused (TOO_FEW); the code has
-    no limit. Biased for the policy gradient. A group of one is refused. Replays of one trace count as one sample, and
-    traces without an independent one are refused (`estimators.clusters`).
+    no limit. That selects answers by their outcomes; in the worlds of docs/bias.md it refuses nothing. Biased for the
+    policy gradient. A group of one is refused. Replays of one trace count as one sample, and traces without an
+    independent one are refused (`estimators.clusters`).
 
     Args:
       graph: the batch.

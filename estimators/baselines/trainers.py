@@ -1,7 +1,7 @@
 """Shared baselines as trainers compute them: one function for each released form of "GRPO" and RLOO.
 
 Each is `estimators.group_relative` with that code's constants. They differ in what a sample is, in the eps beside the
-standard deviation and in what becomes of a group of one; `docs/methods.md` has them in one table.
+standard deviation and in what becomes of a group of one; `docs/data/methods.csv` has them in one table.
 """
 
 from __future__ import annotations
@@ -258,9 +258,9 @@ def agent_lightning(
         A_i = (R_i − μ) / (sd + 1e-6)        ddof 1
 
     R_i = reward + event_reward of the first row of trace i, μ and sd over the traces of the group; a group of one keeps
-    its raw reward. The released code raises where the rows of a
-    rollout differ in reward; here the first row stands for them. Biased for the policy gradient. Replays of one trace
-    count as one sample, and traces without an independent one are refused (`estimators.clusters`).
+    its raw reward. The released code raises where the rows of a rollout differ in reward; here the first row stands for
+    them. Biased for the policy gradient. Replays of one trace count as one sample, and traces without an independent
+    one are refused (`estimators.clusters`).
 
     With n traces in the group and scale "std", no |A| exceeds (n − 1)/√n, however little the rewards differ; a group of
     one has no bound but its reward.

@@ -75,9 +75,15 @@ class Partition(NamedTuple):
         return residual
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnames=("search",))
 def exact_partition(
-    cells: Array, trace_ids: Array, where: Array, total: Array, *, trace_cells: Array | None = None
+    cells: Array,
+    trace_ids: Array,
+    where: Array,
+    total: Array,
+    *,
+    trace_cells: Array | None = None,
+    search: bool = True,
 ) -> Partition:
     """Round cells to the finest grid on which they, and what they leave of the total, sum to the total exactly.
 
@@ -91,6 +97,8 @@ def exact_partition(
       where: bool [M], the cells that exist.
       total: float [T], same dtype as `cells`.
       trace_cells: float [T, C], further cells of each trace, such as its expectation; they move by half a unit at most.
+      search: whether traces that do not fit the usual grid, or that a finer one may suit, are tried on others. Without,
+        they are not exact; half of the time to compile is saved.
 
     Returns:
       A `Partition`; at most 2^p / 4 cells a trace.
@@ -137,7 +145,9 @@ def exact_partition(
     spare = 3 * members.astype(cells.dtype) + 4 + wide.shape[1]
     near = _scale(magnitude, -coarse) - spare <= 2.0 ** (bits - 1)
     unsettled = finite & (magnitude > 0) & (~usual.fits | (helps & near))
-    grid = _searched(usual, unsettled, cells, wide, trace_ids, where, safe, members)
+    grid = usual._replace(fits=usual.fits & ~unsettled)
+    if search:
+        grid = _searched(usual, unsettled, cells, wide, trace_ids, where, safe, members)
     exponent = jnp.where(finite, grid.exponent, 0)
     normal = ((exponent >= info.minexp) | (magnitude <= 0)) & jnp.isfinite(magnitude)
     normal = normal & ~_subnormal(total)  # which counts as 0 above where the backend flushes it

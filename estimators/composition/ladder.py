@@ -66,8 +66,8 @@ def ladder(graph: EventGraph, by_level: Mapping[str, Votes], dtype: jax.typing.D
 def _rung(graph: EventGraph, level: str, votes: Votes | None, dtype: jax.typing.DTypeLike) -> _Rung:
     size = level_size(graph, level)
     if votes is None:
-        nobody = jnp.zeros((0, size), dtype)
-        claims = Claims(nobody, nobody)
+        none = jnp.zeros((0, size), dtype)
+        claims = Claims(none, none)
     elif level == "event":
         claims = _usable(votes, dtype)
     else:
@@ -76,7 +76,7 @@ def _rung(graph: EventGraph, level: str, votes: Votes | None, dtype: jax.typing.
 
 
 def _subtrees(graph: EventGraph, votes: Votes, dtype: jax.typing.DTypeLike) -> list[_Rung]:
-    """A rung for each depth of the spawn forest, deepest first."""
+    """A rung for each depth of the spawn forest, deepest first: it has the claims on subtrees with a root there."""
     agent, (depth, units) = np.asarray(graph.agent_ids), subtree_levels(graph)
     whole = _by_unit(graph, "subtree", votes, dtype)
     rungs = []
@@ -88,12 +88,13 @@ def _subtrees(graph: EventGraph, votes: Votes, dtype: jax.typing.DTypeLike) -> l
 
 
 def _usable(votes: Votes, dtype: jax.typing.DTypeLike) -> Claims:
+    """Votes on events as claims; where there is no vote, the variance is infinite."""
     variance = jnp.where(votes.claim_mask, votes.variance, jnp.inf)
     return Claims(votes.amount.astype(dtype), variance.astype(dtype))
 
 
 def _by_unit(graph: EventGraph, level: str, votes: Votes, dtype: jax.typing.DTypeLike) -> Claims:
-    """Claims on events that hold the number of their unit, as claims on units: [S, N]."""
+    """Claims on units, [S, N], from votes in which each event has the number of its unit."""
     ids, size = unit_of_event(graph, level), level_size(graph, level)
     amount, variance = np.zeros((2, len(votes.sources), size))
     variance[:] = np.inf

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
-from graphs.levels import level_ids
+from graphs.levels import ids_on_host
 from graphs.structure.forest import spawn_forest
 
 __all__ = [
@@ -48,7 +48,7 @@ def unit_of_event(graph: EventGraph, level: str) -> np.ndarray:
     """
     if level not in COARSE_TO_FINE:
         raise CreditError(f"unit is {level!r}; expected one of {', '.join(COARSE_TO_FINE)}")
-    return np.asarray(level_ids(graph, "agent" if level == "subtree" else level))  # type: ignore[arg-type]
+    return ids_on_host(graph, "agent" if level == "subtree" else level)  # type: ignore[arg-type]
 
 
 def level_size(graph: EventGraph, level: str) -> int:

@@ -229,7 +229,7 @@ def votes(claims: Sequence[Credit], errors: Errors = NO_ERRORS, *, zeros: bool =
     """
     sources = tuple(dict.fromkeys(claim.source for claim in claims))
     each = [_vote_of([claim for claim in claims if claim.source == source], errors, zeros) for source in sources]
-    amount, variance, claim_mask = (jnp.stack(part) for part in zip(*each, strict=True))
+    amount, variance, claim_mask = (jnp.asarray(np.stack(part)) for part in zip(*each, strict=True))
     return Votes(sources, amount, variance, claim_mask)
 
 
@@ -244,7 +244,7 @@ def _vote_of(claims: list[Credit], errors: Errors, zeros: bool) -> tuple[jax.Arr
             nothing = int(np.sum(np.asarray(claim.valid) & (np.asarray(claim.stderr) <= 0)))
             if nothing:
                 raise StatedZeroError(source, nothing)
-    parts = [(jnp.asarray(c.credit - c.baseline), jnp.asarray(c.stderr), c.valid) for c in claims]
+    parts = [(c.credit, c.baseline, c.stderr, c.reason) for c in claims]
     vote: tuple[jax.Array, jax.Array, jax.Array] = _one_vote(parts, floor, exact=source in errors.exact)
     return vote
 
@@ -252,10 +252,11 @@ def _vote_of(claims: list[Credit], errors: Errors, zeros: bool) -> tuple[jax.Arr
 @kept_compiled
 @functools.partial(jax.jit, static_argnames=("exact",))
 def _one_vote(
-    claims: list[tuple[Array, Array, Array]], floor: jax.Array, *, exact: bool
+    claims: list[tuple[Array, Array, Array, Array]], floor: jax.Array, *, exact: bool
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Mean of one source's claims, with the mean of their variances: they share errors, so it does not shrink."""
-    amount, error, valid = (jnp.stack(part) for part in zip(*claims, strict=True))
+    credit, baseline, error, reason = (jnp.stack(part) for part in zip(*claims, strict=True))
+    amount, valid = credit - baseline, reason == np.int8(Reason.VALID)
     count = jnp.sum(jnp.where(valid, 1, 0), axis=0).astype(amount.dtype)
     amount = jnp.where(valid, amount, 0)
     variance = error**2

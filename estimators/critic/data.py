@@ -155,8 +155,11 @@ def split_by_task(group: Array, reward: Array, *, seed: int, validation: float =
     Traces without an outcome take no part.
 
     Raises:
-      CreditError: fewer than three tasks have an outcome, or the parts leave nothing for training.
+      CreditError: fewer than three tasks have an outcome, or the parts are none or leave nothing for training.
     """
+    for name, part in (("validation", validation), ("test", test)):
+        if not 0 <= part < 1:
+            raise CreditError(f"{name} is {part}; expected a part of the tasks, from 0 to below 1")
     group, scored = np.asarray(group), np.isfinite(np.asarray(reward))
     tasks = np.unique(group[scored])
     if len(tasks) < 3:

@@ -7,22 +7,21 @@ For each event e, with x its features, in each layer
 
     z_e  =  a + ρ(last inputs of φ, c)_e + S_e u(h),        V(G≤e) = z_e or sigmoid(z_e)
 
-h starts from what the event itself is; how far the trace has come, c (`features.CLOCKS`), enters only where V is read
-off. So what an event adds does not depend on counts, which differ most between teams of different sizes. φ and ρ
-multiply two linear maps, one of them through silu, since what an event is worth depends on who did it. S sums over the
-trace up to and including e; it makes V a function of the whole prefix, parallel siblings included, and lets each event
-state what it adds. `a` alone is the value of the empty prefix. Two rules keep S within the range that was trained on,
-whatever the length of the traces and the size of the team:
+h starts from the event's own features. Those of progress, c (`features.CLOCKS`), enter only where V is read off, so
+what an event adds does not depend on counts, which differ most between teams of different sizes. φ and ρ multiply two
+linear maps, one of them through silu, since what an event is worth depends on who did it. S sums over the trace up to
+and including e. With it V depends on the whole prefix, parallel siblings included, and each event adds a term of its
+own. `a` alone is the value of the empty prefix. Two rules keep S within the range that was trained on, whatever the
+length of the traces and the size of the team:
 
     S_e x  =  Σ_{f ≤ e no spawn} x_f / √L_f  +  min(1, L_s / k_e) Σ_{f ≤ e a spawn} x_f / √L_s
 
 with L_f the number of events of f's type in a trace trained on, L_s that of spawns, and k_e the spawns up to e. So a
-plan, made once, counts as much as a thousand messages together; and spawns add up as far as the size of team trained
-on, while of a larger team their mean counts: an agent more is a smaller share of it. Parameters fit any team.
+plan, made once, counts as much as a thousand messages together. Up to L_s spawns add up; of more, L_s times their mean
+counts. Parameters fit any team.
 
-Nothing later can reach V(G≤e), not even by rounding: edges run forward, and the sums are taken in blocks of fixed place
-whose partial sums contain earlier terms only, so that at one padded shape later events leave V(G≤e) as it is bit for
-bit.
+Later events leave V(G≤e) as it is, bit for bit, at one padded shape: edges run forward, and sums are taken in blocks of
+fixed places, whose partial sums have earlier terms only.
 """
 
 from __future__ import annotations
@@ -146,9 +145,9 @@ class PrefixCritic(nnx.Module):
         clocks = np.array(CLOCKS)
         h = nnx.silu(self.encode(jnp.delete(x, clocks, axis=1)))
         fan_in = _in_edges(jnp.ones((batch.senders.shape[0], 1), h.dtype), batch)
-        opens = (jnp.asarray(batch.kind) == EventType.SPAWN)[:, None]
-        seen = prefix_sum(
-            jnp.concatenate([jnp.ones_like(h[:, :1]), opens.astype(h.dtype)], axis=1), batch.trace, batch.mask
+        is_spawn = (jnp.asarray(batch.kind) == EventType.SPAWN)[:, None]
+        seen = prefix_sum(  # events and spawns so far, [E, 2]
+            jnp.concatenate([jnp.ones_like(h[:, :1]), is_spawn.astype(h.dtype)], axis=1), batch.trace, batch.mask
         )
         for tell, add, update in zip(self.tell, self.add[:-1], self.update, strict=True):
             h = h + _product(update(self._inputs(h, tell(h), self._sums(add(h), 0, seen, batch), fan_in, batch)))
@@ -158,13 +157,13 @@ class PrefixCritic(nnx.Module):
         z = self.answer(_product(self.read(inputs))) + sums[:, -1:]
         return self.start[...] + z[:, 0], self.start[...]
 
-    def _sums(self, values: jax.Array, stated: int, seen: jax.Array, batch: PrefixBatch) -> jax.Array:
-        """Mean and S of each column so far; of the last `stated` columns S alone: [E, C] to [E, 2 C − stated]."""
+    def _sums(self, values: jax.Array, without_mean: int, seen: jax.Array, batch: PrefixBatch) -> jax.Array:
+        """Mean and S of each column so far, of the last `without_mean` columns S alone: [E, C] to [E, 2 C − those]."""
         spawns = self.sizes.counts[EventType.SPAWN]
-        opens = (jnp.asarray(batch.kind) == EventType.SPAWN)[:, None]
+        is_spawn = (jnp.asarray(batch.kind) == EventType.SPAWN)[:, None]
         scaled = values / jnp.sqrt(jnp.array(self.sizes.counts, values.dtype))[batch.kind][:, None]
-        plain = values[:, : values.shape[1] - stated]
-        parts = [plain, jnp.where(opens, 0, scaled), jnp.where(opens, scaled, 0)]
+        plain = values[:, : values.shape[1] - without_mean]
+        parts = [plain, jnp.where(is_spawn, 0, scaled), jnp.where(is_spawn, scaled, 0)]
         total = prefix_sum(jnp.concatenate(parts, axis=1), batch.trace, batch.mask)
         mean, rest, spawned = jnp.split(total, [plain.shape[1], plain.shape[1] + values.shape[1]], axis=1)
         share = spawns / jnp.maximum(seen[:, 1:], spawns)
@@ -175,18 +174,18 @@ class PrefixCritic(nnx.Module):
     ) -> jax.Array:
         """What an update looks at: [E, joined]."""
         place = jnp.arange(h.shape[0], dtype=jnp.int32)
-        heard = _in_edges(messages[batch.senders], batch) / jnp.maximum(fan_in, 1)
+        causes = _in_edges(messages[batch.senders], batch) / jnp.maximum(fan_in, 1)
         others = [
             jnp.where((source != place)[:, None], h[source], jnp.zeros_like(h))
             for source in (batch.previous, batch.birth)
         ]
-        return jnp.concatenate([h, heard, *others, sums], axis=1)
+        return jnp.concatenate([h, causes, *others, sums], axis=1)
 
 
 def _product(x: jax.Array) -> jax.Array:
     """silu of the first half of the columns times the second half."""
-    one, other = jnp.split(x, 2, axis=1)
-    return nnx.silu(one) * other
+    gate, value = jnp.split(x, 2, axis=1)
+    return nnx.silu(gate) * value
 
 
 def _in_edges(values: jax.Array, batch: PrefixBatch) -> jax.Array:

@@ -47,6 +47,7 @@ import numpy as np
 from estimators.base import Credit, check_reward, finish
 from estimators.baselines.shared import rloo
 from estimators.clusters import independent_groups
+from estimators.critic.cholesky import cholesky
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_mean, segment_sum
@@ -435,12 +436,8 @@ def _solve_triangular(lower: jax.Array, right: jax.Array, trans: Literal["N", "T
 
 
 def _factored(gram: jax.Array, ridge: jax.Array, moment: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """L with L Lᵀ = G + Λ, and L⁻¹ m, of several at once: [K, F, F] and [K, F].
-
-    All factors of a step are one call. Under `vmap`, a factorisation waits in one of XLA's threads for others to take
-    its parts; where as many run side by side as there are threads, each waits forever (jaxlib 0.10.2, two cores).
-    """
-    lower = jnp.linalg.cholesky(gram + jax.vmap(jnp.diag)(ridge))
+    """L with L Lᵀ = G + Λ, and L⁻¹ m, of several at once: [K, F, F] and [K, F]."""
+    lower = cholesky(gram + jax.vmap(jnp.diag)(ridge))
     return lower, _solve_triangular(lower, moment)
 
 

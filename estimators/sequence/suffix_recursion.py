@@ -22,7 +22,7 @@ BLOCK = 16
 def suffix_recursion(factor: jax.Array, addend: jax.Array) -> jax.Array:
     """y_t = factor_t y_{t+1} + addend_t, with 0 behind the last place: float [N].
 
-    Nothing passes a factor of 0, infinity and NaN neither, so that it ends a sequence. Derivatives solve the transposed
+    A factor of 0 ends a sequence: nothing passes it, not even infinity or NaN. Derivatives solve the transposed
     recursion and do not go through the steps.
 
     Examples:
@@ -42,7 +42,7 @@ def suffix_recursion(factor: jax.Array, addend: jax.Array) -> jax.Array:
 
 
 def recursion_by_blocks(factor: jax.Array, addend: jax.Array) -> jax.Array:
-    """`suffix_recursion` of floats or integers, whose derivatives would go through its steps: [N].
+    """`suffix_recursion` for floats or integers: [N]. Its derivatives go through its steps.
 
     Examples:
       >>> recursion_by_blocks(jnp.array([1, 1, 0, 1]), jnp.array([0, 0, 3, 4])).tolist()
@@ -76,6 +76,7 @@ def recursion_by_blocks(factor: jax.Array, addend: jax.Array) -> jax.Array:
 
 
 def _by_doubling(factor: jax.Array, addend: jax.Array) -> jax.Array:
+    """The recursion in steps that double the places that each y takes in, until no product of factors is left."""
     n = addend.shape[0]
 
     def ahead(values: jax.Array, span: jax.Array) -> jax.Array:
@@ -90,8 +91,10 @@ def _by_doubling(factor: jax.Array, addend: jax.Array) -> jax.Array:
 
 
 def _open(factor: jax.Array) -> jax.Array:
+    """Whether a factor lets anything pass."""
     return ~(jnp.abs(factor) <= 0)  # true for NaN
 
 
 def _passed(factor: jax.Array, y: jax.Array) -> jax.Array:
+    """factor · y, and 0 for a factor of 0, whatever y is."""
     return jnp.where(_open(factor), factor * y, jnp.zeros_like(y))

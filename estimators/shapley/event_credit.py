@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.options import checked_options
-from estimators.relative_mean import mean_from_first
+from estimators.relative_mean import mean_from_first, stated_once
 from estimators.shapley.plan import Plan
 from estimators.shapley.solving import relative_values, solve
 from estimators.shapley.unit_shares import spread, units_of
@@ -71,21 +71,20 @@ def shapley(
     amount, has_share = check_event_array(graph, "share", share)
     n, agent = graph.num_agents, jnp.asarray(graph.agent_ids)
     where = has_share & jnp.asarray(graph.action_mask)
-    mean = mean_from_first(amount, agent, n, where)[agent]
-    differs = segment_count(agent, n, where & (jnp.abs(amount - mean) > 1e-4 * jnp.abs(mean)))[agent] > 0
-    error = jnp.full_like(mean, jnp.inf)
+    own, known, differs = (x[agent] for x in stated_once(amount, agent, n, where))
+    error = jnp.full_like(own, jnp.inf)
     if share_stderr is not None:
         spread_of, has_error = check_event_array(graph, "share_stderr", share_stderr)
         has_error = has_error & where & (spread_of >= 0)
-        error = mean_from_first(spread_of.astype(mean.dtype), agent, n, has_error)[agent]
+        error = mean_from_first(spread_of.astype(own.dtype), agent, n, has_error)[agent]
         error = jnp.where(segment_count(agent, n, has_error)[agent] > 0, error, jnp.inf)
-    reason = jnp.where(segment_count(agent, n, where)[agent] > 0, Reason.VALID, Reason.NO_EVIDENCE)
+    reason = jnp.where(known, Reason.VALID, Reason.NO_EVIDENCE)
     reason = jnp.where(differs, Reason.CONTRADICTION, reason)
     return finish(
         graph,
-        credit=mean,
-        baseline=jnp.zeros_like(mean),
-        scale=jnp.ones_like(mean),
+        credit=own,
+        baseline=jnp.zeros_like(own),
+        scale=jnp.ones_like(own),
         stderr=error,
         reason=jnp.where(scored, reason, Reason.NO_REWARD),
         unit="agent",

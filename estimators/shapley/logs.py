@@ -1,10 +1,9 @@
 """Coalitions that a log already holds: traces of one task that were run by different teams.
 
 Nothing is evaluated. Each trace of a group is one evaluation of the coalition of agents (or roles) that acted in it,
-its reward the value. That is evidence about v only if the team was not chosen by looking at what would also have
-decided the reward; within one task, under one spawning policy, that is the user's claim, not something a log can show.
-What a log can show is whether the needed coalitions occurred at all (positivity), and without them the answer is a
-refusal.
+its reward the value. That is evidence about v only if nothing that decided the reward also decided the team. Within one
+task, under one spawning policy, that is the user's claim: a log cannot show it. A log does show whether the needed
+coalitions occurred at all (positivity). Without them the answer is a refusal.
 """
 
 from __future__ import annotations
@@ -99,13 +98,15 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
       >>> logged_values(plan_exact(2), logged, empty=0.0)[0].tolist()
       [0.0, 0.5, 0.0, 1.0]
     """
+    if empty is not None and not np.isfinite(empty):
+        raise CreditError(f"empty is {empty}; expected a finite number, or None")
     wanted = np.asarray(plan.coalitions)
     if wanted.shape[1] != len(logged.units):
         raise CreditError(f"the plan is for {wanted.shape[1]} units; expected {len(logged.units)}, as in the log")
-    at = {row.tobytes(): c for c, row in enumerate(logged.coalitions)}
-    position = np.array([at.get(row.tobytes(), -1) for row in wanted])
-    given = ~wanted.any(1) & (empty is not None)
-    missing = (position < 0) & ~given & np.asarray(plan.row_mask)
+    row_of = {team.tobytes(): c for c, team in enumerate(logged.coalitions)}
+    position = np.array([row_of.get(team.tobytes(), -1) for team in wanted])
+    is_stated = ~wanted.any(1) & (empty is not None)
+    missing = (position < 0) & ~is_stated & np.asarray(plan.row_mask)
     if missing.any():
         first = logged.units[wanted[np.flatnonzero(missing)[0]]].tolist()
         lacking, needed = len(np.unique(wanted[missing], axis=0)), len(np.unique(wanted, axis=0))
@@ -113,8 +114,8 @@ def logged_values(plan: Plan, logged: Logged, *, empty: float | None = None) -> 
             f"{lacking} of {needed} needed coalitions never occurred"
             f" in the log, first that of units {first}; evaluate them (`plan`), or ask for less (`leave_one_out`)"
         )
-    value = np.where(given, 0.0 if empty is None else empty, logged.value[position])
-    return value, np.where(given, 0.0, logged.stderr[position])
+    value = np.where(is_stated, 0.0 if empty is None else empty, logged.value[position])
+    return value, np.where(is_stated, 0.0, logged.stderr[position])
 
 
 def leave_one_out(logged: Logged) -> tuple[np.ndarray, np.ndarray]:
@@ -136,13 +137,13 @@ def leave_one_out(logged: Logged) -> tuple[np.ndarray, np.ndarray]:
       [1.0, 0.5]
     """
     n = len(logged.units)
-    at = {row.tobytes(): c for c, row in enumerate(logged.coalitions)}
-    full = at.get(np.ones(n, bool).tobytes())
+    row_of = {team.tobytes(): c for c, team in enumerate(logged.coalitions)}
+    full = row_of.get(np.ones(n, bool).tobytes())
     if full is None:
         raise CreditError("the team of all units never occurred in the log; leave-one-out has nothing to compare with")
     effect, error = np.full(n, np.nan), np.full(n, np.inf)
     for unit in range(n):
-        c = at.get((np.arange(n) != unit).tobytes())
+        c = row_of.get((np.arange(n) != unit).tobytes())
         if c is not None:
             effect[unit] = logged.value[full] - logged.value[c]
             error[unit] = np.hypot(logged.stderr[full], logged.stderr[c])

@@ -84,7 +84,7 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
       forest: whether the units form a spawn forest in which nothing works without its ancestors.
 
     Raises:
-      CreditError: fewer than two units, or a budget with which nothing can be estimated (2n).
+      CreditError: fewer than two units, a budget with which nothing can be estimated (2n), or no such noise.
 
     Examples:
       >>> choose(4, 16).method, choose(20, 60).method, choose(20, 400, noise=0.5).method
@@ -92,6 +92,8 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
     """
     if n < 2 or budget < 2 * n:
         raise CreditError(f"budget is {budget} for {n} units; expected n >= 2 and a budget of at least 2n = {2 * n}")
+    if not 0 <= noise < math.inf:
+        raise CreditError(f"noise is {noise}; expected a finite number that is not negative")
     floor = attainable_stderr(n, budget, noise)
     if noise == 0 and n <= 16 and 2**n <= budget:
         return Choice("exact", (), False, False, 0.0, f"all {2**n} coalitions fit the budget")

@@ -222,7 +222,8 @@ def _noise_of_rows(plan: Plan, units: jax.Array, low_given: bool, high_given: bo
         used = used & (_size(plan) > 0)
     if high_given:
         used = used & (_size(plan) < units)
-    return jnp.where(used & (noise > 0), noise, jnp.zeros_like(noise))
+    stated = jnp.where(noise >= 0, noise, jnp.inf)  # NaN and numbers below 0 are no standard errors
+    return jnp.where(used & (noise != 0), stated, jnp.zeros_like(noise))
 
 
 def _enumeration(

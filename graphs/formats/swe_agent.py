@@ -87,7 +87,7 @@ def sniff(head: bytes) -> bool:
         return True
     if {"trajectory", "environment"} <= keys or {"trajectory", "history", "info"} <= keys:
         return True
-    if {"resolved", "generated"} <= keys or {"resolved_ids", "submitted_ids"} <= keys:
+    if keys & set(_RESOLVED) and keys & {"generated", "submitted_ids"}:
         return True
     return b'"model_patch"' in head and b'"model_name_or_path"' in head and b'"instance_id"' in head
 
@@ -119,6 +119,8 @@ class _Evaluation:
           TraceError: it is not as expected.
         """
         folder = real_folder(source.name)
+        if os.path.basename(folder) == "results":  # of SWE-bench's experiments: RUN/results beside RUN/trajs
+            folder = os.path.dirname(folder)
         self.files.setdefault(folder, []).append(source.name)
         for document in documents(source):
             members = decode_record(_OBJECT, document.raw, file=source.name, line=document.place.line)

@@ -217,8 +217,8 @@ class _Chat:
     def _event(
         self, event_id: str, kind: EventType, agent: str, place: Place, *, action: bool = False, **columns: Any
     ) -> int:
-        role = "user_simulator" if agent == "user" else agent
-        self.record.instances.setdefault(agent, Agent(name=agent, role=role))
+        if agent not in self.record.instances:
+            self.record.instances[agent] = Agent(name=agent, role="user_simulator" if agent == "user" else agent)
         return self.record.event(event_id, kind, agent, action=action, line=place.line, offset=place.offset, **columns)
 
     def _refuse(self, kind: str, place: Place, field: str, value: object, expected: str) -> NoReturn:

@@ -1,7 +1,8 @@
 """Calls of W&B Weave: JSON lines or a list, as its API and its export of calls give them.
 
     {id, trace_id, parent_id, op_name: "weave:///ENTITY/PROJECT/op/NAME:DIGEST", started_at, ended_at, exception,
-     attributes: {weave: {kind}}, inputs: {example}, output: {scores: {SCORER: ...}}, summary: {usage: {MODEL: {...}}}}
+     attributes: {weave: {kind}}, inputs: {example}, output: {scores: {SCORER: ...}},
+     summary: {usage: {MODEL: {...}}, weave: {feedback: [{id, feedback_type, payload}]}}}
 
 `kind` says what an op is: agent, llm, tool, search, guardrail or scorer. A call without one is structure, but where it
 states usage and no call inside it does, it is a model call: older versions name no kinds.
@@ -25,6 +26,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.run_digest import run_digest
+from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import Traced, order_by_start, sole_channel
@@ -73,8 +75,19 @@ class _Usage(msgspec.Struct):
     output_tokens: _Count | None = None
 
 
+class _Feedback(msgspec.Struct):
+    id: str = ""
+    type: str = msgspec.field(default="", name="feedback_type")
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _OfWeave(msgspec.Struct):
+    feedback: list[_Feedback] | None = None
+
+
 class _Summary(msgspec.Struct):
     usage: dict[str, _Usage] | None = None
+    weave: _OfWeave | None = None
 
 
 class _Example(msgspec.Struct):
@@ -94,6 +107,9 @@ _INPUTS = msgspec.json.Decoder(_Example)
 _OUTPUT = msgspec.json.Decoder(_Scored)
 _VALUE = msgspec.json.Decoder()
 
+# Of a scorer that was applied to a call, and of a person; reactions, notes and types of one's own state no number.
+_JUDGEMENTS = {"wandb.runnable.": "output", "wandb.annotation.": "value"}
+
 _KINDS = {
     "agent": Kind.AGENT, "llm": Kind.CALL, "tool": Kind.TOOL, "search": Kind.TOOL, "guardrail": Kind.GUARD,
     "scorer": Kind.JUDGE,
@@ -107,6 +123,7 @@ class _Stated(msgspec.Struct):
     has_kind: bool
     group: str = ""
     scores: dict[str, float] | None = None
+    feedback: list[tuple[str, float, str, int]] = []  # name, number, id, place in the list
 
 
 def sniff(head: bytes) -> bool:
@@ -118,7 +135,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace of Weave and each example of an evaluation, over all files.
 
     Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events".
+    "parent-cycle", "missing-parent", "no-events"; and those of `graphs.formats.common.scores`.
     """
     traces: dict[str, Traced[_Stated]] = {}
     refused: set[str] = set()
@@ -150,6 +167,8 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     span.start, span.end, span.failed = seconds(call.started_at), seconds(call.ended_at), bool(call.exception)
     summary = decode(_SUMMARY, object_text(call.summary), field="summary", **where)
     stated = _Stated((summary.usage if summary else None) or {}, bool(kind))
+    if summary and summary.weave:
+        stated.feedback = list(_judgements(summary.weave.feedback or []))
     if name in _EXAMPLE:
         inputs, output = object_text(call.inputs), object_text(call.output)
         if inputs.startswith(b"{"):
@@ -161,6 +180,17 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     elif name.startswith(_EVALUATION):
         span.kind = Kind.JUDGE
     return span, stated
+
+
+def _judgements(feedback: list[_Feedback]) -> Iterator[tuple[str, float, str, int]]:
+    """The numbers of a call's feedback, by the names of scorer and key."""
+    for number, item in enumerate(feedback):
+        for kind, key in _JUDGEMENTS.items():
+            if item.type.startswith(kind):
+                payload = _VALUE.decode(object_text(item.payload))
+                stated = payload.get(key) if isinstance(payload, dict) else None
+                for name, value in _numbers({item.type.removeprefix(kind): stated}):
+                    yield name, value, f"{item.id}/{name}" if item.id else "", number
 
 
 def _numbers(scores: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -200,7 +230,13 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
         record = TraceRecord(name, group or name, *place, format="weave", sources=list(trace.files))
         record.rewards |= scores or {}
         try:
-            write_spans(record, within, "workflow", ("id", "parent_id"))
+            written = write_spans(record, within, "workflow", ("id", "parent_id"))
+            feedback = (
+                Score(name, value, span.place, span.id, score_id, number)
+                for span in within
+                for name, value, score_id, number in stated[span.id].feedback
+            )
+            place_scores(written, feedback, ("summary.weave.feedback", "id"))
         except TraceError as error:
             yield error.problem
             continue

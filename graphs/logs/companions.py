@@ -49,6 +49,9 @@ COMPANIONS = (
     _Companion("rollouts", "*_reward_profiling.jsonl", frozenset({"mean/reward"})),
     _Companion("rollouts", "*_agent_metrics.json"),
     _Companion("rollouts", "*_aggregate_metrics.json"),
+    _Companion("rollouts", "quality_summary.json", frozenset({"run"})),
+    _Companion("rollouts", "rollout_verdicts.jsonl", frozenset({"rollout_id", "verdict"})),
+    _Companion("rollouts", "*_failures.jsonl"),  # empty where no run has failed; else it is read
     _Companion("cline", "*.json", frozenset({"session_id", "messages_path"})),  # SESSION.json, the session's manifest
 )
 
@@ -70,7 +73,7 @@ def without_companions(verdicts: Sequence[tuple[Source, Verdict]]) -> list[tuple
 
 
 def _is_companion(source: Source, verdict: Verdict, formats: set[str]) -> bool:
-    is_unknown = isinstance(verdict, Problem) and verdict.kind == "unknown-format"
+    is_unknown = isinstance(verdict, Problem) and verdict.kind in ("unknown-format", "empty-file")
     known = [
         row
         for row in COMPANIONS

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import re
@@ -159,6 +160,7 @@ def _shows_folder(name: str, row: Owned, source: Source) -> bool:
         return False
 
 
+@functools.cache  # asked for each format and file
 def reader_of(name: str) -> Any:
     """The module that reads a format."""
     return importlib.import_module(FORMATS[name].module)

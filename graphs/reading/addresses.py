@@ -1,4 +1,4 @@
-"""Addresses such as `s3://bucket/runs/`: what is one, and the files behind it, listed and fetched through fsspec.
+"""Addresses such as `s3://bucket/runs/`: how they are told from paths, and their files, listed and fetched by fsspec.
 
 A file is fetched when it is first opened, into a temporary folder of the process, which is removed when the process
 ends. Errors name the address. A path that is sent to another process is fetched there again.
@@ -47,13 +47,13 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 VERSION = (
     "size", "mtime", "LastModified", "last_modified", "modify", "ETag", "etag", "md5Hash", "blob_id", "created", "CRC"
 )  # fmt: skip
-"""What file systems state that differs between two contents of one address."""
-
-CACHES = frozenset({"blockcache", "cached", "filecache", "simplecache"})
-"""Links of a chain that hand on the names of the next one."""
+"""Keys of a listing whose values change when the content of a file does."""
 
 EXACT = ("mtime", "ETag", "etag", "md5Hash", "blob_id", "created", "CRC")
-"""Those of them that a listing and a question for one file state alike; other times differ in their precision."""
+"""Those of `VERSION` that are equal in a listing and in the answer for one file; other times may be rounded."""
+
+CACHES = frozenset({"blockcache", "cached", "filecache", "simplecache"})
+"""Links of a chain that only keep copies: names below them are those of the next link."""
 
 
 def is_address(path: object) -> bool:
@@ -103,7 +103,7 @@ def links_of(address: str) -> list[str]:
 
 
 def local_path(path: str | Path) -> Path:
-    """The path of what is no remote address; of `file://` what stands behind it, with one slash more or less.
+    """A path as it is, and the path in an address `file://`; for anything but a remote address.
 
     Examples:
       >>> [local_path(text).as_posix() for text in ("file:///runs/a%20b", "file://runs/a", "run:3")]
@@ -265,7 +265,7 @@ def _fetch(listed: FetchedPath, place: str) -> None:
 
 
 def _exact(info: Mapping[str, Any]) -> dict[str, str]:
-    """What an answer states of `EXACT`."""
+    """The entries of `EXACT` in an answer."""
     return {name: _text(info[name]) for name in EXACT if name in info}
 
 

@@ -77,6 +77,9 @@ def undamaged(
     suspects: list[Problem] | None = None  # what may hold such a part
     waiting: list[TraceRecord | Part] = []
     read: set[str] = set()  # ids of waiting traces: a fault that a reader names behind its trace does not refuse it
+    noted = [record for source in sources for record in source.lost.values()]
+    for source in sources:
+        source.lost.noted = noted
     for item in items:
         note = lacking.pop(item.trace_id, None) if isinstance(item, TraceRecord) else None
         if note is not None:
@@ -96,12 +99,15 @@ def undamaged(
                     refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
                 without_trace.append(item)
-        elif without_trace or (_lost_in(item, by_name) if holds == "session" else waiting or _lost_in_any(sources)):
+        elif without_trace or (_lost_in(item, by_name) if holds == "session" else noted):
             waiting.append(item)
             read.update(trace for trace, _ in _files_of(item))
         else:
             yield from _without(item, refused.keys())
     lost: list[Lost] = []
+    at_lines: dict[str, dict[int, Problem]] = {}
+    for problem in without_trace:
+        at_lines.setdefault(problem.file, {})[problem.line] = problem
     ended = _ended_files(waiting)
     for source in _with_beside(sources):
         for record in source.lost.values():
@@ -110,8 +116,7 @@ def undamaged(
             else:
                 yield record.problem
                 lost.append(record)
-        lines = {problem.line: problem for problem in without_trace if problem.file == source.name}
-        lost += _at_lines(source, lines)
+        lost += _at_lines(source, at_lines.get(source.name, {}))
     found = _refused_by(lost, waiting, refused, is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
@@ -133,11 +138,7 @@ def _that_may_hold_a_part(problems: Sequence[Problem], sources: Sequence[Source]
 def _lost_in(item: TraceRecord | Part, by_name: Mapping[str, Source]) -> bool:
     """Whether something of a session's files, or of those found beside them, is lost."""
     files = (file for _, of_trace in _files_of(item) for file in of_trace)
-    return _lost_in_any([by_name[file] for file in files if file in by_name])
-
-
-def _lost_in_any(sources: Sequence[Source]) -> bool:
-    return any(source.lost for source in _with_beside(sources))
+    return any(source.lost for source in _with_beside([by_name[file] for file in files if file in by_name]))
 
 
 def _with_beside(sources: Sequence[Source]) -> Iterator[Source]:

@@ -55,6 +55,21 @@ class Lost(NamedTuple):
     is_unfinished: bool = False
 
 
+class Losses(dict[int, Lost]):
+    """The records of a file that cannot be read, by offset.
+
+    Attributes:
+      noted: a list that gets each of them, too. The files of a log share one, so that nobody asks each file.
+    """
+
+    noted: list[Lost] | None = None
+
+    def __setitem__(self, offset: int, lost: Lost) -> None:
+        super().__setitem__(offset, lost)
+        if self.noted is not None:
+            self.noted.append(lost)
+
+
 @dataclasses.dataclass(frozen=True)
 class Source:
     """One input: its decompressed bytes, and its lines. Offsets count from behind a byte order mark of UTF-8.
@@ -73,7 +88,7 @@ class Source:
     path: Path | None
     limits: Limits = DEFAULT
     is_named: bool = False
-    lost: dict[int, Lost] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    lost: Losses = dataclasses.field(default_factory=Losses, compare=False, repr=False)
     beside: list[Source] = dataclasses.field(default_factory=list, compare=False, repr=False)
 
     @functools.cached_property

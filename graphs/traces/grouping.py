@@ -59,14 +59,14 @@ def group_names(
         policies.setdefault(task, set()).add((model, system))
     names: dict[tuple[str, str, str], str] = {}
     taken = {task for task, pairs in policies.items() if len(pairs) == 1}
+    differs = {task: [len(set(side)) > 1 for side in zip(*pairs, strict=True)] for task, pairs in policies.items()}
     for key in keys:
         if key in names:
             continue
         task, model, system = key
         name = task
         if len(policies[task]) > 1:
-            differs = [len({policy[i] for policy in policies[task]}) > 1 for i in (0, 1)]
-            stated = [text or "unknown" for text, shown in zip((model, system), differs, strict=True) if shown]
+            stated = [text or "unknown" for text, shown in zip((model, system), differs[task], strict=True) if shown]
             name = f"{task} [{', '.join(stated)}]"
             while name in taken:  # another task may have this name
                 name += "'"

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["MISSING_NAMES", "PANDAS_MISSING", "is_missing_name"]
+__all__ = ["MISSING_NAMES", "is_missing_name", "no_ids"]
 
 MISSING_NAMES = frozenset({"nan", "none", "null", "<na>"})
 """In lower case; any case counts."""
 
-PANDAS_MISSING = ("nan", "<NA>", "NaT")
-"""What pandas writes for none among texts. An id of evidence may be any other text, such as a choice "none"."""
+_PANDAS = ("nan", "<NA>", "NaT")
+_DRAWS = frozenset({"context", "node", "sibling_parent"})
+
+
+def no_ids(key: str) -> tuple[str, ...]:
+    """Texts that stand for none among the ids of a key of evidence: all events without one would share it.
+
+    They are those that pandas writes. Another text may be an id, such as a choice "none", unless the key says which
+    traces are continued from one draw.
+
+    Examples:
+      >>> no_ids("anchor"), "None" in no_ids("context")
+      (('nan', '<NA>', 'NaT'), True)
+    """
+    return (
+        (*_PANDAS, "", " ", "NaN", "NAN", "None", "none", "NONE", "null", "Null", "NULL") if key in _DRAWS else _PANDAS
+    )
 
 
 def is_missing_name(text: str) -> bool:

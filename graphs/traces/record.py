@@ -20,6 +20,7 @@ from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt
 from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import (
     EVENT_EVIDENCE,
     FLAGS,
@@ -37,21 +38,39 @@ __all__ = [
     "LARGEST_COUNT",
     "LARGEST_FLOAT",
     "NEVER_NEGATIVE",
+    "ONE_ZONE",
     "Agent",
     "TraceRecord",
+    "ZonelessTime",
     "check",
     "check_evidence",
     "fitting",
+    "stray_zoneless",
     "topological_order",
 ]
 
 NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
 """Costs that are 0 or more."""
 
+ONE_ZONE = "a zone in every time of the trace, or in none"
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
 _RANGES = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.kind != "id"}
 """Of each key of evidence that is a number."""
+_IDS = {name: frozenset(no_ids(name)) for name, key in EVENT_EVIDENCE.items() if key.kind == "id"}
+
+
+class ZonelessTime(float):
+    """Seconds of a clock whose zone the log does not state: they compare with one another alone."""
+
+
+def stray_zoneless(times: Iterable[float]) -> int | None:
+    """The position of the first time without a zone, if others have one; None where all times are of one kind."""
+    listed = list(times)
+    if ZonelessTime not in set(map(type, listed)):
+        return None
+    is_mixed = any(type(time) is not ZonelessTime and not math.isnan(time) for time in listed)
+    return next(i for i, time in enumerate(listed) if type(time) is ZonelessTime) if is_mixed else None
 
 
 @dataclasses.dataclass(slots=True)
@@ -190,9 +209,8 @@ def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
 
     Raises:
       TraceError: kinds "empty-trace", "empty-id", "duplicate-id", "self-edge", "cycle", "use-before-spawn",
-        "agent-cycle", "unknown-parent", "non-finite-reward", "inconsistent-reward", "out-of-range", "bad-tokens",
-        "too-many". A negative time
-        is out of range.
+        "agent-cycle", "unknown-parent", "non-finite-reward", "inconsistent-reward", "out-of-range", "mixed-zones",
+        "bad-tokens", "too-many". A negative time is out of range.
     """
     for field, size, most in (("events", len(record.ids), limits.events), ("edges", len(record.senders), limits.edges)):
         if size > most:
@@ -232,8 +250,11 @@ def _check_ids(record: TraceRecord) -> None:
 
 
 def _check_times(record: TraceRecord) -> None:
-    """Check that no time of a log is negative, as dates before 1970 are: the native format could not state it."""
+    """Check that times have one zone and none is negative, as before 1970: the native format could not state it."""
     times = record.times
+    stray = stray_zoneless(times)
+    if stray is not None:
+        record.refuse("mixed-zones", f"events[{stray}].time", times[stray], ONE_ZONE, stray)
     if record.format == _OF_ARRAYS or not (
         any(map((0.0).__gt__, times)) if len(times) < _FEW else np.any(np.array(times) < 0)
     ):  # NaN is not
@@ -279,9 +300,15 @@ def fitting(name: str, amount: float) -> bool:
 def check_evidence(record: TraceRecord) -> None:
     """Check that the numbers that are evidence of events are in the ranges of `graphs.traces.schema`; NaN is none.
 
+    And that no id of evidence is what programs write for none.
+
     Raises:
-      TraceError: "out-of-range".
+      TraceError: "out-of-range", "missing-field".
     """
+    for name in _IDS.keys() & record.columns.keys():
+        for absent in _IDS[name].intersection(record.columns[name]):
+            position, expected = record.columns[name].index(absent), "an id, or null: programs write this for none"
+            record.refuse("missing-field", f"events[{position}].{name}", absent, expected, position)
     # Over the columns of the trace, which are fewer than all keys.
     doubtful = {
         name for name, column in record.columns.items() if name in _RANGES and not _all_within(column, *_RANGES[name])

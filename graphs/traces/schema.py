@@ -241,6 +241,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "return of the trace with this one decision replaced by a fixed action and everything after it run again",
         'add "counterfactual_reward": NUMBER to the event that decides, event rewards included, from such a run',
     ),
+    "solo_reward": EvidenceKey(
+        "float",
+        "return of a run of the task without this agent, one number for each trace",
+        'run the task again without one agent and add "solo_reward": NUMBER to an action of that agent',
+    ),
     "share": EvidenceKey(
         "float",
         "Shapley share of the agent instance, in units of reward, solved from evaluated coalitions",
@@ -328,7 +333,16 @@ FLAGS = frozenset({"trainable", "is_valid", "blamed", "blamed_agent"})
 """Evidence of events that is 1 or 0, which logs may also state as true or false."""
 
 LIKE_OUTCOMES = frozenset(
-    {"value", "q_value", "target_value", "value_high", "counterfactual_reward", "greedy_reward", "agent_reward"}
+    {
+        "value",
+        "q_value",
+        "target_value",
+        "value_high",
+        "counterfactual_reward",
+        "solo_reward",
+        "greedy_reward",
+        "agent_reward",
+    }
 )
 """Evidence in the unit of outcomes, which methods subtract from these, or from each other."""
 

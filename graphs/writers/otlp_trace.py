@@ -71,15 +71,15 @@ def hex_trace_id(trace_id: str) -> str:
     return hashlib.sha256(trace_id.encode()).hexdigest()[:32]
 
 
-def attribute(key: str, given: str | bool | int | float) -> Json:
+def attribute(key: str, value: str | bool | int | float) -> Json:
     """An attribute in OTLP JSON, which represents 64-bit integers as decimal strings."""
-    if isinstance(given, bool):
-        return {"key": key, "value": {"boolValue": given}}
-    if isinstance(given, int):
-        return {"key": key, "value": {"intValue": str(given)}}
-    if isinstance(given, float):
-        return {"key": key, "value": {"doubleValue": given}}
-    return {"key": key, "value": {"stringValue": given}}
+    if isinstance(value, bool):
+        return {"key": key, "value": {"boolValue": value}}
+    if isinstance(value, int):
+        return {"key": key, "value": {"intValue": str(value)}}
+    if isinstance(value, float):
+        return {"key": key, "value": {"doubleValue": value}}
+    return {"key": key, "value": {"stringValue": value}}
 
 
 def write_trace(trace: TraceToWrite) -> Written:
@@ -99,7 +99,7 @@ def state_edges(written: Written, trace: TraceToWrite) -> None:
             "to": trace.events[receiver].id,
         }
         link = {"traceId": cause["traceId"], "spanId": cause["spanId"]}
-        link["attributes"] = [attribute(PREFIX + EDGE + name, given) for name, given in marks.items()]
+        link["attributes"] = [attribute(PREFIX + EDGE + name, value) for name, value in marks.items()]
         carrier.setdefault("links", []).append(link)
 
 
@@ -131,8 +131,8 @@ class _Writer:
                 self._note(position, parent)
         return Written(self.spans, self._evaluations(root), self.carriers)
 
-    def _span(self, name: str, parent: Json | None, times: list[float], given: dict[str, Any], kind: int = 1) -> Json:
-        """A new span from the first to the last of `times`; without times 0, which means unknown in the protocol."""
+    def _span(self, name: str, parent: Json | None, times: list[float], attributes: Json, kind: int = 1) -> Json:
+        """A new span from the first to the last of `times`; 0 means unknown in the protocol."""
         number = f"{self.trace.id}\0{len(self.spans)}"
         known = [time for time in (_nanoseconds(time) for time in times) if time]
         span = {
@@ -143,13 +143,13 @@ class _Writer:
             "kind": kind,
             "startTimeUnixNano": str(known[0] if known else 0),
             "endTimeUnixNano": str(known[-1] if known else 0),
-            "attributes": [attribute(key, given) for key, given in given.items()],
+            "attributes": [attribute(key, value) for key, value in attributes.items()],
         }
         self.spans.append(span)
         return span
 
     def _marks(self, carrier: Json, marks: dict[str, Any]) -> None:
-        carrier["attributes"] += [attribute(PREFIX + name, given) for name, given in marks.items()]
+        carrier["attributes"] += [attribute(PREFIX + name, value) for name, value in marks.items()]
 
     def _trace_marks(self) -> dict[str, Any]:
         trace = self.trace
@@ -179,8 +179,8 @@ class _Writer:
         span_of: dict[str, Json] = {"": root}
         for agent_id in _parents_first(trace.instances):
             agent = trace.instances[agent_id]
-            given = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}
-            span = self._span(f"invoke_agent {agent.name}", span_of[agent.parent], times[agent_id], given)
+            attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}
+            span = self._span(f"invoke_agent {agent.name}", span_of[agent.parent], times[agent_id], attributes)
             span_of[agent_id] = span
             marks: dict[str, Any] = {"agent.id": agent_id, "agent.index": index[agent_id]}
             if agent.role != agent.name:
@@ -214,13 +214,13 @@ class _Writer:
 
     def _call(self, position: int, parent: Json, asked: list[int]) -> None:
         event = self.trace.events[position]
-        given: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "unknown"}
-        given |= {key: event.values[name] for name, key in USAGE.items() if name in event.values}
+        attributes: Json = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "unknown"}
+        attributes |= {key: event.values[name] for name, key in USAGE.items() if name in event.values}
         if asked:
             parts = [{"type": "tool_call", "id": self.trace.events[i].id, "name": self._tool_name(i)} for i in asked]
             message = {"role": "assistant", "parts": parts, "finish_reason": "tool_call"}
-            given["gen_ai.output.messages"] = json.dumps([message])
-        span = self._span("chat", parent, [event.time], given, kind=3)
+            attributes["gen_ai.output.messages"] = json.dumps([message])
+        span = self._span("chat", parent, [event.time], attributes, kind=3)
         default = EventType.ORCHESTRATOR_DECISION if event.agent in self.spawners else EventType.MESSAGE
         self._open(
             span, position, default, event.agent, action=True, **{name: event.values.get(name) for name in USAGE}
@@ -232,12 +232,12 @@ class _Writer:
         event, result = self.trace.events[position], self.results.get(position)
         times = [event.time] if result is None else [event.time, self.trace.events[result].time]
         name = self._tool_name(position)
-        given = {
+        attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.call.id": event.id,
         }
-        span = self._span(f"execute_tool {name}", parent, times, given)
+        span = self._span(f"execute_tool {name}", parent, times, attributes)
         self._open(span, position, EventType.TOOL_CALL, event.agent, tool=name)
         if result is not None:
             self._close(span, result, EventType.TOOL_RESULT, event.agent, tool=name)
@@ -248,26 +248,28 @@ class _Writer:
         return self.trace.events[position].values.get("tool") or "tool"
 
     def _note(self, position: int, agent: Json) -> None:
-        """Write an event without a convention as an event of its agent's span."""
+        """Write an event that no span stands for as a note: what OpenTelemetry calls an event of a span."""
         event = self.trace.events[position]
         note: Json = {"name": NOTE, "timeUnixNano": str(_nanoseconds(event.time) or 0), "attributes": []}
         agent.setdefault("events", []).append(note)
         marks = self._event_marks(position, note["timeUnixNano"], event.type, event.agent, False, {})
-        self._marks(note, {EVENT + name: given for name, given in ({"type": event.type.name.lower()} | marks).items()})
+        self._marks(note, {EVENT + name: value for name, value in ({"type": event.type.name.lower()} | marks).items()})
         self._carry(position, agent)
 
     def _open(
         self, span: Json, position: int, default: EventType, agent: str, *, action: bool = False, **columns: Any
     ) -> None:
+        """Let the start of a span stand for an event."""
         span["startTimeUnixNano"] = str(_nanoseconds(self.trace.events[position].time) or 0)
         marks = self._event_marks(position, span["startTimeUnixNano"], default, agent, action, columns)
-        self._marks(span, {EVENT + name: given for name, given in marks.items()})
+        self._marks(span, {EVENT + name: value for name, value in marks.items()})
         self._carry(position, span)
 
     def _close(self, span: Json, position: int, default: EventType, agent: str, **columns: Any) -> None:
+        """Let the end of a span stand for an event."""
         span["endTimeUnixNano"] = str(_nanoseconds(self.trace.events[position].time) or 0)
         marks = self._event_marks(position, span["endTimeUnixNano"], default, agent, False, columns)
-        self._marks(span, {END + name: given for name, given in marks.items()})
+        self._marks(span, {END + name: value for name, value in marks.items()})
         self._carry(position, span)
 
     def _carry(self, position: int, span: Json) -> None:
@@ -276,7 +278,13 @@ class _Writer:
     def _event_marks(
         self, position: int, written_time: str, default: EventType, agent: str, action: bool, columns: dict[str, Any]
     ) -> dict[str, Any]:
-        """What the reader would not know of an event: `default`, `agent`, ... are what it would take by itself."""
+        """What the reader cannot infer of an event.
+
+        Args:
+          position: of the event.
+          written_time: the nanoseconds that stand in the span.
+          default, agent, action, columns: the type, agent, kind and columns that the reader infers from the span.
+        """
         event = self.trace.events[position]
         marks: dict[str, Any] = {"id": event.id, "index": position, "turn": event.turn}
         if event.type is not default:
@@ -289,9 +297,9 @@ class _Writer:
         if event.time != read and not math.isnan(event.time):
             marks["time"] = event.time
         for name in (*TEXT_COLUMNS, *EVENT_EVIDENCE, "trusted"):
-            given = event.values.get(name)
-            if name != STEP and given != (columns.get(name) or None if name in TEXT_COLUMNS else columns.get(name)):
-                marks[name] = "" if given is None else given
+            value = event.values.get(name)
+            if name != STEP and value != (columns.get(name) or None if name in TEXT_COLUMNS else columns.get(name)):
+                marks[name] = "" if value is None else value
         return marks
 
     def _evaluations(self, root: Json) -> list[Json]:
@@ -308,13 +316,13 @@ class _Writer:
         return logs
 
     def _evaluation(self, span: Json, name: str, score: float, marks: dict[str, str]) -> Json:
-        given: dict[str, Any] = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": score} | marks
+        attributes: Json = {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": score} | marks
         return {
             "timeUnixNano": span["endTimeUnixNano"],
             "eventName": RESULT,
             "traceId": self.trace_id,
             "spanId": span["spanId"],
-            "attributes": [attribute(key, given) for key, given in given.items()],
+            "attributes": [attribute(key, value) for key, value in attributes.items()],
         }
 
 

@@ -13,7 +13,9 @@ import pytest
 
 import credit
 from credit.bench.training.training_signals import centred_claim
+from credit.critics.posterior_signal import _without_room
 from estimators.composition.control import control_advantage
+from estimators.critic.cholesky import cholesky
 from estimators.critic.repaid_posterior import (
     FLOOR,
     PosteriorState,
@@ -292,3 +294,27 @@ def test_the_order_of_columns_changes_nothing() -> None:
 def test_blocks_are_numbers_from_0(block: list[float]) -> None:
     with pytest.raises(CreditError, match="expected 3 integers from 0"):
         fresh_posterior(3, block=np.array(block))
+
+
+def test_room_for_traces_changes_no_advantage_and_is_not_paid_for() -> None:
+    rng, signals = np.random.default_rng(5), [credit.PosteriorSignal(DECISIONS) for _ in range(2)]
+    for _ in range(3):
+        x, reward = drawn(rng, WORTH, 0.2)
+        found = []
+        for signal, room in zip(signals, (TRACES, 4096), strict=True):
+            trace = np.repeat(np.arange(TRACES), DECISIONS)
+            graph, outcome, rows = credit.from_columns(
+                group=trace // SIZE, trace=trace, reward=reward[trace], traces=room, events=64
+            )
+            event = np.asarray(rows.event).reshape(TRACES, DECISIONS)
+            found.append(rows.gather(signal(graph, outcome, *arrays(x, graph, event)).advantage))
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
+    assert np.shape(_without_room(graph, outcome)[1]) == (TRACES,)
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 70])
+def test_the_factor_is_that_of_lapack(size: int) -> None:
+    rows = np.random.default_rng(size).normal(size=(3, 2 * size, size)).astype(np.float32)
+    matrix = rows.swapaxes(1, 2) @ rows + np.eye(size, dtype=np.float32)
+    np.testing.assert_allclose(jax.jit(cholesky)(matrix), np.linalg.cholesky(matrix), rtol=2e-4, atol=2e-5)
+    assert np.isnan(np.asarray(cholesky(-matrix))).any()

@@ -196,6 +196,9 @@ def test_tasks_are_never_on_two_sides() -> None:
     assert sum(len(p) for p in (parts.train, parts.validation, parts.test)) == np.isfinite(reward).sum()
     with pytest.raises(CreditError, match="outcomes in 2 tasks"):
         split_by_task(group[:6], reward[:6], seed=0)
+    for part in (np.nan, np.inf, -0.1, 1.0):
+        with pytest.raises(CreditError, match=f"test is {part}; expected a part of the tasks"):
+            split_by_task(group, reward, seed=0, test=part)
 
 
 @pytest.mark.slow

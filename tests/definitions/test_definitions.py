@@ -83,5 +83,6 @@ def test_two_exports_of_one_run_by_phoenix_mean_the_same() -> None:
 
 
 def test_every_recording_is_written_out() -> None:
-    logs = Counter(path.name for path in RECORDINGS.iterdir() if path.suffix != ".py" and path.name != "__pycache__")
+    paths = [path for path in RECORDINGS.iterdir() if path.suffix not in (".py", ".mjs")]
+    logs = Counter(path.name for path in paths if path.name != "__pycache__")
     assert logs == Counter([*RECORDED, *LONG, "spans_phoenix.parquet"])

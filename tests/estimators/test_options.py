@@ -15,7 +15,8 @@ import pytest
 import estimators
 from credit.methods.registry import METHODS
 from credit.tables.columns import from_columns
-from estimators.options import BOUNDS, checked_options
+from estimators.options import BOUNDS, check_arguments, checked_options
+from graphs.argument_kinds import hints_of
 from graphs.errors import ArrayTypeError, CreditError
 from graphs.traces.schema import EVENT_EVIDENCE
 
@@ -54,6 +55,16 @@ def test_every_method_with_a_bounded_option_checks_it(name: str) -> None:
     for option in BOUNDS.keys() & set(keywords_of(fn)):
         with pytest.raises(CreditError, match=rf": {option} is -3; expected"):
             fn(GRAPH, REWARD, **{option: -3})
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_no_number_of_a_method_may_be_infinite(name: str) -> None:
+    """With a weight of infinity every event was refused as out of range, or the weighted part was the whole."""
+    fn = METHODS[name].fn
+    for option, hint in hints_of(fn).items():
+        for value in (float("inf"), -np.float32("inf"), float("nan")) if "float" in hint.kinds else ():
+            with pytest.raises(CreditError, match=f": {option} is .*; expected a .*number"):
+                check_arguments(fn, {option: value})
 
 
 @pytest.mark.slow

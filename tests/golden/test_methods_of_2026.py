@@ -116,7 +116,7 @@ SOLO: dict[str, Any] = {
     "trace": list("aabbcc"),
     "agent": ["thinker", "solver"] * 3,
     "reward": [1.0, 1, -1, -1, 1, 1],
-    "evidence": {"counterfactual_reward": [-1.0, None, -1.0, None, 1.0, None]},
+    "evidence": {"solo_reward": [-1.0, None, -1.0, None, 1.0, None]},
 }
 RATED: dict[str, Any] = {
     "group": ["q"] * 6,

@@ -15,7 +15,7 @@ from linear_time import seconds
 from credit.bench.bias import x64
 from graphs import CapacityError, EventGraph, Sizes, bucket, level_ids, pad, pair_ids, sizes, unpad
 from graphs.event_graph import AGENT_FIELDS, EDGE_FIELDS, EVENT_FIELDS, TRACE_FIELDS
-from graphs.levels import key_ids, unit_ids
+from graphs.levels import TABLE_LEVELS, ids_on_host, key_ids, unit_ids
 from graphs.padding import pad_array
 from graphs.segment import (
     safe_divide,
@@ -199,6 +199,15 @@ def test_levels_are_nested() -> None:
         assert len(set(zip(fine.tolist(), coarse.tolist(), strict=True))) == len(set(fine.tolist()))
     with pytest.raises(ValueError, match="level is 'team'"):
         level_ids(graph, "team")  # type: ignore[arg-type]
+
+
+def test_levels_are_the_same_on_the_host() -> None:
+    graph = pad(graph_of(30, 20, 12, 5))
+    for level in TABLE_LEVELS:
+        ids, compiled = ids_on_host(graph, level), np.asarray(level_ids(graph, level))
+        assert np.array_equal(ids, compiled) and ids.dtype == compiled.dtype
+    with pytest.raises(ValueError, match="level is 'team'"):
+        ids_on_host(graph, "team")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

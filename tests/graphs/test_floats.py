@@ -15,7 +15,9 @@ def by_definition(exact: np.ndarray) -> bool:
         moved = [abs(float(np.float32(x)) - x) for x in numbers]
     spread = exact.max() - exact.min()
     moved.append(2.0**-126)  # a difference of any two, or a part of one, may be below the least normal number, and lost
-    return bool(max(moved) > KEPT * spread and spread > RELATIVE * np.abs(exact).max())
+    size = np.abs(exact).max()
+    noise = 0 if (exact == np.floor(exact)).all() else RELATIVE * size  # of sums; integers are what was meant
+    return bool(max(moved) > KEPT * spread and (spread > noise or size >= 2**53))
 
 
 def test_single_precision_is_compared_with_the_differences_of_any_size() -> None:
@@ -24,6 +26,7 @@ def test_single_precision_is_compared_with_the_differences_of_any_size() -> None
     for _ in range(400):
         offset, step = 10.0 ** rng.uniform(-46, 38.5), 10.0 ** rng.uniform(-12, 2)
         exact = rng.choice([-1, 1]) * offset * (1 + step * rng.choice([0.0, 0.5, 1.0, 2.0], size=5))
+        exact = np.round(exact) if rng.random() < 0.3 else exact
         wanted = by_definition(exact)
         assert rounded_differences(exact, np.zeros(5, np.int64), 1).tolist() == [wanted], exact
         found.add(wanted)

@@ -5,14 +5,17 @@ import __future__
 
 import ast
 import importlib.util
+import re
+import subprocess
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import DOCS
 
-__all__ = ["definitions", "modules", "source_of"]
+__all__ = ["definitions", "modules", "patched", "source_of"]
 
 
 def source_of(package: str, reason: str) -> Path:
@@ -45,3 +48,24 @@ def modules(monkeypatch: pytest.MonkeyPatch, name: str, **names: Any) -> None:
             monkeypatch.setitem(sys.modules, path, types.ModuleType(path))
     for key, value in names.items():
         monkeypatch.setattr(sys.modules[name], key, value, raising=False)
+
+
+def patched(module: types.ModuleType, folder: Path) -> types.ModuleType:
+    """A copy of a trainer's module with its patch of docs/upstream, under another name in the same package."""
+    assert module.__file__ is not None
+    source = Path(module.__file__)
+    patches = [path.read_text() for path in (DOCS / "upstream").glob("*.diff")]
+    named = [(text, path) for text in patches for path in re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)]
+    ((patch, path),) = [(text, path) for text, path in named if source.as_posix().endswith(f"/{path}")]
+    copy = folder / path
+    copy.parent.mkdir(parents=True)
+    copy.write_text(source.read_text())
+    command = ["git", "apply", f"--include={path}", "-"]
+    subprocess.run(command, input=patch, text=True, cwd=folder, check=True)
+    assert copy.read_text() != source.read_text()
+    spec = importlib.util.spec_from_file_location(module.__name__ + "_patched", copy)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    spec.loader.exec_module(made)
+    return made

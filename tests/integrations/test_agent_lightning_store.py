@@ -284,7 +284,7 @@ def test_overhead_beside_agent_lightnings_own() -> None:
 
     from credit.integrations import verl as integration
 
-    kept = integration._advantages("agent_lightning_rows", ())
+    kept = integration._credit_of("agent_lightning_rows", ()).rows
     kept.warmup(1024)
 
     def batch(rows: int) -> Any:

@@ -19,6 +19,7 @@ from timing import compare
 torch = pytest.importorskip("torch", reason="PyTorch is not installed here; `make integrations` runs this")
 AREAL = source_of("areal", "AReaL is not installed here; `make integrations` runs this")
 
+from credit.integrations import MissingColumnWarning  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
 
 
@@ -112,6 +113,14 @@ def test_rows_of_a_team_have_their_agents_own(actor: Any) -> None:
     ours = actor("rloo")
     ours.compute_advantages(data)
     assert ours.credit_metrics["credit/traces"] == 2 and ours.credit_metrics["credit/agents"] == 2
+
+
+def test_columns_of_a_workflow_are_read_or_named(actor: Any) -> None:
+    """Frozen agents were trained, and rewards of events under another name left out, without a word."""
+    with pytest.warns(MissingColumnWarning, match="'event_rewards', .* did you mean 'event_reward'"):
+        actor("rloo").compute_advantages(rollouts(np.array([[1.0, 0.0]]), event_rewards=[0, 1]))
+    frozen = rollouts(np.array([[1.0, 1.0, 0.0, 0.0]]), trace=[0, 0, 1, 1], agent=[0, 1, 0, 1], trainable=[1, 0, 1, 0])
+    assert written(actor("rloo").compute_advantages(frozen)).tolist() == [1, 0, -1, 0]
 
 
 def test_rows_carry_the_version_that_began_them(actor: Any) -> None:

@@ -69,6 +69,8 @@ def test_turns_and_names_of_messages_are_told_apart(made: Any) -> None:
     assert not got[batch["mask"] == 0].any()
     with pytest.raises(CreditError, match="2 stretches of the policy's tokens and messages of the assistant by"):
         team.compute_advantage(**batch, repeated_batch={"message_log": [logs[0]] * 3})
+    with pytest.raises(CreditError, match="have names in 2 of 3 conversations; expected all or none"):
+        team.compute_advantage(**batch, repeated_batch={"message_log": [log, log, [{"role": "assistant"}]]})
     with pytest.warns(MissingColumnWarning, match="needs the column 'agent'.*message_log carry the agent's name"):
         made(credit="dr_mas").compute_advantage(**batch)
 

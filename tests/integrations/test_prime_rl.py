@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -12,7 +13,9 @@ import pytest
 
 pytest.importorskip("prime_rl", reason="prime-rl has no release; put its source at 559b447 on PYTHONPATH")
 
+import prime_rl.configs.algorithm
 import verifiers.v1 as vf
+from prime_rl.orchestrator import algo
 from prime_rl.orchestrator.algo import ALGORITHM_CLASSES, build_algorithm
 from prime_rl.orchestrator.algo.base import Algorithm, iter_trainable_traces
 from prime_rl.orchestrator.algo.hierarchical_grpo import HierarchicalGRPOAlgorithm
@@ -20,6 +23,8 @@ from prime_rl.orchestrator.algo.rae import RAEAlgorithm
 from prime_rl.orchestrator.algo.routing import is_trainable, scalar_advantage
 from prime_rl.orchestrator.trajectories import trace_to_samples
 from prime_rl.trainer.batch import prepare_sample
+from pydantic import TypeAdapter
+from sources import patched
 from timing import compare
 
 from credit.integrations.prime_rl import CreditAlgorithm
@@ -138,6 +143,12 @@ def test_samples_of_the_trainer_carry_the_numbers() -> None:
     assert numbers(alone) == [[0.0]] and not is_trainable(alone[0].traces[0])
 
 
+def test_a_method_that_compares_over_the_batch_is_named() -> None:
+    """prime-rl asks for one group at a time; each was whitened by itself, without a word."""
+    with pytest.warns(UserWarning, match="'reinforce_pp' compares over the batch, .* the episodes of one group"):
+        algorithm("reinforce_pp")
+
+
 def test_one_number_of_a_team_and_an_outcome_of_ones_own() -> None:
     differ = [episode(trace_of("a", 1.0), trace_of("b", 0.0)), episode(trace_of("a", 0.0), trace_of("b", 0.0))]
     with pytest.raises(CreditError, match=r"earned different rewards, \[0.0, 1.0\]; pass reward="):
@@ -171,6 +182,16 @@ def test_renamed_hooks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Algorithm, "score_group")
     with pytest.raises(CreditError, match="Algorithm has no score_group"):
         algorithm("rloo")
+
+
+def test_the_patch_of_the_page_takes_an_algorithm_by_its_import_path(tmp_path: Path) -> None:
+    configs = patched(prime_rl.configs.algorithm, tmp_path / "configs")
+    path = f"{CreditAlgorithm.__module__}.{CreditAlgorithm.__name__}"
+    config = TypeAdapter(configs.AlgoConfig).validate_python({"type": "custom", "import_path": path})
+    made = patched(algo, tmp_path / "algo").build_algorithm(config, POOL)
+    played = [episode(trace_of("a", reward)) for reward in (1.0, 0.0)]
+    asyncio.run(made.finalize_group(played))
+    assert type(made) is CreditAlgorithm and numbers(played) == [[1.0], [-1.0]]
 
 
 def test_overhead_beside_prime_rls_own() -> None:

@@ -163,6 +163,11 @@ def test_columns_come_from_the_generators_output() -> None:
     labels = [{"agent": "planner", "turn": 0}, {"agent": "worker", "turn": 0}] * 2
     metadata = converted(labels).metadata
     assert metadata["credit_agent"] == ["planner", "worker"] * 2 and metadata["credit_turn"] == [0] * 4
+    frozen = [{**label, "trainable": label["agent"] == "planner"} for label in labels]
+    assert converted(frozen, "credit_rloo").metadata["credit_trainable"] == [True, False] * 2
+    data = batch([0.0, 1.0, 0.0, 0.0], ["q"] * 4, is_last_step=[False, True] * 2, credit_trainable=[True, False] * 2)
+    result = trainer("credit_rloo", step_wise=True).compute_advantages_and_returns(pad_training_input_batch(data, 2))
+    assert numbers(result) == [1, 0, -1, 0, 0, 0], "a frozen agent was trained"
     for none in (None, [], [{}] * 4, [{}, {"score": 1.0}] * 2):
         assert not [key for key in converted(none).metadata if key.startswith("credit_")]
     assert "credit_agent" not in converted([{}, {"agent": "worker"}] * 2, "grpo").metadata, "SkyRL's own need none"
@@ -257,7 +262,7 @@ def test_overhead_beside_skyrls_own() -> None:
 
 
 def test_overhead_of_an_estimator_by_name() -> None:
-    made, own = skyrl_integration._advantages("verl_grpo"), ppo_utils.compute_grpo_outcome_advantage
+    made, own = skyrl_integration._credit_by_name("verl_grpo").rows, ppo_utils.compute_grpo_outcome_advantage
     made.warmup(1024)
     by_name = ppo_utils.AdvantageEstimatorRegistry.get("credit_verl_grpo")
 

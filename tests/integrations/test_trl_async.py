@@ -118,6 +118,9 @@ def test_trls_trainer_makes_its_worker_by_that_name() -> None:
 def test_what_cannot_work_is_refused_before_a_process_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CreditError, match=r"'gae' needs value, which TRL 1.16.0 does not pass"):
         CreditAsyncRolloutWorker(credit="gae")
+    with pytest.warns(UserWarning, match="'reinforce_pp' compares over the batch, and TRL 1.16.0 asks for one group"):
+        monkeypatch.setattr(worker_module.AsyncRolloutWorker, "__init__", lambda self, **kwargs: None)
+        CreditAsyncRolloutWorker(credit="reinforce_pp")
     monkeypatch.delattr(Loop, "_score_group")
     with pytest.raises(CreditError, match="_AsyncRolloutLoop has no _score_group"):
         CreditAsyncRolloutWorker(credit="rloo")

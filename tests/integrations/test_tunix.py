@@ -27,7 +27,7 @@ from tunix.tests import test_common
 from credit.integrations import RowAdvantages
 from credit.integrations.tunix import (
     HOOKS,
-    WRITTEN_AGAINST,
+    TRAINER,
     CreditAgenticLearner,
     estimator,
     metrics_of,
@@ -228,7 +228,7 @@ def test_groups_that_teach_nothing_are_left_out_one_by_one() -> None:
 
 def test_named_messages_must_match_the_turns() -> None:
     turn, agents = token_turns(trajectory(1.0, [1, 0, 1, 1]).traj)
-    assert turn.tolist() == [0, -1, 1, 1] and agents == ["agent", "agent"]
+    assert turn.tolist() == [0, -1, 1, 1] and agents == ["", ""]
     broken = trajectory(1.0, [1, 0, 1], ["planner", "worker"]).traj
     broken["conversation_masks"] = np.array([1, 1, 1])
     with pytest.raises(CreditError, match="1 stretches"):
@@ -249,5 +249,5 @@ def test_overhead_beside_tunix_own() -> None:
     def theirs(batch: np.ndarray) -> np.ndarray:
         return np.asarray(own(rewards=batch, num_generations=8))
 
-    compare("Tunix", rewards, ours, theirs, advantages, trainer=WRITTEN_AGAINST, hooks=HOOKS,
+    compare("Tunix", rewards, ours, theirs, advantages, trainer=TRAINER, hooks=HOOKS,
             ran="steps of training; the agentic learner on its trajectories")  # fmt: skip

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
-import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from pages import DOCS
 
 pytest.importorskip("trl", reason="TRL is not installed here; `make integrations` runs this")
 pytest.importorskip("verl", reason="verl is not installed here; `make integrations` runs this")
@@ -20,29 +14,13 @@ pytest.importorskip("verl", reason="verl is not installed here; `make integratio
 import torch
 import trl.trainer.grpo_trainer
 import verl.trainer.ppo.ray_trainer
+from sources import patched
 from test_trl import batch_of, build, first_token
 from verl import DataProto
 from verl.trainer.ppo import core_algos
 
 from credit.integrations import RowAdvantages
 from credit.integrations.trl import CreditGRPOTrainer
-
-
-def patched(module: ModuleType, folder: Path) -> ModuleType:
-    """A copy of an installed module with the patch of the page, under another name in the same package."""
-    name = module.__name__.replace(".", "/") + ".py"
-    copy = folder / name
-    copy.parent.mkdir(parents=True)
-    copy.write_text(inspect.getsource(module))
-    patches = [path.read_text() for path in (DOCS / "upstream").glob("*.diff")]
-    (patch,) = [text for text in patches if f"+++ b/{name}" in text]
-    subprocess.run(["git", "apply", "-"], input=patch, text=True, cwd=folder, check=True)
-    spec = importlib.util.spec_from_file_location(module.__name__ + "_patched", copy)
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = made
-    spec.loader.exec_module(made)
-    return made
 
 
 def test_trls_hook_gives_what_the_class_overrides_for(tmp_path: Path) -> None:

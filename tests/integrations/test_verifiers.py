@@ -102,6 +102,13 @@ def test_episodes_without_an_outcome_get_zeros() -> None:
     assert metrics["credit/unscored"] == pytest.approx(1 / 3)
 
 
+def test_averages_that_a_call_would_lose_are_refused() -> None:
+    """SPIRAL's averages began with 0 in each call, so that advantages were rewards, without a word."""
+    with pytest.raises(CreditError, match=r"'spiral_rae' carries averages .*; pass a RowAdvantages that is made once"):
+        assign_advantages([], credit="spiral_rae")
+    assert assign_advantages([], credit=RowAdvantages("spiral_rae"))["credit/rows"] == 0
+
+
 def test_rewards_that_differ_are_not_guessed_at() -> None:
     episodes = [episode(trace_of("a", 1.0, 1), trace_of("b", 0.5, 1)), episode(trace_of("a", 0.0, 1), group=None)]
     with pytest.raises(CreditError, match=r"earned different rewards, \[0.5, 1.0\]; pass reward="):

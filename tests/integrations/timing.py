@@ -19,7 +19,6 @@ __all__ = ["TOLERANCE", "compare"]
 
 ROWS = 1024
 CALLS = {ROWS: 30, 8 * ROWS: 5}  # by the number of rows
-MOST = 10.0  # times the yardstick's processor time, so that only a change of kind fails
 TOLERANCE = 2e-6
 
 
@@ -36,13 +35,12 @@ def compare(
     numbers: Callable[[Any, Any], Any] = lambda data, answer: answer,
     tolerance: float = TOLERANCE,
 ) -> None:
-    """Compare both on 1,000 rows, time both on 1,024 and on 8,192, and fail if a batch of another size compiles.
+    """Compare both on 1,000 rows, and fail if they differ or if a batch of another size compiles; time both.
 
-    Also fails if ours takes more than `MOST` times the processor time of a yardstick of plain Python that is timed
-    beside it. Where ours runs the trainer's own step inside, what that takes alone is no time of ours: of the 13.9 ms
-    of TRL's asynchronous loop 10.9 are TRL's, beside a yardstick of 1.2. Where ours stands in its place, all counts.
-    Processor time counts all threads of the process; other work stretches it less than it does the clock.
-    With the environment variable TIMINGS what was found is kept in that file, which `table.py` prints.
+    The times are of 1,024 and of 8,192 rows, and of a yardstick of plain Python beside them. They fail nothing, since
+    they say as much about the machine: with the environment variable TIMINGS they are kept in that file, and `table.py`
+    names what takes more than ten yardsticks. "own inside" says whether ours runs the trainer's own step, whose time is
+    then no time of ours. Processor time counts all threads of the process; other work stretches it less than the clock.
 
     Args:
       path: what is compared, for the table of docs/trainers.md.
@@ -83,10 +81,7 @@ def compare(
             begin = time.process_time()
             call(data)
             spent[name].append(1e3 * (time.process_time() - begin))
-        least = {name: min(all_) for name, all_ in spent.items()}
-        added = least["ours"] - (least["own"] if facts["own inside"] else 0)
-        facts[str(size)] = {name: [round(statistics.median(spent[name]), 2), round(least[name], 2)] for name in spent}
-        assert added <= MOST * size / ROWS * least["yardstick"], facts
+        facts[str(size)] = {name: [round(statistics.median(ms), 2), round(min(ms), 2)] for name, ms in spent.items()}
     print(f"\n{path}, milliseconds of processor time, median and least: {facts}")
     if "TIMINGS" in os.environ:
         file = Path(os.environ["TIMINGS"])

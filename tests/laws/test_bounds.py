@@ -1,7 +1,8 @@
-"""How large an advantage can be, for every method that divides: the table of docs/laws.md, attained, not exceeded."""
+"""How large an advantage can be, for every method that divides: docs/data/bounds.csv, attained, not exceeded."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import math
 import re
@@ -45,17 +46,16 @@ def samples_of(words: str) -> int | None:
     return next((number for begin, number in SAMPLES.items() if words.startswith(begin)), None)
 
 
-def rows_of_page() -> list[list[str]]:
-    """Methods, bound and samples of each row of the table of docs/laws.md."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "laws.md").read_text(encoding="utf-8")
-    table = page.split("<!-- bounds -->")[1].split("<!-- end -->")[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
+def rows_of_table() -> list[list[str]]:
+    """Methods, bound and samples of each row of docs/data/bounds.csv."""
+    table = (Path(__file__).resolve().parents[2] / "docs" / "data" / "bounds.csv").read_text(encoding="utf-8")
+    return list(csv.reader(table.splitlines()))[1:]
 
 
 def stated() -> dict[str, tuple[float, float]]:
     """The bound of each method, for the batch below; and what its largest advantage must exceed."""
     bounds = {}
-    for names, formula, samples in rows_of_page():
+    for names, formula, samples in rows_of_table():
         n = samples_of(samples)
         bound = None if n is None else bound_of(formula, n)
         if bound is not None:
@@ -97,11 +97,11 @@ def attempts() -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def test_every_row_of_the_page_can_be_tested() -> None:
-    for names, formula, samples in rows_of_page():
+    for names, formula, samples in rows_of_table():
         wanted = f"expected a number or one of {[*LARGEST]}"
-        assert bound_of(formula, TRACES) is not None, f"docs/laws.md: {names} has the bound {formula!r}; {wanted}"
+        assert bound_of(formula, TRACES) is not None, f"{names} has the bound {formula!r}; {wanted}"
         wanted = f"expected words that begin with one of {[*SAMPLES]}"
-        assert samples_of(samples) is not None, f"docs/laws.md: {names} has the samples {samples!r}; {wanted}"
+        assert samples_of(samples) is not None, f"{names} has the samples {samples!r}; {wanted}"
 
 
 QUICK = {"grpo", "foldgrpo"}
@@ -112,7 +112,7 @@ QUICK = {"grpo", "foldgrpo"}
 def test_no_advantage_exceeds_the_stated_bound(name: str) -> None:
     largest = max(float(np.abs(advantages(name, *given)).max()) for given in attempts())
     least, bound = STATED[name]
-    assert least < largest <= bound * (1 + 1e-3), "the bound in docs/laws.md"
+    assert least < largest <= bound * (1 + 1e-3), "the bound in docs/data/bounds.csv"
     assert "exceeds" in credit.METHODS[name].fn.__doc__, f"the docstring of {name} does not say what no |A| exceeds"
 
 
@@ -214,9 +214,9 @@ def test_the_page_names_every_method_that_divides(name: str) -> None:
     if name != "foldgrpo_fork":
         assert not divides or name in STATED, (
             f"{name} divides: advantages of twice the rewards are not twice as large. "
-            f"Add a row to the table of bounds in docs/laws.md, with a number or one of {[*LARGEST]}"
+            f"Add a row to docs/data/bounds.csv, with a number or one of {[*LARGEST]}"
         )
-        assert divides or name not in STATED, f"{name} does not divide, but is in the table of bounds of docs/laws.md"
+        assert divides or name not in STATED, f"{name} does not divide, but is in docs/data/bounds.csv"
 
 
 @pytest.mark.every_method

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from service import Service, completion
 
 HERE = Path(__file__).parent
 PORT = 6112
@@ -40,18 +40,7 @@ def reply(messages: list[dict[str, Any]]) -> dict[str, Any]:
 def answer(path: str, body: Any) -> Any:
     """What the service answers to a request."""
     if path == "/v1/chat/completions":
-        message = {"role": "assistant", **reply(body["messages"])}
-        tokens = len(body["messages"])
-        usage = {"prompt_tokens": 10, "completion_tokens": tokens, "total_tokens": 10 + tokens}
-        choices = [{"index": 0, "finish_reason": "stop", "message": message}]
-        return {
-            "id": "r",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "tiny",
-            "choices": choices,
-            "usage": usage,
-        }
+        return completion(reply(body["messages"]), len(body["messages"]))
     if path == "/api/apikey/login":
         return {"org_info": [{"id": "o", "name": "acme", "api_url": URL, "proxy_url": URL}]}
     if path == "/v1/project":
@@ -61,25 +50,6 @@ def answer(path: str, body: Any) -> Any:
     if path == "/logs3":
         ROWS.extend(body["rows"])
     return {}
-
-
-class Service(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.reply(answer(self.path, {}))
-
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.reply(answer(self.path.partition("?")[0], json.loads(raw) if raw else {}))
-
-    def reply(self, found: Any) -> None:
-        text = json.dumps(found).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: Any) -> None: ...
 
 
 def team() -> None:
@@ -117,10 +87,8 @@ def team() -> None:
 
 def main() -> None:
     os.environ |= {"BRAINTRUST_APP_URL": URL, "BRAINTRUST_API_URL": URL, "BRAINTRUST_API_KEY": "none"}
-    server = ThreadingHTTPServer(("127.0.0.1", PORT), Service)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    team()
-    server.shutdown()
+    with Service(PORT, answer):
+        team()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Record a team in W&B Weave: `python record_weave.py`, with weave and openai; its service is replaced by a stand-in.
 
 Recorded with weave 0.54.0 and openai 3.57.0. A lead agent calls a model, and a researcher as a tool, which calls a
-model and a tool; it runs once alone, and in an evaluation on two examples, twice each, with a scorer. Weave sends
-calls to its service, and keeps no file. The service here is a server on this machine that does what the client needs:
-it keeps the calls that the client sends whole, joins a start with its end, and gives them back. So each call is as
-the client wrote it, but that digests of objects are the stand-in's. The file is what the client reads back, a call a
-line, as Weave exports calls as JSON lines. The model is the same server.
+model and a tool; it runs once alone, where a scorer and a person judge it, and in an evaluation on two examples, twice
+each, with a scorer. Weave sends calls to its service, and keeps no file. The service here is a server on this machine
+that does what the client needs: it keeps the calls that the client sends whole, joins a start with its end, adds the
+feedback of a call, and gives them back. So each call is as the client wrote it, but that digests of objects are the
+stand-in's. The file is what the client reads back, a call a line, as Weave exports calls as JSON lines. The model is
+the same server.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import asyncio
 import hashlib
 import json
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from service import Service, completion
 
 HERE = Path(__file__).parent
 PORT = 6111
@@ -25,29 +26,29 @@ ENTITY, PROJECT = "acme", "team"
 
 CALLS: dict[str, dict[str, Any]] = {}
 OBJECTS: dict[str, Any] = {}
+FEEDBACK: dict[str, list[dict[str, Any]]] = {}
 ASKED = {"type": "function", "id": "c1", "function": {"name": "search", "arguments": '{"question": "x"}'}}
 
 
 def digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:43]
+    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:43]
+
+
+def feedback(sent: dict[str, Any]) -> dict[str, Any]:
+    """Keep a feedback with its call, and answer that it is kept."""
+    kept = {"id": f"f{sum(map(len, FEEDBACK.values()))}", "created_at": "2026-01-01T00:00:00Z", "wb_user_id": "u"}
+    FEEDBACK.setdefault(sent["weave_ref"].rpartition("/")[2], []).append(sent | kept)
+    return kept | {"payload": {}}
 
 
 def answer(path: str, body: Any) -> Any:
     """What the service answers to a request."""
     if path.endswith("/chat/completions"):
         text = body["messages"][-1]["content"]
-        asks = text.startswith("ask")
-        message = {"role": "assistant", "content": None if asks else text, "tool_calls": [ASKED] if asks else None}
-        usage = {"prompt_tokens": 10, "completion_tokens": 3 if asks else 5, "total_tokens": 13 if asks else 15}
-        choices = [{"index": 0, "finish_reason": "stop", "message": message}]
-        return {
-            "id": "r",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "tiny",
-            "choices": choices,
-            "usage": usage,
-        }
+        if text.startswith("ask"):
+            return completion({"content": None, "tool_calls": [ASKED]}, 3)
+        return completion({"content": text}, 5)
     if path.endswith("/graphql"):
         project = {"id": "p", "name": PROJECT, "entityName": ENTITY}
         return {
@@ -61,7 +62,11 @@ def answer(path: str, body: Any) -> Any:
     elif path.endswith("/call/end"):
         CALLS[body["end"]["id"]] |= body["end"]
     elif path.endswith("/calls/stream_query"):
-        return [call | {"project_id": f"{ENTITY}/{PROJECT}"} for call in CALLS.values()]
+        return [
+            call | {"project_id": f"{ENTITY}/{PROJECT}"}
+            | {"summary": call["summary"] | {"weave": {"feedback": FEEDBACK.get(call["id"], [])}}}
+            for call in CALLS.values()
+        ]  # fmt: skip
     elif path.endswith("/server_info"):
         return {"min_required_weave_python_version": "0.0.1", "trace_server_version": "9.9.9"}
     elif path.endswith("/table/create"):
@@ -79,35 +84,11 @@ def answer(path: str, body: Any) -> Any:
         return {"count": len(OBJECTS[body["digest"]])}
     elif path.endswith(("/obj/create", "/file/create", "/files/create")):
         return {"digest": digest(body)}
+    elif path.endswith("/feedback/create"):
+        return feedback(body)
     elif path.endswith("/feedback/batch/create"):
-        return {
-            "res": [
-                {"id": item["id"], "created_at": "2026-01-01T00:00:00Z", "wb_user_id": "u", "payload": {}}
-                for item in body["batch"]
-            ]
-        }
+        return {"res": [feedback(item) for item in body["batch"]]}
     return {}
-
-
-class Service(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.reply(answer(self.path, {}))
-
-    def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        is_json = "json" in (self.headers.get("Content-Type") or "")
-        body = json.loads(raw) if raw and is_json else {"bytes": len(raw), "sha": hashlib.sha256(raw).hexdigest()}
-        self.reply(answer(self.path.partition("?")[0], body))
-
-    def reply(self, found: Any) -> None:
-        text = "".join(json.dumps(item) + "\n" for item in found) if isinstance(found, list) else json.dumps(found)
-        self.send_response(200)
-        self.send_header("Content-Type", "application/jsonl" if isinstance(found, list) else "application/json")
-        self.send_header("Content-Length", str(len(text.encode())))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *_: Any) -> None: ...
 
 
 def team() -> None:
@@ -144,11 +125,19 @@ def team() -> None:
     def right(expected: str, output: str) -> dict[str, bool]:
         return {"right": expected == output}
 
+    class Short(weave.Scorer):
+        @weave.op
+        def score(self, *, output: str) -> bool:
+            return len(output) < 10
+
     examples = [{"question": "x", "expected": "found x"}, {"question": "y", "expected": "z"}]
     asyncio.run(weave.Evaluation(dataset=examples, scorers=[right], trials=2).evaluate(lead))
-    lead("z")
+    _, call = lead.call("z")
+    asyncio.run(call.apply_scorer(Short()))
+    useful = f"weave:///{ENTITY}/{PROJECT}/object/useful:{digest('useful')}"
+    call.feedback.add("wandb.annotation.useful", {"value": 0.5}, annotation_ref=useful)
     client.flush()
-    calls = list(client.server.calls_query_stream({"project_id": f"{ENTITY}/{PROJECT}"}))
+    calls = list(client.server.calls_query_stream({"project_id": f"{ENTITY}/{PROJECT}", "include_feedback": True}))
     lines = [call.model_dump_json(exclude_none=True) for call in calls]
     (HERE / "weave_calls.jsonl").write_text("".join(line + "\n" for line in lines))
     print(len(lines), "calls of", weave.__version__, openai.__version__)
@@ -161,10 +150,8 @@ def main() -> None:
         "WEAVE_PRINT_CALL_LINK": "false", "WEAVE_USE_SERVER_CACHE": "false", "WEAVE_CAPTURE_CODE": "false",
         "WEAVE_CAPTURE_SYSTEM_INFO": "false",
     }  # fmt: skip
-    server = ThreadingHTTPServer(("127.0.0.1", PORT), Service)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    team()
-    server.shutdown()
+    with Service(PORT, answer):
+        team()
 
 
 if __name__ == "__main__":

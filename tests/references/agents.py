@@ -31,12 +31,12 @@ def mgrpo(traces: list[Trace], main_weight: float = 1.0, ddof: int = 1, eps: flo
 
 
 def mrlx(traces: list[Trace]) -> dict[int, float]:
-    """Main agents by task; sub-agents by the block that they arrived in, which their first stated one says."""
+    """Main agents by task; sub-agents by the block that they arrived in, if they state one."""
     pools = {}
     for t, events in _instances(traces):
         if events[0].sub:
             blocks = [e.given["block"] for e in events if e.given["block"] is not None]
-            if not blocks:
+            if len(set(blocks)) != 1:
                 continue
             key = ("sub", blocks[0])
         else:
@@ -73,16 +73,18 @@ def of_instances(traces: list[Trace]) -> list[tuple[Trace, list[Event], float]]:
     out = []
     for task in grouped(traces, lambda t: t.group).values():
         own: dict[int, float | None] = {}
+        several = set()
         for t in task:
             for agent, events in grouped(t.events, lambda e: e.agent).items():
-                stated = (e.given.get("agent_reward") for e in events)
-                own[agent] = next((x for x in stated if x is not None), None)
+                stated = [x for e in events if (x := e.given.get("agent_reward")) is not None]
+                own[agent] = stated[0] if stated else None
+                several |= {agent} if len(set(stated)) > 1 else set()
         sums = any(t.outcome is not None and own[e.agent] is not None for t in task for e in t.events)
         paid = {e.name for t in task for e in t.events if own[e.agent] is not None}
         for t in task:
             for agent, events in sorted(grouped(t.events, lambda e: e.agent).items()):
                 lacks = own[agent] is None and (t.outcome is None or (sums and events[0].name in paid))
-                if lacks or (sums and t.outcome is None) or not any(e.action for e in events):
+                if lacks or agent in several or (sums and t.outcome is None) or not any(e.action for e in events):
                     continue
                 out.append((t, events, (t.outcome or 0.0) + (own[agent] or 0.0) + sum(e.reward for e in events)))
     return out

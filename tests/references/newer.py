@@ -272,11 +272,11 @@ def _last_two(turns: list[int], event: Event) -> tuple[int, int]:
 def ccpo(traces: list[Trace], difference: bool = False) -> dict[int, float]:
     out = {}
     for task in _tasks(traces):
-        thinkers = {e.name for t in task for e in t.rows if e.given["counterfactual_reward"] is not None}
+        thinkers = {e.name for t in task for e in t.rows if e.given["solo_reward"] is not None}
         solo = {}
         for t in task:
-            stated = [e.given["counterfactual_reward"] for e in t.rows if e.given["counterfactual_reward"] is not None]
-            if stated:
+            stated = [e.given["solo_reward"] for e in t.rows if e.given["solo_reward"] is not None]
+            if len(set(stated)) == 1:
                 solo[t.number] = stated[0]
         b = sum(solo.values()) / len(solo) if solo else 0.0
         scores: dict[bool, dict[int, float]] = {True: {}, False: {}}
@@ -289,7 +289,7 @@ def ccpo(traces: list[Trace], difference: bool = False) -> dict[int, float]:
         for t in task:
             for e in t.rows:
                 pool = scores[e.name in thinkers]
-                told = any(r.given["counterfactual_reward"] is not None for r in t.rows if r.agent == e.agent)
+                told = any(r.given["solo_reward"] is not None for r in t.rows if r.agent == e.agent)
                 if t.number in pool and (told or e.name not in thinkers):
                     out[e.place] = pool[t.number] - (sum(pool.values()) / len(pool) if len(pool) > 1 else 0.0)
     return out
@@ -304,7 +304,8 @@ def sepo(traces: list[Trace], trust: float = 0.3, credit: float = 0.2, blame: fl
             claims: dict[int, float] = {}
             for e in t.events:
                 if e.action and e.given["self_rating"] is not None:
-                    claims.setdefault(e.agent, e.given["self_rating"])
+                    is_told = claims.setdefault(e.agent, e.given["self_rating"]) == e.given["self_rating"]
+                    claims[e.agent] = e.given["self_rating"] if is_told else -1.0
                 names[e.agent] = e.name
             if all(0 <= p <= 1 for p in claims.values()):
                 s = {}

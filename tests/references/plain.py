@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.laws.trial_batches import Batch, Needs, ragged
+from credit.laws.trial_batches import ONE_FOR, Batch, Needs, ragged
 
 __all__ = ["Event", "Trace", "grouped", "mean_sd", "perturbed", "plain"]
 
@@ -88,6 +88,7 @@ def _stated(value: np.generic) -> float | int | None:
 def perturbed(seed: int, needs: Needs, joint: bool = False) -> Batch:
     """A ragged batch of the laws with noise on every number, and some rewards at events missing; unpadded.
 
+    Of what is one number for an agent or a trace, a few have two.
     Outcomes and event rewards of the group with equal outcomes stay as they are. Stages rise along a trace, as rounds
     do. With `joint`, two actions in a row are one step of the replay tree.
     """
@@ -101,7 +102,11 @@ def perturbed(seed: int, needs: Needs, joint: bool = False) -> Batch:
     evidence = {name: np.array(values) for name, values in batch.evidence.items()}
     for name, values in evidence.items():
         if np.issubdtype(values.dtype, np.floating) and "propensity" not in name:
-            evidence[name] = (values + rng.normal(0, 0.3, len(values))).astype(np.float32)
+            noise = rng.normal(0, 0.3, len(values))
+            if name in ONE_FOR:  # two numbers of every seventh
+                unit = getattr(graph, ONE_FOR[name])
+                noise = np.where(unit % 7 == 3, noise, noise[unit % len(values)])
+            evidence[name] = (values + noise).astype(np.float32)
     if "stage" in evidence:
         for t in range(graph.num_traces):
             there = (graph.trace_ids == t) & (evidence["stage"] >= 0)

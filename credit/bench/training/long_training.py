@@ -155,13 +155,13 @@ def _exact(drawn: _Drawn, state: Any) -> tuple[jax.Array, Any, float]:
     return drawn.x**2 * slope[drawn.kind], state, 0.0
 
 
-def _start(signal: str, kinds: int, size: int) -> Any:
-    if signal == "posterior":
-        block = np.repeat([0, 1], [size, kinds * size]) if kinds > 1 else None
-        return fresh_posterior(size * (1 + kinds) if kinds > 1 else size, block=block)
-    if signal == "control":
-        return jnp.zeros((kinds, size + 1, size + 1)), jnp.zeros((kinds, size + 1)), fresh_coefficients(1)
-    return None
+def _fresh_control(kinds: int, size: int) -> Any:
+    return jnp.zeros((kinds, size + 1, size + 1)), jnp.zeros((kinds, size + 1)), fresh_coefficients(1)
+
+
+def _fresh_posterior(kinds: int, size: int) -> Any:
+    block = np.repeat([0, 1], [size, kinds * size]) if kinds > 1 else None
+    return fresh_posterior(size * (1 + kinds) if kinds > 1 else size, block=block)
 
 
 SIGNALS: dict[str, Callable[[_Drawn, Any], tuple[jax.Array, Any, Any]]] = {
@@ -172,6 +172,9 @@ SIGNALS: dict[str, Callable[[_Drawn, Any], tuple[jax.Array, Any, Any]]] = {
     "exact": _exact,
 }
 """Each gives the advantage times the score of each decision [n, D], its next state, and the events of its runs."""
+
+STARTS: dict[str, Callable[[int, int], Any]] = {"control": _fresh_control, "posterior": _fresh_posterior}
+"""The first state of signals that keep one, from K and D."""
 
 
 @functools.cache
@@ -222,7 +225,8 @@ def steps_to_90(
     task = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *drawn)
     kinds, count = drawn[0].weights.shape[0], len(seeds)
     run = _compiled(signal, kinds, decisions)
-    fresh = (*(jnp.zeros((kinds, decisions)) for _ in range(3)), _start(signal, kinds, decisions), 0.0, 0.0)
+    start = STARTS[signal](kinds, decisions) if signal in STARTS else None
+    fresh = (*(jnp.zeros((kinds, decisions)) for _ in range(3)), start, 0.0, 0.0)
     carry = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * count), fresh)
     keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(0), s))(jnp.asarray(seeds))
     reached, part = np.full(count, np.inf), 0

@@ -38,8 +38,7 @@ class Rollout(NamedTuple):
       task: the task that they belong to.
       graph: the batch: E events, the taken ones first. Agent 0 decides, the others send messages.
       reward: float32 [n].
-      order: int32 [E], the (trace, decision) of each event, numbered trace D + decision; None where all are taken, so
-        that events stand in that order.
+      order: int32 [E], trace × D + decision of each event; None where all decisions are taken: event e is number e.
       kind: int32 [n].
       choice: int32 [n, D], also at decisions that were not reached.
       taken: bool [n, D], decisions that were reached.
@@ -60,12 +59,12 @@ class Rollout(NamedTuple):
     increments: jax.Array
 
     def of_events(self, table: jax.Array) -> jax.Array:
-        """Numbers of (trace, decision), [n, D, ...], as numbers of events, [E, ...]."""
+        """From an array over traces and decisions, [n, D, ...], to one over events, [E, ...]."""
         flat = table.reshape(-1, *table.shape[2:])
         return flat if self.order is None else flat[self.order]
 
     def of_decisions(self, events: jax.Array) -> jax.Array:
-        """Numbers of events, [E], as numbers of (trace, decision), [n, D]; 0 where a decision was not reached."""
+        """From an array over events, [E], to one over traces and decisions, [n, D]; 0 at decisions not reached."""
         if self.order is not None:
             events = jnp.zeros(self.taken.size, events.dtype).at[self.order].set(events)
         return jnp.where(self.taken, events.reshape(self.taken.shape), 0)
@@ -113,16 +112,17 @@ def draw_rewards(task: LearningTask, kind: jax.Array, choice: jax.Array, key: ja
       task: K kinds.
       kind: int [...].
       choice: int [..., D].
-      key: of the luck that the reward holds.
+      key: draws what is random in the reward.
     """
     return drawn_outcome(task, kind, tuple(choice[..., d] for d in task.decisive), draw_luck(key, kind.shape))
 
 
 class Luck(NamedTuple):
-    """What the reward of each run holds besides its choices: a number for rewards of 0 or 1, and one for others.
+    """The random part of the reward of each run.
 
     Attributes:
-      uniform, normal: float32, of one shape.
+      uniform: float32, for rewards of 0 or 1.
+      normal: float32, of the same shape, for other rewards.
     """
 
     uniform: jax.Array
@@ -207,7 +207,7 @@ def decision_graph(
       groups: of the step.
       group_size: traces of a group.
       real: bool [E], False at padding.
-      order: int [E], trace D + decision of each event; None where all are taken.
+      order: int [E], trace × D + decision of each event; None where all are taken.
     """
     n, size, team = groups * group_size, len(agents), max(agents) + 1
     number_of_event = jnp.arange(n * size) if order is None else order

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.event_types import EventType
@@ -55,7 +55,7 @@ def fit() -> None:
               help="Greatest number of passes over the traces.  [default: 20, more for few traces]")  # fmt: skip
 @click.option("--patience", type=click.IntRange(1),
               help="Stop after so many epochs without a lower held-out loss.  [default: a fifth of them]")  # fmt: skip
-@click.option("--lambda", "lambda_", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+@click.option("--lambda", "lambda_", type=Number(0, 1), default=1.0, show_default=True,
               help="Lambda of TD(lambda) targets; 1 is Monte Carlo.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of splits, parameters and order.")
 @click.option("--replays", is_flag=True, help="Learn from the runs of a value plan too, which `credit replay` added.")

@@ -12,7 +12,7 @@ import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import check_folder, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -37,8 +37,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     if value is None:
         return None
     try:
-        return tuple(dict.fromkeys(float(part) for part in value.split(",")))
-    except ValueError:
+        return tuple(dict.fromkeys(Number().convert(part.strip(), param, ctx) for part in value.split(",")))
+    except click.BadParameter:
         raise click.BadParameter(f"{value!r}; expected numbers, separated by commas", ctx, param) from None
 
 

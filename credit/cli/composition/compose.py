@@ -12,7 +12,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -74,7 +74,7 @@ LEGEND = (
 @click.option(
     "--max-advantage",
     metavar="N",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     help="Largest advantage without --scale, in spreads of the rewards of its group. Default: 10.",
 )
 @click.option(

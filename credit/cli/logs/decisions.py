@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -42,10 +42,10 @@ MORE = {"stop": ("went on", "E[R | go on] − E[R | stop]"), "spawn": ("spawned"
 @click.option("--over", type=click.Choice(["batch", "task"]), default="batch", show_default=True,
               help="Pool decisions over the batch, or within a task.")  # fmt: skip
 @click.option("--cost", type=click.Choice(["tokens", "tool_calls", "seconds", "money"]), help="What more costs.")
-@click.option("--price", type=float, default=0.0, metavar="NUMBER", help="Units of reward for a unit of the cost.")
+@click.option("--price", type=Number(), default=0.0, metavar="NUMBER", help="Units of reward for a unit of the cost.")
 @click.option("--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Table of prices, for --cost money.")  # fmt: skip
-@click.option("--budget", type=float, metavar="NUMBER",
+@click.option("--budget", type=Number(), metavar="NUMBER",
               help="Fit the price to this mean cost of a trace; of stops of one agent.")  # fmt: skip
 @allow_bad
 @json_option

@@ -8,7 +8,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -34,7 +34,7 @@ NAMED = 3  # traces of a finding that are named
 @method_option
 @method_options
 @evidence_option
-@click.option("--level", type=float, metavar="CHANCE", default=0.05, show_default=True,
+@click.option("--level", type=Number(), metavar="CHANCE", default=0.05, show_default=True,
               help="Chance that tests find a fault where there is none.")  # fmt: skip
 @allow_bad
 @json_option

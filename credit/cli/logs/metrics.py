@@ -10,7 +10,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -45,7 +45,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
 @click.option("--of", "what", type=click.Choice(["traces", "team", "decisions"]), default="traces", show_default=True,
               help="Metrics of traces, the team over time, or the critical steps of decisions.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
-@click.option("--success-at", type=float, metavar="NUMBER",
+@click.option("--success-at", type=Number(), metavar="NUMBER",
               help="Outcome from which a trace succeeded. Default: outcomes are 0 or 1.")  # fmt: skip
 @click.option("--method", "-m", default="rloo", show_default=True,
               help="Method whose credit tells the agents that earned something.")  # fmt: skip
@@ -53,7 +53,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
 @evidence_option
 @click.option("--embeddings", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Compare messages by embeddings: .npy, a row for each event, NaN where it has none.")  # fmt: skip
-@click.option("--alike", type=float, metavar="COSINE", default=0.95, show_default=True,
+@click.option("--alike", type=Number(), metavar="COSINE", default=0.95, show_default=True,
               help="Cosine from which two embedded messages say the same.")  # fmt: skip
 @output_option("Also write the numbers of each trace, or of each event: .parquet, .csv, .jsonl or .arrow.")
 @allow_bad

@@ -220,7 +220,10 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
         console.print()
         console.print(words("Look at these first", "bold"))
         single = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
-        columns = (("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0))[single:]
+        scored = any(suspect.outcome is not None for suspect in result.suspects)
+        columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0)][single:]
+        if scored and not single:
+            columns.insert(1, ("#outcome", 7))
         table = plain_table(*(name for name, _ in columns))
         for column, (_, width) in zip(table.columns, columns, strict=True):
             column.no_wrap, column.overflow = True, "ellipsis"
@@ -228,8 +231,10 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
                 column.min_width, column.max_width = min(width, 8), width
         table.columns[-1].ratio, table.expand = 1, True  # text takes the width that is left
         for suspect in result.suspects:
-            cells = (suspect.trace, str(suspect.position), suspect.agent, suspect.why, suspect.text)
-            table.add_row(*map(words, cells[single:]))
+            outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
+            of_trace = [] if single else [suspect.trace, outcome] if scored else [suspect.trace]
+            cells = [*of_trace, str(suspect.position), suspect.agent, suspect.why, suspect.text]
+            table.add_row(*map(words, cells))
         console.print(table)
         first = result.suspects[0]
         console.print(

@@ -105,6 +105,11 @@ def validate(
             title = f"Groups with different {_compared(corpus)} and no signal ({why})"
             list_names(title, [group for group, reason in corpus.unresolved.items() if reason == why])
         list_names(f"Groups whose {UNRESOLVED['coarse']}", corpus.rounded)
+        far = (f"{name} ({ranges})" for name, ranges in corpus.far.items())
+        list_names("Evidence far from outcomes, as numbers in another unit are", far)
+        list_names(
+            "Names that differ only in case, blanks or Unicode's form, and are compared as several", corpus.alike
+        )
         list_names("Groups of one", corpus.singletons if corpus.singletons and corpus.groups > 1 else ())
         list_names("Groups of several models or systems", (f"{g} ({'; '.join(p)})" for g, p in corpus.mixed.items()))
         list_names("Groups with fewer than two outcomes", corpus.unscored_groups)

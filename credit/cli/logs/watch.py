@@ -12,7 +12,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import stay_outside
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import REFUSED, allow_bad, list_problems, read_traces, reads_logs
@@ -45,7 +45,7 @@ LEGEND = (
 @click.option("--compare", default="", metavar="NAME,...", help="Methods whose advantages are compared with its own.")
 @click.option("--no-ledger", is_flag=True, help="Leave out the ledger by role.")
 @click.option("--once", is_flag=True, help="Print the steps that are there and leave, instead of waiting for more.")
-@click.option("--interval", type=click.FloatRange(0.05), default=5.0, show_default=True, metavar="SECONDS",
+@click.option("--interval", type=Number(0.05), default=5.0, show_default=True, metavar="SECONDS",
               help="Time between two looks. A log is read when two looks find it unchanged.")  # fmt: skip
 @click.option("--output", "-o", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
               help="Folder to which the numbers are also written, as metrics.jsonl.")  # fmt: skip

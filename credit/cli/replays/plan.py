@@ -39,6 +39,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     credit plan runs/ --for difference --replace "say nothing" --budget 2000000tokens -o plan.jsonl
     credit plan runs/ --for stop --replace stop --go-on "ask again" --budget 500 -o plan.jsonl
     credit plan runs/ --for shapley --units planner,coder,critic --budget 400 -o plan.jsonl
+    credit plan runs/ --for luck --budget 400 -o plan.jsonl
     credit plan runs/ --for value --budget 2000 --after plan.jsonl results.jsonl -o more.jsonl
     """,
 )
@@ -47,7 +48,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
     "--for",
     "purpose",
     required=True,
-    type=click.Choice(["value", "c3", "difference", "spawn", "stop", "shapley"]),
+    type=click.Choice(["value", "c3", "difference", "spawn", "stop", "shapley", "luck"]),
     help="Evidence to collect.",
 )
 @click.option(

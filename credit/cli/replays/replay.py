@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
@@ -42,10 +42,10 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
 @click.option("--results", required=True, type=_NEW, metavar="FILE", help="A .jsonl file; resumed where it exists.")
 @click.option("--concurrency", type=click.IntRange(1), default=4, show_default=True, help="Runs at a time.")
 @click.option("--attempts", type=click.IntRange(1), default=3, show_default=True, help="Tries of a run.")
-@click.option("--pause", type=click.FloatRange(0), default=0.5, show_default=True, help="Seconds before a second try.")
+@click.option("--pause", type=Number(0), default=0.5, show_default=True, help="Seconds before a second try.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(0, min_open=True),
     default=3600.0,
     show_default=True,
     help="Wall-clock time of a try; a run over it has failed.",
@@ -53,7 +53,7 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
 @click.option("--max-tokens", type=click.IntRange(1), help="Start no run once this many tokens have been spent.")
 @click.option(
     "--score-failed",
-    type=float,
+    type=Number(),
     metavar="REWARD",
     help="Count failed runs as outcomes with this reward. Default: they are no evidence.",
 )
@@ -122,20 +122,23 @@ def replay(
     failed = sum(map(len, outcomes.failed))
     for line in _about_runs(planned, outcomes, results, max_tokens):
         console.print(words(line), soft_wrap=True)
+    earlier = [read_plan(earlier_plan) for earlier_plan, _ in after]
+    earlier_runs = [(p, read_results(p, file)) for p, (_, file) in zip(earlier, after, strict=True)]
+    together, all_outcomes = pooled([*earlier_runs, (planned, outcomes)])
+    if score_failed is not None:
+        all_outcomes = all_outcomes.scored(score_failed)
+    luck = _luck(together, all_outcomes) if planned.purpose == "luck" else None
+    if luck is not None:
+        console.print(words(luck), soft_wrap=True)
     if log is not None and output is not None:
         from graphs.logs import read
 
-        earlier = [read_plan(earlier_plan) for earlier_plan, _ in after]
-        earlier_runs = [(p, read_results(p, file)) for p, (_, file) in zip(earlier, after, strict=True)]
-        together, all_outcomes = pooled([*earlier_runs, (planned, outcomes)])
-        if score_failed is not None:
-            all_outcomes = all_outcomes.scored(score_failed)
         write_evidence(read(log), together, all_outcomes, output)
         console.print(words(f"wrote {output}"), soft_wrap=True)
     if as_json:
         counts = {"done": outcomes.done, "runs": planned.runs, "failed": failed, "tokens": outcomes.tokens}
         files = {"results": str(results), "output": None if output is None else str(output)}
-        print_json(counts | {"strayed": len(outcomes.strayed)} | files)
+        print_json(counts | {"strayed": len(outcomes.strayed)} | files | ({} if luck is None else {"luck": luck}))
     if failed or outcomes.strayed:
         ctx.exit(3)
 
@@ -155,6 +158,17 @@ def _about_runs(planned: ReplayPlan, outcomes: Results, results: Path, max_token
     for job, why in itertools.islice(outcomes.strayed.items(), _SHOWN):
         prefix = planned.jobs[job].prefix
         yield f"  trace {prefix.trace!r}, event {prefix.decision!r}: {why}"
+
+
+def _luck(planned: ReplayPlan, outcomes: Results) -> str:
+    """The share of luck, or why there is none."""
+    from credit.replay.luck_share import luck_of_runs
+    from graphs.errors import CreditError
+
+    try:
+        return str(luck_of_runs(planned, outcomes))
+    except CreditError as error:
+        return f"luck: unknown; {error}"
 
 
 def _on_ray(planned: ReplayPlan, driver: str) -> Callable[..., Results]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import check_folder, output_option
 from graphs.text import counted
 
@@ -40,7 +40,7 @@ def shapley() -> None:
 @click.option("--budget", required=True, type=click.IntRange(1), help="Evaluations that can be made.")
 @click.option(
     "--noise",
-    type=click.FloatRange(0),
+    type=Number(0),
     default=0.0,
     show_default=True,
     help="Standard deviation between evaluations of one coalition; at most 0.5 for success or failure.",

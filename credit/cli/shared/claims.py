@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import stderr, words
+from credit.cli.shared.commands import Number
 
 __all__ = ["makes_ledger", "takes_claims", "tell_unchecked"]
 
@@ -96,7 +97,7 @@ def makes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--unclaimed",
-            type=click.FloatRange(0, min_open=True),
+            type=Number(0, min_open=True),
             help="For reconcile: prior standard deviation of all unclaimed events of a trace. Default: they get 0.",
         ),
         click.option(

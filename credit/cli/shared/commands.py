@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-__all__ = ["Command"]
+__all__ = ["Command", "Number", "shared_sections"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -31,11 +33,25 @@ SECTIONS: dict[str, str] = {
         READING,
     ),
 }
-"""The section of an option by its name; all others are the command's own and come first."""
+"""The section of an option by its name, where a command takes all of the section; all others come first."""
 
 FIRST = ("names", "method", "output", "target")
 LAST = ("--json", "--help")
 """Of a command's own options, behind those that a call must name: methods and outputs, which most calls name."""
+
+
+class Number(click.FloatRange):
+    """The type of every option that is a number: a finite one. click lets NaN into any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number of a text; others are refused by name."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self.min is not None or self.max is not None else repr(click.FLOAT)
 
 
 class Command(click.Command):
@@ -61,14 +77,23 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, then those that it shares with others."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": [], LEDGER: [], PICTURE: [], READING: []}
-        for parameter in sorted(self.get_params(ctx), key=_rank):
+        parameters = self.get_params(ctx)
+        section_of = shared_sections(parameters)
+        for parameter in sorted(parameters, key=_rank):
             record = None if isinstance(parameter, click.Argument) else parameter.get_help_record(ctx)
             if record is not None:
-                sections[SECTIONS.get(parameter.name or "", "Options")].append(record)
+                sections[section_of.get(parameter.name or "", "Options")].append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def shared_sections(parameters: Sequence[click.Parameter]) -> dict[str, str]:
+    """The sections of which a command takes all options, by option: `bench train --groups` does not read logs."""
+    taken = {parameter.name for parameter in parameters}
+    parts = {section for name, section in SECTIONS.items() if name not in taken}
+    return {name: section for name, section in SECTIONS.items() if section not in parts}
 
 
 def _rank(parameter: click.Parameter) -> tuple[bool, int]:

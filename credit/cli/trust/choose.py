@@ -77,6 +77,7 @@ def _print(console: Console, advice: Advice) -> None:
     if no:
         console.print(words(f"questions of the survey that these logs answer with no: {', '.join(no)}"), soft_wrap=True)
     console.print()
+    console.print(words(f"luck: {advice.luck}"), soft_wrap=True)
     for line in advice.warnings:
         console.print(words(line), soft_wrap=True)
     if not advice.command:

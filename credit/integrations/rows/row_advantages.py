@@ -83,6 +83,7 @@ class RowAdvantages:
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
+      scope: whose rewards change a trace's numbers, as of `credit.METHODS`; None for a function.
       state: what a method of scope "sequence" carries from batch to batch, such as SPIRAL's averages by the name of an
         agent; None before the first. Save it with a checkpoint, and set it when the run goes on.
 
@@ -114,14 +115,16 @@ class RowAdvantages:
         truncate: float = 2.0,
         **options: Any,
     ) -> None:
+        from credit.methods.published import find_method
+        from credit.methods.running import Request
+
         if isinstance(truncate, bool) or not isinstance(truncate, int | float) or not 0 < truncate < np.inf:
             raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
         self.name, self._method, self._facts, self._state_of = _resolve(method)
+        self.scope = None if callable(method) else find_method(method).scope_of(options)[0]
         parameters = inspect.signature(self._method).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         if not open_ended:
-            from credit.methods.running import Request
-
             Request.of(method).check_names(options)
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
@@ -138,6 +141,7 @@ class RowAdvantages:
         self._accepts = None if open_ended else frozenset((*parameters, *evidence_of_key(self._by)))
         self._takes = None if open_ended else frozenset(parameters)
         self.state: dict[str, float] | None = None
+        self._unmet: list[str] = []
         self._start = options.pop("initial", 0.0) if self._state_of is not None else 0.0
         if np.ndim(self._start):
             raise CreditError(f"initial is {excerpt(self._start)}; expected a number, for names not seen before")
@@ -300,6 +304,8 @@ class RowAdvantages:
         labels |= {name: as_labels(column) for name, column in evidence.items() if _is_label(name)}
         amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if not _is_label(name)}
         stated = {"event_reward": event_reward, "policy_version": policy_version}
+        if twice := [name for name in stated if stated[name] is not None and name in evidence]:
+            raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
@@ -360,6 +366,7 @@ class RowAdvantages:
         of_names, numbers = self._of_names(graph, rows.names)
         advantage, reason, after = self._compiled()(graph, outcome, self._taken(rows.evidence), of_names)
         if after is not None:
+            self._unmet = [] if self.state is None or set(self.state) & set(numbers) else [*self.state]
             ended = np.asarray(after).reshape(-1).tolist()
             self.state = {**(self.state or {}), **{name: ended[number] for name, number in numbers.items()}}
         return Batch(stated, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason), of_names)
@@ -370,6 +377,10 @@ class RowAdvantages:
         `initial` is `state`, float32 [A] by id: one number under the name "" for a method that carries one, whoever
         acts. Options that name agents are bool [A], the instances so called.
         """
+        known = self.state or {}
+        if known and (self._state_of is None or not isinstance(known, Mapping)):
+            expected = "none: the method carries none" if self._state_of is None else "a mapping from names to numbers"
+            raise CreditError(f"method {self.name!r} has the state {excerpt(known)}; expected {expected}")
         if self._state_of is None and not self._agents_named:
             return {}, {}
         roles = self._options.get("by") == "role_name"
@@ -380,11 +391,12 @@ class RowAdvantages:
         }
         if self._state_of is None:
             return arrays, {}
-        known = self.state or {}
         for name, number in known.items():
             if not isinstance(number, int | float) or not np.isfinite(number):
                 raise CreditError(f"state of {name!r} is {excerpt(number)}; expected a finite number")
         if "by" not in inspect.signature(self._state_of).parameters:
+            if known and "" not in known:
+                raise CreditError(f"state names {', '.join(map(str, known))}; expected one number, under the name ''")
             return {**arrays, "initial": np.float32(known.get("", self._start))}, {"": 0}
         ids = np.asarray(graph.agent_role_ids if roles else graph.agent_name_ids)[: len(words)]
         numbers, first = np.unique(ids, return_index=True)
@@ -413,6 +425,8 @@ class RowAdvantages:
         """Say once that what the method compares is absent, in the first batch that has a reward."""
         if self._looked:
             return
+        from estimators.base import REASONS
+
         self._looked = True
         absent = absent_columns(batch, self._facts.columns)
         texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
@@ -429,11 +443,15 @@ class RowAdvantages:
             texts.append(
                 f"reads rows in the order of their trace, and {falls}: pass order=, or instance= for each agent"
             )
+        if texts and self._strict:
+            raise CreditError(f"method {self.name!r} {texts[0]}")
+        if self._unmet:
+            texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
+        if metrics["credit/refused"] == 1 and not texts:
+            reasons = np.unique(batch.reason[batch.rows.event]).tolist()
+            texts.append(f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}")
         for text in texts:
-            text = f"method {self.name!r} {text}"
-            if self._strict:
-                raise CreditError(text)
-            warnings.warn(text, MissingColumnWarning, stacklevel=3)
+            warnings.warn(f"method {self.name!r} {text}", MissingColumnWarning, stacklevel=3)
 
     def _check_evidence(self, evidence: Mapping[str, Any], event_reward: bool) -> None:
         passed = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}

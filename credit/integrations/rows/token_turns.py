@@ -13,7 +13,7 @@ __all__ = ["named_turns", "rows_of_turns"]
 
 
 def named_turns(wrote: np.ndarray, messages: Sequence[Mapping[str, Any]]) -> tuple[np.ndarray, list[str]]:
-    """The turn of each token of a conversation, -1 for the environment's, and the agent of each turn.
+    """The turn of each token of a conversation, -1 for the environment's, and the agent of each turn, "" for no name.
 
     Args:
       wrote: bool [tokens], what the policy wrote.
@@ -27,7 +27,7 @@ def named_turns(wrote: np.ndarray, messages: Sequence[Mapping[str, Any]]) -> tup
     count = int(begins.sum())
     names = [message.get("name") for message in messages if message.get("role") == "assistant"]
     if not any(names) or not count:
-        return turn, ["agent"] * count
+        return turn, [""] * count
     if len(names) != count or not all(names):
         raise CreditError(
             f"a trajectory has {count} stretches of the policy's tokens and messages of the assistant by {names}; "
@@ -44,7 +44,15 @@ def rows_of_turns(
     Args:
       turns: of each conversation, as of `named_turns`.
       width: tokens of the batch, [conversations, width]; what is beyond is cut off.
+
+    Raises:
+      CreditError: turns of some conversations only have names.
     """
+    named = [any(agents) for _, agents in turns if agents]
+    if any(named) and not all(named):
+        raise CreditError(
+            f"messages of the assistant have names in {sum(named)} of {len(named)} conversations; expected all or none"
+        )
     sample: list[int] = []
     names: list[str] = []
     number: list[int] = []
@@ -54,6 +62,6 @@ def rows_of_turns(
         of_token[i, : len(kept)] = np.where(kept >= 0, kept + len(sample), -1)
         count = max(len(agents), 1)  # a conversation without tokens of the policy still has an outcome
         sample += [i] * count
-        names += agents or ["agent"]
+        names += agents or [""]
         number += range(count)
-    return np.array(sample, np.int64), names, number, of_token
+    return np.array(sample, np.int64), [name or "agent" for name in names], number, of_token

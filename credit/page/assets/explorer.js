@@ -332,8 +332,10 @@
   const watch = new MutationObserver(() => panes.forEach((pane) => pane.wire()));
   panes.forEach((pane) => watch.observe(pane.chart.box, { childList: true }));
   const telling = new Set(data.overview.groups.filter((row) => row.signal === "signal").map((row) => row.group));
-  if (!methods.length) page.lead("triage", "explorer", "success"); // without outcomes, what went wrong comes first
-  const [worst] = methods.length ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
+  const credited = Object.values(data.overview.who).some((kinds) => Object.values(kinds).some((units) => units.length));
+  if (!methods.length) page.lead("triage", "explorer", "success"); // without credit, what went wrong comes first
+  else if (!credited) page.lead(...["triage", "differences", "explorer", "success"].filter((id) => document.getElementById(id)));
+  const [worst] = credited ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);
   document.querySelector("footer").textContent = `${methods.length ? `Methods: ${methods.join(", ")}. ` : ""}Charts by Apache ECharts ${echarts.version}. ${data.explorer.served ? "This page asks nothing but the command that serves it." : "This page loads nothing from a network."}`;

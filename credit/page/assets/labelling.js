@@ -19,8 +19,8 @@
     const label = known(row);
     state.textContent = label ? `This trace: outcome ${number(label.reward)}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
   };
-  const take = (answer) => { labels = answer.rows; file.textContent = `${answer.file}${answer.rater ? `, rater ${answer.rater}` : ""}`; show(); };
-  const file = make("code", {});
+  const take = (answer) => { labels = answer.rows; file.textContent = answer.file; rater.textContent = answer.rater ? `, as ${answer.rater}` : ""; show(); };
+  const file = make("code", {}), rater = make("span", {});
   const ask = async (options) => {
     const answer = await fetch("labels", options);
     if (!answer.ok) throw new Error(await answer.text());
@@ -56,7 +56,7 @@
       make("label", {}, "Another outcome", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
       button("Undo", "z", acts.z), button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p)),
     make("p", {}, state, " ", progress), trouble));
-  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, ". The option ",
+  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
     make("code", {}, "--rewards"), " of the other commands reads this file."));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;

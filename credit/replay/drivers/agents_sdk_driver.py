@@ -1,4 +1,4 @@
-"""Teams in the OpenAI Agents SDK: a model for each agent that goes through a `Session`.
+"""Teams in the OpenAI Agents SDK: each agent gets a model whose calls go through a `Session`.
 
 def play(session, task, seed):
     tools = [function_tool(session.tool("none")(search))]
@@ -53,7 +53,7 @@ def taped_model(session: Session, agent: str, model: Any) -> Any:
                 response = await model.get_response(system_instructions, input, *args, **kwargs)
             elif answer.kind == "logged":
                 response = sdk.ModelResponse(items.validate_python(answer.value), sdk.Usage(), None)
-            else:
+            else:  # a replacement, which is a text
                 text = ResponseOutputText(text=answer.value, type="output_text", annotations=[])
                 message = ResponseOutputMessage(
                     id=name, content=[text], role="assistant", status="completed", type="message"
@@ -71,7 +71,7 @@ def taped_model(session: Session, agent: str, model: Any) -> Any:
 
 @functools.cache
 def _items() -> Any:
-    """What reads output items from JSON; it takes long to make."""
+    """The reader of output items in JSON; kept, since it takes long to make."""
     from openai.types.responses import ResponseOutputItem
     from pydantic import TypeAdapter
 
@@ -79,7 +79,7 @@ def _items() -> Any:
 
 
 def _text(output: list[dict[str, Any]]) -> str:
-    """What was said or called."""
+    """The text of an answer, and its calls of tools as NAME(ARGUMENTS)."""
     parts = []
     for item in output:
         parts += [part.get("text", "") for part in item.get("content") or () if isinstance(part, dict)]

@@ -12,6 +12,9 @@ def keep_agents(spans: list[Span]) -> None:
 
     A node that calls no model is no agent. A node inside an agent, with no tool between, is a step of that agent.
     """
+    nodes = [span for span in spans if span.kind is Kind.AGENT]
+    if not nodes:
+        return
     by_id = {span.id: span for span in spans}
     calling: set[str] = set()  # spans above a model call; each walk ends where an earlier one has passed
     for span in spans:
@@ -19,7 +22,6 @@ def keep_agents(spans: list[Span]) -> None:
         while above is not None and above.id not in calling:
             calling.add(above.id)
             above = by_id.get(above.parent)
-    nodes = [span for span in spans if span.kind is Kind.AGENT]
     for span in nodes:
         if span.id not in calling:
             span.kind = Kind.OTHER

@@ -16,7 +16,7 @@ from graphs.formats.common.event_order import in_order
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import model_names
-from graphs.traces.record import TraceRecord
+from graphs.traces.record import ONE_ZONE, TraceRecord, stray_zoneless
 
 __all__ = ["Written", "write_events", "write_spans"]
 
@@ -57,8 +57,13 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     """Fill the record with the events of a tree, which may have none.
 
     Raises:
-      TraceError: "cycle", as `event_order.in_order`.
+      TraceError: "cycle", as `event_order.in_order`; "mixed-zones", spans with and without a zone.
     """
+    spans = list(tree.spans.values())
+    stray = stray_zoneless(time for span in spans for time in (span.start, span.end))
+    if stray is not None:
+        field, value = ("start", "end")[stray % 2], (spans[stray // 2].start, spans[stray // 2].end)[stray % 2]
+        raise spans[stray // 2].refuse("mixed-zones", field, value, ONE_ZONE, record.trace_id)
     written = _Writer(record, tree, root).write()
     calls = (span.model for span_id, span in tree.spans.items() if tree.kind[span_id] is Kind.CALL)
     record.model = record.model or model_names(calls)

@@ -23,6 +23,11 @@ __all__ = ["begins_as_csv", "is_csv", "rows_as_json", "scores_of_row"]
 _NEEDED = frozenset({"id", "traceId", "type", "startTime", "parentObservationId"})
 _HEAD = 1 << 16  # bytes that hold the header
 _CONTENT = frozenset({"input", "output", "metadata", "modelParameters"})  # may hold any JSON, also lists of numbers
+_TEXTS = frozenset({
+    "id", "traceId", "parentObservationId", "type", "name", "traceName", "statusMessage", "level", "version",
+    "environment", "userId", "sessionId", "model", "modelId", "promptId", "promptName",
+})  # fmt: skip
+"""Columns that are texts, whatever these begin with: a tool's failure may be "[5]"."""
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NUMBERS = msgspec.json.Decoder(list[float])
 _RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -48,7 +53,7 @@ def is_csv(source: Source) -> bool:
 def rows_as_json(source: Source) -> Iterator[Document]:
     """The rows of a CSV file as the JSON objects that an export as JSON lines has."""
     for line, row in log_rows(source, ids=("traceId",)):
-        values = {name: _value(cell) for name, cell in row.items() if cell is not None}
+        values = {name: cell if name in _TEXTS else _value(cell) for name, cell in row.items() if cell is not None}
         yield Document(msgspec.json.encode(values), Place(source.name, line, -1))
 
 

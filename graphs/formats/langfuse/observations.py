@@ -70,6 +70,7 @@ class Observation(msgspec.Struct):
 _OBSERVATION = msgspec.json.Decoder(Observation)
 _METADATA = msgspec.json.Decoder(_Metadata)
 _ATTRIBUTES = msgspec.json.Decoder(dict[str, Any])
+_PATH, _BY_PATH = "attributes.", b'"attributes.'  # version 4 of the server keeps each value of metadata by its path
 _USAGE = msgspec.json.Decoder(_Usage | None)
 
 
@@ -117,6 +118,9 @@ def statement_of(document: Document, trace: str) -> Statement:
         text = object_text(stated.attributes) if observation.type in ("AGENT", "SPAN") else b""
         if text.startswith(b"{"):
             attributes = decode(_ATTRIBUTES, text, field="metadata.attributes", **where)
+        elif text and _BY_PATH in metadata:
+            values = decode(_ATTRIBUTES, metadata, field="metadata", **where).items()
+            attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
     if observation.type == "GENERATION":
         usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
     return Statement(
@@ -178,13 +182,13 @@ def _read_attributes(span: Span, attributes: dict[str, Any]) -> None:
 
 def settle_agents(spans: list[Span]) -> None:
     """Decide, from all spans of a trace in the order of their times, which are agents and whose the tools are."""
-    parents = {span.parent for span in spans}
-    acting = {span.parent for span in spans if span.kind is not Kind.AGENT}
-    for span in spans:
-        if span.kind is Kind.AGENT and span.target == _WORKFLOW:
-            if span.id in parents and span.id not in acting:  # it holds agents, and nothing else
-                span.kind = Kind.OTHER
-            span.target = ""
+    runs = [span for span in spans if span.kind is Kind.AGENT and span.target == _WORKFLOW]
+    parents = {span.parent for span in spans} if runs else set()
+    acting = {span.parent for span in spans if span.kind is not Kind.AGENT} if runs else set()
+    for span in runs:
+        if span.id in parents and span.id not in acting:  # it holds agents, and nothing else
+            span.kind = Kind.OTHER
+        span.target = ""
     _give_tools_to_callers(spans)
     keep_agents([span for span in spans if span.instance or span.kind is not Kind.AGENT])
 

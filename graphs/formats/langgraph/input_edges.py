@@ -1,4 +1,4 @@
-"""Edges to model calls from the messages that their agents were given, each agent answering to a message once.
+"""Edges to model calls from the messages that their agents were given: to the first call of an agent that was given it.
 
 Tasks of one checkpoint have one input. Its messages times its tasks may be far more than the log is long, so nothing
 here is kept for each pair: edges are planned by shared lists, and drawn when the log has ended if there are not too
@@ -22,11 +22,11 @@ USER = "user"
 """The agent of messages that people put into the state."""
 
 SHARED = 64
-"""Latest messages of people that have an edge to a call although another call was given them, too."""
+"""Of the messages of people that an earlier call was given, too, how many have an edge to a call: the latest."""
 
 _ANY = 1_000_000  # edges that the threads of any file may have, however short: two steps of a thousand tasks
-_PART = 10  # of a higher limit on edges, the part that takes its place
-_BYTES = 4  # of a thread, for each further edge; a message that an input states has 26 or more
+_PART = 10  # a limit on edges of more than ten times that allows a tenth of itself
+_BYTES = 4  # of a thread that allow a further edge; a message that an input states has 26 or more
 
 
 class EdgeBudget:
@@ -166,7 +166,10 @@ class InputEdges:
         return max(self.count - len(self.record.ids), self.compared) > most
 
     def _linked(self, new: _New) -> list[int]:
-        """The events, but of the messages of people that were told before only the latest; the others lead there."""
+        """The events that get an edge: of messages of people that calls were given before, the latest only.
+
+        The earlier ones lead there, each to the next.
+        """
         if new.is_settled:
             return new.linked
         people = sorted(event for event in new.events if self._is_of_people(event))

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from graphs.event_types import ACTION_TYPES, EdgeType, EventType
 from graphs.formats.native.structs import Edges, Events
-from graphs.formats.native.wire import COUNTS, NARROW, Trace, version_known
+from graphs.formats.native.wire import COUNTS, IDS, NARROW, Trace, version_known
 from graphs.traces.limits import Limits
+from graphs.traces.missing_names import no_ids
 from graphs.traces.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each, present
 from graphs.traces.record import LARGEST_FLOAT, NEVER_NEGATIVE, fitting
 from graphs.traces.schema import EVENT_EVIDENCE
@@ -57,6 +58,10 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
     for name, (least, most, _) in NARROW.items():
         if name in field:
             plain[trace_of[(field[name] < least) | (field[name] > most)]] = False
+    for name in IDS & field.keys():
+        plain[trace_of[pc.is_in(field[name], pa.array(no_ids(name), pa.string())).to_numpy(zero_copy_only=False)]] = (
+            False
+        )
     team = _Team(wires, field, types, trace_of, forward, plain)
     if events.turns is None:
         turns = derive_turns(types, team.agents, forward.senders, forward.receivers, forward.types)
@@ -186,6 +191,7 @@ class _Team:
             [field["agent"], targets, listed_agents.field(0), listed_agents.field(3)]
         ).dictionary_encode()
         codes = words.indices.fill_null(0).to_numpy().astype(np.int64)
+        # An instance is a pair of a trace and an id; its key is trace × (number of ids) + id.
         self._room = len(words.dictionary) + 1
         event_key, target_key, listed_key, parent_key = np.split(codes, np.cumsum([n, len(spawns), len(listed)]))
         event_key = event_key + trace_of * self._room
@@ -299,7 +305,15 @@ def _moved(
     others: np.ndarray,
     listed: np.ndarray,
 ) -> _Moved:
-    """As `graphs.formats.native.agents.owners`, for all traces; `others` are keys of instances that no event shows."""
+    """What `graphs.formats.native.agents.owners` finds in one trace, for all traces.
+
+    Args:
+      field, types, trace_of: of the events.
+      edges: those of plain traces.
+      agent_key: the instance under which each event was logged.
+      others: instances that are spawned or listed, and need no event of their own.
+      listed: instances that a trace lists.
+    """
     results = np.flatnonzero(types == EventType.TOOL_RESULT)
     nobody = _Moved(results[:0], results[:0])
     if not len(results):
@@ -339,7 +353,7 @@ def _rooted(parents: np.ndarray) -> np.ndarray:
     if np.all(parents <= np.arange(len(parents))):
         return np.ones(len(parents), bool)  # every parent comes before its children
     top = parents
-    for _ in range(len(parents).bit_length()):
+    for _ in range(len(parents).bit_length()):  # each time twice as many generations up
         top = top[top]
     rooted: np.ndarray = parents[top] == top
     return rooted
@@ -347,7 +361,7 @@ def _rooted(parents: np.ndarray) -> np.ndarray:
 
 def _stated_turns(labels: pa.Array, agents: np.ndarray, trace_of: np.ndarray, plain: np.ndarray) -> np.ndarray:
     """Turns by their labels, numbered by first event."""
-    plain[trace_of[~_valid(labels)]] = False  # traces without turns derive theirs, those with some are wrong
+    plain[trace_of[~_valid(labels)]] = False  # some turns are a fault; without any, the other way derives them
     codes = labels.fill_null("").dictionary_encode()
     key = agents.astype(np.int64) * len(codes.dictionary) + codes.indices.to_numpy()
     turns: np.ndarray = pa.array(key).dictionary_encode().indices.to_numpy().astype(np.int32)

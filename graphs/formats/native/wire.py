@@ -105,6 +105,7 @@ Event: Any = msgspec.defstruct(
 EVENT_FIELDS: tuple[str, ...] = Event.__struct_encode_fields__
 """Keys of an event, as they stand in a file."""
 
+IDS = frozenset(name for name, key in EVENT_EVIDENCE.items() if key.kind == "id")
 COUNTS = tuple(name for name, key in EVENT_EVIDENCE.items() if key.kind == "count")
 _WIDE = (FLOAT_RANGE, EVENT_EVIDENCE["tokens"].within.words)
 NARROW = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.within.words not in _WIDE}

@@ -16,9 +16,9 @@ from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TEXT_COLUMNS, TRACE_EVID
 __all__ = ["EDGE", "END", "EVENT", "PREFIX", "SCALARS", "BadMark", "check_mark"]
 
 PREFIX = "orchestration_credit."
-EVENT = "event."  # the event that a span's start is, or the event that a span event is
-END = "end."  # the event that a span's end is: a return, a tool result
-EDGE = "edge."  # on a span link
+EVENT = "event."  # of the event at the start of a span, or of a span event
+END = "end."  # of the event at the end of a span: a return, a tool result
+EDGE = "edge."  # of the edge that a span link stands for
 
 SCALARS: dict[str, str] = {
     "version": "text",
@@ -34,7 +34,7 @@ SCALARS: dict[str, str] = {
     "agent.index": "count",
     "agent.role": "text",
 }
-"""Marks that are no event's and no edge's, with the kind of their value."""
+"""Marks of a trace, an agent or an evaluation, with the kind of their value."""
 
 _OF_EVENT: dict[str, str] = {
     "id": "text",

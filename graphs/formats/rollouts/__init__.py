@@ -2,7 +2,7 @@
 
     {input, output, gts, score, step, …}                                            verl, `rollout_data_dir`
     {input_prompt, output_response, score, stop_reason, env_class, …}               SkyRL
-    {content, rewards, generation_logprobs, prev_logprobs, input_lengths, idx}      NeMo-RL, `train_data_stepN.jsonl`
+    {content, rewards, token_ids, token_loss_mask, generation_logprobs, …}          NeMo-RL, `train_data_stepN.jsonl`
     {responses_create_params, response, reward, _ng_task_index, _ng_rollout_index}  NeMo Gym
     {split, iteration, group_idx, traj_idx, steps, final_reward, total_reward, …}   tinker-cookbook
     step, prompt, completion, REWARD…, advantage                                    TRL, `completions_N.parquet`
@@ -12,7 +12,7 @@ group. Where no model is stated, runs in different folders are different systems
 whole mapping.
 
 `rows` reads rows with one text, `row_parts` many of them at once, `outputs` joins those of one rollout. `nemo_gym`
-reads rows with messages and tools, `tinker` those with steps, `trl` the Parquet files.
+reads rows with messages and tools, `nemo_rl` those with tokens, `tinker` those with steps, `trl` the Parquet files.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ import re
 from collections.abc import Iterator
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.rollouts.nemo_gym import GymRow, GymRows, read_gym
+from graphs.formats.rollouts.nemo_gym import FailedRow, GymRow, GymRows, read_failed, read_gym
+from graphs.formats.rollouts.nemo_rl import NEMO_RL, NemoRow, read_nemo_rl
 from graphs.formats.rollouts.outputs import Rollouts, may_be_an_output, split_rollouts
 from graphs.formats.rollouts.row_parts import begins_with_a_row, read_lines
-from graphs.formats.rollouts.rows import NEMO_RL, ROW, SKYRL, VERL, Row, read_row
+from graphs.formats.rollouts.rows import ROW, SKYRL, VERL, Row, read_row
 from graphs.formats.rollouts.tinker import TINKER, TinkerRow, read_tinker
 from graphs.formats.rollouts.trl import read_completions
 from graphs.reading.addresses import real_folder
@@ -40,12 +41,13 @@ from graphs.traces.record import TraceRecord
 
 __all__ = ["COMPLETIONS", "RECORDS", "read", "sniff"]
 
-RECORDS = (Row, GymRow, TinkerRow)
+RECORDS = (Row, GymRow, FailedRow, NemoRow, TinkerRow)
 
 COMPLETIONS = frozenset({"step", "prompt", "completion", "advantage"})
 """Columns that TRL's Parquet files have."""
 
 _GYM = frozenset({"responses_create_params", "response"})
+_GYM_FAILED = frozenset({"_ng_failure_class"})  # a run without a rollout
 _GYM_KEY = re.compile(rb'"responses_create_params"\s*:')
 
 
@@ -54,7 +56,7 @@ def sniff(head: bytes) -> bool:
     keys = frozenset(opening(head).keys)
     if _GYM_KEY.match(head.lstrip().removeprefix(b"{").lstrip()):
         return True
-    return any(needed <= keys for needed in (VERL, SKYRL, NEMO_RL, TINKER, _GYM))
+    return any(needed <= keys for needed in (VERL, SKYRL, NEMO_RL, TINKER, _GYM, _GYM_FAILED))
 
 
 def read(sources: list[Source]) -> Iterator[Part | TraceRecord | Problem]:
@@ -144,8 +146,12 @@ def _read_one(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     try:
         if b'"responses_create_params"' in raw:
             yield from read_gym(document, file)
+        elif b'"_ng_failure_class"' in raw:
+            yield read_failed(document, file)
         elif b'"traj_idx"' in raw and set(opening(raw).keys) >= TINKER:
             yield from read_tinker(document, file)
+        elif b'"generation_logprobs"' in raw and set(opening(raw).keys) >= NEMO_RL:
+            yield from read_nemo_rl(document, file)
         else:
             yield from read_row(document, file)
     except TraceError as error:

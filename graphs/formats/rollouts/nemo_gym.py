@@ -21,7 +21,7 @@ from graphs.reading.files import canonical
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
-__all__ = ["GymRow", "GymRows", "read_gym"]
+__all__ = ["FailedRow", "GymRow", "GymRows", "read_failed", "read_gym"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
@@ -50,6 +50,13 @@ class GymRow(msgspec.Struct):
     task: _Count | None = msgspec.field(default=None, name="_ng_task_index")
     rollout: _Count | None = msgspec.field(default=None, name="_ng_rollout_index")
     failure: str | None = msgspec.field(default=None, name="_ng_failure_class")
+    mask_sample: bool | None = None
+
+
+class FailedRow(msgspec.Struct):
+    """A run that came back without a rollout."""
+
+    failure: str = msgspec.field(name="_ng_failure_class")
 
 
 class _Indices(msgspec.Struct):
@@ -60,6 +67,7 @@ class _Indices(msgspec.Struct):
 
 _NO_PROMPT = frozenset({b"null", b'""', b"[]"})
 _ROW = msgspec.json.Decoder(GymRow)
+_FAILED = msgspec.json.Decoder(FailedRow)
 _INDICES = msgspec.json.Decoder(_Indices)
 _ITEM = msgspec.json.Decoder(Item)
 _ITEMS = msgspec.json.Decoder(list[Item])
@@ -117,6 +125,8 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         record.rewards["team"] = row.reward
     if row.failure is not None:  # as of a judge that did not answer: no outcome of its own, whatever `reward` says
         record.error = record.invalidated = f"_ng_failure_class is {row.failure}"
+    elif row.mask_sample:  # version 0.7: "its reward is not a valid measurement"
+        record.error = record.invalidated = "mask_sample is true"
     components = row.reward_components or {}
     record.rewards |= {name: value for name, value in components.items() if value is not None and name != "team"}
     responses = Responses(Chat(record, record.system or "assistant"))
@@ -127,6 +137,18 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     if len(responses.calls) == 1 and row.response.usage is not None:  # else it is the sum over all calls
         responses.count_last(row.response.usage)
     yield record
+
+
+def read_failed(document: Document, file: str) -> Problem:
+    """What is said of a row without a rollout: its agent or its server failed.
+
+    Raises:
+      TraceError: kinds of `graphs.reading.decode.decode_record`.
+    """
+    raw, place = document
+    trace = f"{file}/{place.number}"
+    row = decode_record(_FAILED, raw, file=place.file, line=place.line, trace=trace)
+    return Problem("no-events", place.file, place.line, "_ng_failure_class", row.failure, "a rollout", trace)
 
 
 def _items(row: GymRow, place: Place, trace: str) -> list[Item]:

@@ -15,7 +15,6 @@ from graphs.formats.rollouts.rows import (
     AGENT,
     ROW,
     Row,
-    has_several_rewards,
     mixed_ids,
     prompt_group,
     reward_of,
@@ -194,9 +193,7 @@ def _heading(row: Row, system: str, group: str, name: str, file: str, line: int,
     """The heading of a row's trace; None for a row that `read_row` has to look at."""
     if not system or row.responses_create_params is not None or row.response_ids is not None:
         return None
-    if has_several_rewards(row, system):
-        return None
-    reward = reward_of(row, system)
+    reward = reward_of(row)
     if reward is not None and not abs(reward) <= LARGEST_FLOAT:
         return None
     trace = f"{file}/{line}"

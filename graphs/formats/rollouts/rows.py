@@ -20,12 +20,10 @@ from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, Agent, TraceRecor
 
 __all__ = [
     "AGENT",
-    "NEMO_RL",
     "ROW",
     "SKYRL",
     "VERL",
     "Row",
-    "has_several_rewards",
     "mixed_ids",
     "output_of",
     "prompt_group",
@@ -37,7 +35,6 @@ __all__ = [
 
 VERL = frozenset({"input", "output", "score"})
 SKYRL = frozenset({"input_prompt", "output_response", "score"})
-NEMO_RL = frozenset({"content", "rewards", "generation_logprobs"})
 
 AGENT = "policy"
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
@@ -45,15 +42,13 @@ _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 
 
 class Row(msgspec.Struct):
-    """The fields of verl, SkyRL and NeMo-RL; a row has those of one of them."""
+    """The fields of verl and SkyRL; a row has those of one of them."""
 
     input: str | None = None
     output: str | None = None
     input_prompt: str | list[Any] | None = None
     output_response: str | None = None
-    content: Any = None
     score: _Float | list[_Float] | None = None
-    rewards: _Float | list[_Float] | None = None
     step: _Count | None = None
     uid: str | int | None = None
     response_ids: list[_Count] | None = None
@@ -75,15 +70,15 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`; "unknown-item", a row of none of the trainers;
-        "empty-id", a blank `uid`; "bad-value", a row of NeMo-RL with several rewards.
+        "empty-id", a blank `uid`.
     """
     raw, place = document
     trace = f"{file}/{place.number}"
     row = decode_record(ROW, raw, file=place.file, line=place.line, trace=trace)
     system, prompt = system_of(row)
     if not system:
-        expected = "the fields of verl, SkyRL, NeMo-RL or NeMo Gym: " + "; ".join(
-            ", ".join(sorted(fields)) for fields in (VERL, SKYRL, NEMO_RL)
+        expected = "the fields of a trainer, such as verl or SkyRL: " + "; ".join(
+            ", ".join(sorted(fields)) for fields in (VERL, SKYRL)
         )
         raise TraceError(Problem("unknown-item", place.file, place.line, "row", excerpt(raw[:60]), expected, trace))
     record = TraceRecord(trace, trace, place.file, place.line, place.offset, format="rollouts", system=system)
@@ -99,10 +94,7 @@ def read_row(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
         "0", EventType.MESSAGE, AGENT, action=True, line=place.line, offset=place.offset,
         tokens=len(row.response_ids) if row.response_ids is not None else None, token_ids=row.response_ids,
     )  # fmt: skip
-    if has_several_rewards(row, system):
-        shown, expected = excerpt(row.rewards), "a list of one number, the reward of this sample"
-        raise TraceError(Problem("bad-value", place.file, place.line, "rewards", shown, expected, trace))
-    reward = reward_of(row, system)
+    reward = reward_of(row)
     if reward is not None:
         record.rewards["team"] = reward
     if row.acc is not None:
@@ -121,26 +113,20 @@ def run_of(raw: bytes, folder: str, number: int) -> str:
 
 
 def system_of(row: Row) -> tuple[str, str]:
-    """The trainer that wrote a row, "" for none known, and the row's prompt; "" where nothing states it alone."""
+    """The trainer that wrote a row, "" for none known; and its prompt, "" where no field holds the prompt alone."""
     if row.input is not None and row.output is not None:
         return "verl", row.input
     if row.input_prompt is not None and row.output_response is not None:
         prompt = row.input_prompt
         return "skyrl", prompt if isinstance(prompt, str) else repr(prompt) if prompt else ""
-    return ("nemo-rl" if row.content is not None and row.rewards is not None else ""), ""
+    return "", ""
 
 
-def has_several_rewards(row: Row, system: str) -> bool:
-    """Whether a row of NeMo-RL, which writes a batch of one sample, has more than its reward."""
-    return system == "nemo-rl" and isinstance(row.rewards, list) and len(row.rewards) > 1
-
-
-def reward_of(row: Row, system: str) -> float | None:
+def reward_of(row: Row) -> float | None:
     """The outcome of a row: the sum of a list of scores, which SkyRL writes by token; None for an empty one."""
-    reward = row.rewards if system == "nemo-rl" else row.score
-    if isinstance(reward, list):
-        return math.fsum(reward) if reward else None
-    return reward
+    if isinstance(row.score, list):
+        return math.fsum(row.score) if row.score else None
+    return row.score
 
 
 # verl 0.9 writes the key of an output: the UUID of its prompt, the number of the rollout, that of the output within it.
@@ -163,7 +149,7 @@ def uid_group(uid: str | int, step: int | None) -> str:
 
 
 def mixed_ids(file: str, field: str, without: int, stated: int, expected: str) -> Iterator[Problem]:
-    """The problem of a file in which some rows have a field of their group, and others do not: no group has both.
+    """The problem of a file where some rows lack the field that names their group: a group would become two.
 
     Args:
       file, field: the file, and the field.

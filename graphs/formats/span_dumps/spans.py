@@ -23,6 +23,7 @@ from graphs.reading.decode import decode_record
 from graphs.reading.documents import Place
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
+from graphs.traces.record import ZonelessTime
 
 __all__ = ["SPAN", "Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
 
@@ -99,6 +100,8 @@ _EXPECTED_TIME = "nanoseconds or seconds since 1970, or a date of ISO 8601"
 _SECONDS = 1e11  # a float below it counts seconds: as nanoseconds it would lie in the first 100 seconds of 1970
 _NUMBERED = ("llm.", "retrieval.", "embedding.", "reranker.", "tool.", "message.")
 """Prefixes of OpenInference's attributes whose lists of objects are numbered keys."""
+_EVALUATIONS = frozenset({"annotations", "evaluations", "trace"})
+"""Evaluations count by dotted keys alone: an object of this name may be an argument that the agent chose."""
 
 
 def decoded(dumped: Dumped) -> DumpedSpan:
@@ -136,7 +139,7 @@ def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, Tra
     if "mlflow.spanType" in attributes:
         attributes = _of_mlflow(attributes)
     resource = (span.resource.attributes or {}) if span.resource else {}
-    return trace, make_span(
+    made = make_span(
         trace,
         (_identifier(span_id, 16, "span_id", place), _identifier(parent, 16, "parent_id", place) if parent else None),
         span.name or "",
@@ -148,6 +151,17 @@ def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, Tra
         events=[(event.name, None, _flat(event.attributes or {})) for event in span.events or span.span_events or ()],
         links=[_flat(link.attributes or {}) for link in span.links or ()],
     )
+    if _has_no_zone(start):
+        made.start = ZonelessTime(made.start)
+    if _has_no_zone(end):
+        made.end = ZonelessTime(made.end)
+    return trace, made
+
+
+def _has_no_zone(time: Time) -> bool:
+    """Whether a time, which was read as nanoseconds before, is a date without a zone."""
+    is_date = isinstance(time, str) and time != "" and not time.isdigit()
+    return is_date and datetime.datetime.fromisoformat(str(time)).tzinfo is None
 
 
 def _trace(written: Id, context: _Context | None, place: Place) -> str:
@@ -213,7 +227,7 @@ def _flat(nested: dict[str, Any]) -> Attributes:
     waiting: list[tuple[str, Any]] = list(reversed(nested.items()))
     while waiting:
         key, value = waiting.pop()
-        if isinstance(value, dict):
+        if isinstance(value, dict) and key not in _EVALUATIONS:
             waiting += [(f"{key}.{name}", part) for name, part in reversed(value.items())]
         elif isinstance(value, list) and key.startswith(_NUMBERED) and any(isinstance(part, dict) for part in value):
             waiting += [(f"{key}.{number}", part) for number, part in reversed(list(enumerate(value)))]

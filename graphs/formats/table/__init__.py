@@ -21,12 +21,12 @@ from graphs.reading.files import WrittenIds
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header
-from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
-from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["read", "sniff"]
@@ -87,7 +87,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
     for source in sources:
         table = _Table(source.name)
         try:
-            _refuse_traces(source)
+            _refuse_traces(source, columns)
             is_cells = is_csv(source)
             if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
@@ -109,7 +109,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         source.release()
 
 
-def _refuse_traces(source: Source) -> None:
+def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:
     """Refuse native logs, which have columns for the trace too: each trace would pass for a row.
 
     Raises:
@@ -121,6 +121,11 @@ def _refuse_traces(source: Source) -> None:
         raise TraceError(unreadable(source, error)) from error
     if native.sniff(head):
         expected = "rows of a table; these are traces of the format 'native': leave out `format` and `columns`"
+        if set(columns) == {"key"}:  # nobody said that these are tables, but for a key that no trace has
+            from graphs.keys import PARTS  # which loads JAX, and what only reads logs does without
+
+            expected = f"a table with column {columns['key']!r}; traces of the format 'native' have the keys "
+            expected += ", ".join(PARTS)
         raise TraceError(Problem("other-format", source.name, 1, "content", excerpt(head[:40]), expected))
 
 
@@ -187,6 +192,8 @@ class _Table:
             return None
         if isinstance(value, bool | list | dict):
             return "bad-type", f"a text or a number: the id of a {ours}"
+        if is_inexact(value):
+            return "bad-type", WRITTEN_EXACTLY
         text = id_text(value)
         if is_missing_name(text):  # it would be the name of every row without one
             return "missing-field", f"the name of a {ours}" + (", or an empty cell" if ours == "group" else "")
@@ -246,8 +253,8 @@ class _Table:
         if reward is not None:
             constant("reward", "", reward)
             record.rewards["team"] = reward
-        for name, key in TRACE_EVIDENCE.items():
-            stated = convert(name, *EVIDENCE[key.kind])
+        for name in TRACE_EVIDENCE:
+            stated = convert(name, *EVIDENCE[name])
             if stated is not None:
                 if name != "policy_version":  # a long trace may end under a later policy than it began
                     constant(name, "", stated)
@@ -263,7 +270,7 @@ class _Table:
         chosen = convert("action", truth, "true, false, 1 or 0: whether a policy of the team chose the row")
         time = convert("time", moment, "a finite number, 0 or more")
         evidence = {
-            name: convert(name, *EVIDENCE["flag" if name in FLAGS else key.kind])
+            name: convert(name, *EVIDENCE[name])
             for name, key in EVENT_EVIDENCE.items()
             if name in column_of and not (key.kind == "id" and name in value and id_text(value[name]) == NO_ID)
         }

@@ -10,10 +10,11 @@ import msgspec
 
 from graphs.formats.native.wire import LogProb, SumOfSquares, TokenId
 from graphs.json_errors import JSON_ERRORS
-from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import number
-from graphs.traces.missing_names import PANDAS_MISSING
+from graphs.traces.missing_names import no_ids
 from graphs.traces.record import LARGEST_COUNT
+from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, TRACE_EVIDENCE
 
 __all__ = ["EVIDENCE", "LISTS", "moment", "truth"]
 
@@ -44,17 +45,29 @@ def _flag(value: Any) -> float | None:
     return None if flag is None else float(flag)
 
 
-def _evidence_id(value: Any) -> str | None:
-    text = id_text(value)
-    return None if text in PANDAS_MISSING else text  # it would be the id of every row without one
+def _ids(key: str) -> Callable[[Any], str | None]:
+    absent = no_ids(key)
+
+    def convert(value: Any) -> str | None:
+        text = id_text(value)
+        return None if text in absent or is_inexact(value) else text
+
+    return convert
 
 
-EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
+_NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "float": (number, "a number"),
     "count": (_count, f"an integer from 0 to {LARGEST_COUNT}"),
-    "id": (_evidence_id, "an id, or an empty cell"),
     "flag": (_flag, "true, false, 1 or 0"),
 }
+
+EVIDENCE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    name: (_ids(name), f"{WRITTEN_EXACTLY}, or an empty cell")
+    if key.kind == "id"
+    else _NUMBERS["flag" if name in FLAGS else key.kind]
+    for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items()
+}
+"""For each key of evidence how its cells are read, and what is expected of them."""
 
 
 def _list_of(kind: Any) -> Callable[[Any], list[Any] | None]:

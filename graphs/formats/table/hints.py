@@ -20,6 +20,11 @@ _LIKE = {
     "agent": re.compile(r"(?:^|[^a-z])(?:agent|actor|speaker|worker)(?![a-z])|^name$"),
 }
 """Words in names of columns, in small letters; underscores and digits end a word."""
+_EXPORTS = {
+    "calls of W&B Weave": frozenset({"op_name", "trace_id", "parent_id"}),
+    "spans of Braintrust": frozenset({"root_span_id", "span_id", "span_parents"}),
+}
+"""Tables that services export, by columns: their rows are parts of traces, and no actions."""
 INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
 """Names under which pandas writes the numbers of its rows, which say nothing."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -79,6 +84,9 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
         separator = other_separator(lines[0]) or ","
         names, more = ([cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[-1]))
         names = names if len(more) >= len(names) else []
+    for what, columns in _EXPORTS.items():
+        if columns <= set(names):
+            return f"a table of {what}", "the same as JSON or JSON lines, in which the service exports them, too"
     in_any_case = {name for listed in known.values() for name in listed}
     if len(names) < 2 or any(len(name) > _LONGEST_NAME for name in names):
         return None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import Problem, TraceError
-from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import number
 from graphs.text import excerpt
 from graphs.traces.missing_names import is_missing_name
@@ -69,6 +69,8 @@ def unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
     if field == "group":
         if isinstance(value, bool | list | dict) or value != value:
             return "bad-type", field, value, "a text or a number: the id of a group"
+        if is_inexact(value):
+            return "bad-type", field, value, WRITTEN_EXACTLY
         if is_missing_name(str(value)):  # it would be the group of every row without one
             return "missing-field", field, value, "the name of a group"
         return ("empty-id", field, value, "the id of a group") if not str(value).strip() else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
 from graphs.text import counted, excerpt, near_names
 from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import TraceRecord
 
@@ -169,7 +170,23 @@ class Join:
         yield from self.unmatched()
 
     def write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
-        """Yield items with rewards and groups written in, without the traces whose group is unknown.
+        """Yield items with rewards and groups written in, without the traces whose group is unknown or has no name."""
+        for item in self._write(items):
+            traces: Sequence[TraceRecord | Heading] = ()
+            if not isinstance(item, Problem):
+                traces = [item] if isinstance(item, TraceRecord) else item.headings
+            nameless = {row for row, trace in enumerate(traces) if _is_nameless(trace)}
+            for row in sorted(nameless):
+                expected = "the name of a task: this is what programs write where there is none"
+                of, shown = traces[row], excerpt(traces[row].group_id)
+                yield Problem("missing-field", of.file, of.line, "group", shown, expected, of.trace_id)
+            if isinstance(item, Part) and nameless:
+                yield from item.without(nameless)
+            elif not nameless:
+                yield item
+
+    def _write(self, items: Iterable[TraceRecord | Part | Problem]) -> Iterator[TraceRecord | Part | Problem]:
+        """As `write`, whatever a group is called.
 
         An outcome that was chosen by its channel or in a table takes the place of all outcomes that the log states for
         its own use: those of agents, too, where the trace has none.
@@ -261,6 +278,12 @@ class Join:
             shown = f"a row for {listed} of {counted(read, 'trace')}"
             expected = "a row for each: the others keep the group of the log"
             yield Problem("groups-of-some", self.table_of_groups, 0, "trace", shown, expected, about="group")
+
+
+def _is_nameless(trace: TraceRecord | Heading) -> bool:
+    """Whether a trace's task, which is not its own id, has the name that programs write where there is none."""
+    name = trace.group_id
+    return name != trace.trace_id and (name.isspace() or is_missing_name(name))
 
 
 def _unreadable_row(problem: Problem, field: str, trace: str) -> Problem:

@@ -65,10 +65,13 @@ def read_rows(
 ) -> Iterator[tuple[int, Row | Lost]]:
     """(line, row) of each row of a table; a row that is malformed is a `Lost` in its place.
 
-    The line is where the row begins in a CSV file, and the number of the row, from 1, in a Parquet file. `columns`
-    names the ones that are wanted, which spares a Parquet file the others; rows may have more. In a Parquet file, the
-    columns of `lists` may hold lists; None allows any values in all columns. `ids` names the columns of which one
-    states the trace. A malformed row has that id as its `trace` where it is certain.
+    The line is where the row begins in a CSV file, and the number of the row, from 1, in a Parquet file.
+
+    Args:
+      table: the file.
+      columns: those that are wanted; None for all. Of Parquet only these are read, of other tables all.
+      lists: columns of Parquet that may hold lists; None allows any values in all columns.
+      ids: the names that the column of traces may have. A malformed row whose trace is certain has it as its `trace`.
 
     Raises:
       TraceError: the table as a whole cannot be read: "unreadable", "empty-file", "not-utf-8", "bad-header",
@@ -141,7 +144,7 @@ def nested_names(table: Source) -> set[str]:
 
 def _json_lines(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row | Lost]]:
     names = b"|".join(re.escape(name.encode()) for name in ids)
-    # A pair whose value has ended: a comma or the end of the object follows.
+    # A comma or the end of the object must follow: an id that was cut is another id.
     pair = re.compile(rb'"(?:' + names + rb')"\s*:\s*("(?:[^"\\]|\\.)*"|[-+.\deE]+)\s*[,}]') if ids else None
     for line, _, text in source.unchecked_lines():
         refused = source.limits.refuse_record(text, source.name, line)
@@ -250,7 +253,7 @@ def parquet_rows(source: Source, file: pq.ParquetFile, columns: Collection[str])
 def _to_values(column: pa.Array, shared: dict[Any, Any]) -> Iterator[Any]:
     """Python values; rows that share an entry of a dictionary share its text, in all batches (`shared`).
 
-    A file may not say that a column of bytes holds texts.
+    Bytes are taken for texts: some writers do not declare them as such.
 
     Raises:
       UnicodeDecodeError: the bytes are no UTF-8.

@@ -84,7 +84,7 @@ class Micro:
 
     @functools.cached_property
     def ends(self) -> tuple[tuple[History, float, float], ...]:
-        """Every trace: its choices, the probability of its luck given them, and its outcome."""
+        """Every trace: its choices, its outcome's probability given them, and its outcome."""
         last = [(*h, c) for h, d in self.states.items() for c in range(d.choices) if (*h, c) not in self.states]
         return tuple((end, luck, reward) for end in last for luck, reward in self.outcome(end))
 
@@ -197,12 +197,12 @@ class Micro:
         return np.array([seen.setdefault((d.agent, d.sees), len(seen)) for d in self.states.values()])
 
     def rest(self, history: History) -> Lottery:
-        """The lottery of R when the team goes on from a history by its policy; equal rewards are one prize."""
+        """The lottery of R if the team goes on from a history by its policy; a reward stands once."""
         follows = np.array([end[: len(history)] == history for end, _, _ in self.ends])
         return self._prizes(np.where(follows, self.probabilities(), 0.0))
 
     def without(self, agent: str) -> Lottery:
-        """The lottery of R if an agent takes choice 0 wherever it decides; equal rewards are one prize."""
+        """The lottery of R if an agent takes choice 0 wherever it decides; a reward stands once."""
         return self._prizes(self._chances(frozenset(self.agents) - {agent}))
 
     def _prizes(self, chance: np.ndarray) -> Lottery:

@@ -23,6 +23,7 @@ _OUTCOME, _SIZE, _QUALITY, _CLOCK, _TALK, _RECIPIENT, _TOKENS = range(7)
 
 
 def _member(key: jax.Array, family: int, number: Array) -> jax.Array:
+    """The key of one trace, of one group's greedy run, or of one rerun."""
     return jax.random.fold_in(jax.random.fold_in(key, family), number)
 
 
@@ -102,7 +103,7 @@ def rerun(
     policy: Policy,
     outcome: Outcome,
     key: jax.Array,
-    one: Episodes,
+    episode: Episodes,
     size: jax.Array,
     t: jax.Array,
     replacement: jax.Array,
@@ -113,23 +114,23 @@ def rerun(
     Args:
       layout, policy, outcome: of the world.
       key: of these runs.
-      one: the trace, a row of `Episodes`.
+      episode: the trace, a row of `Episodes`.
       size: int32 [], its team size, as replaced.
       t: int32 [], number of the action in log order.
       replacement: bool [], quality that the action now has.
       runs: int32 [n], numbers of the runs.
     """
     policy = Policy(*map(jnp.float32, policy))
-    order = decision_order(one)
+    order = decision_order(episode)
     rank = jnp.zeros_like(order).at[order].set(jnp.arange(layout.decisions, dtype=order.dtype))
-    kept, replaced = one.active & (rank < t), jnp.arange(layout.decisions, dtype=order.dtype) == order[t]
-    plan = jnp.where(t == 0, replacement, one.good[0]).astype(jnp.int32)
-    probability = policy.good[one.task, plan]
+    kept, replaced = episode.active & (rank < t), jnp.arange(layout.decisions, dtype=order.dtype) == order[t]
+    plan = jnp.where(t == 0, replacement, episode.good[0]).astype(jnp.int32)
+    probability = policy.good[episode.task, plan]
 
     def again(i: Array) -> jax.Array:
         member = _member(key, _RERUN, i)
         uniform = jax.random.uniform(jax.random.fold_in(member, _QUALITY), (layout.decisions,), jnp.float32)
-        good = jnp.where(kept, one.good, jnp.where(replaced, replacement, uniform < probability))
+        good = jnp.where(kept, episode.good, jnp.where(replaced, replacement, uniform < probability))
         score = final_score(layout, size, good & decisions_taken(layout, size))
         return outcome.draw(jax.random.fold_in(member, _OUTCOME), score)
 

@@ -128,3 +128,10 @@ def test_help_begins_with_what_most_calls_name(name: str, first: list[str]) -> N
 def test_a_benchmark_has_no_section_on_logs() -> None:
     text = CliRunner().invoke(cli, ["bench", "snr", "--help"]).stdout
     assert "--group-size" in text and "Reading logs" not in text
+
+
+def test_an_option_of_one_command_is_in_no_section_of_others() -> None:
+    """`bench train --groups` stood under "Reading logs", which it does not do, and `report --title` under "Picture"."""
+    told = CliRunner().invoke(cli, ["bench", "train", "--help"]).output
+    assert "Groups of a step" in told.partition("Picture:")[0] and "Reading logs" not in told
+    assert "Picture:" not in CliRunner().invoke(cli, ["report", "--help"]).output

@@ -6,7 +6,9 @@ import dataclasses
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -67,3 +69,22 @@ def test_schema_is_a_json_schema() -> None:
     schema = json.loads(run("schema").stdout)
     jsonschema.validators.validator_for(schema).check_schema(schema)
     jsonschema.validate(GOOD[0], schema)
+
+
+def numbers_of(command: click.Command, name: str = "") -> Iterator[tuple[str, click.ParamType]]:
+    """Every option of every command that is a number, with its type."""
+    for sub, inner in getattr(command, "commands", {}).items():
+        yield from numbers_of(inner, f"{name} {sub}")
+    for parameter in command.params:
+        if isinstance(parameter.type, click.types.FloatParamType):
+            yield f"{name} {parameter.opts[0]}", parameter.type
+
+
+def test_no_option_takes_what_is_no_finite_number() -> None:
+    """click lets NaN into any range: `replay --seconds nan` had no limit, `--score-failed nan` no outcomes."""
+    found = dict(numbers_of(cli))
+    assert {" replay --seconds", " compose --max-advantage", " fit critic --lambda"} <= found.keys()
+    for name, kind in found.items():
+        for text in ("nan", "inf", "-inf"):
+            with pytest.raises(click.BadParameter):
+                print(name, kind.convert(text, None, None))

@@ -20,6 +20,7 @@ from credit.ledger import Ledger, compose
 from credit.ledger.channels import DERIVED, FAMILIES, annealed, channel, depart, kimi_parl, sharp
 from estimators.base import Reason, finish
 from graphs.logs import read
+from graphs.traces.evidence import Evidence
 
 pytestmark = pytest.mark.optimised
 
@@ -84,7 +85,7 @@ def test_channels_hold_what_the_log_holds(traces: credit.Traces) -> None:
     assert totals(traces, "event_reward.message") == pytest.approx([0, -0.1, -0.2, -0.3])
     assert totals(traces, "finish_rate") == [0.5, 1, 0.5, 1]
     assert totals(traces, "parallel_saving") == pytest.approx([1 - 3 / 4] * 4)  # plan, the longer of two workers, close
-    assert totals(traces, "marginal") == pytest.approx([0, 0, 0, 0.7])
+    assert totals(traces, "marginal") == pytest.approx([0, 0, 0, 1.075 - 0.3])  # both are returns
     assert {channel(traces, name).family for name in DERIVED} == {"orchestration", "individual"}
     assert sorted({code for code, _ in FAMILIES.values()}) == [f"R{i}" for i in range(1, 9)]
     codes = {name: code for name, (code, _) in FAMILIES.items()}
@@ -97,6 +98,13 @@ def test_channels_hold_what_the_log_holds(traces: credit.Traces) -> None:
     bare = dataclasses.replace(traces, evidence={})
     with pytest.raises(credit.CreditError, match="channel 'marginal' needs 'counterfactual_reward'"):
         channel(bare, "marginal")
+    masked = traces.evidence["counterfactual_reward"]
+    first = int(masked.rows[0])
+    twice = Evidence.of(np.full(len(masked), 0.3), np.isin(np.arange(len(masked)), [first, first + 1]))
+    with pytest.raises(credit.CreditError, match="agent 'w0' has 'counterfactual_reward' at 2 events of a trace"):
+        channel(
+            dataclasses.replace(traces, evidence=dict(traces.evidence) | {"counterfactual_reward": twice}), "marginal"
+        )
 
 
 def test_recipes_are_the_published_sums(traces: credit.Traces) -> None:

@@ -78,3 +78,20 @@ def test_frozen_actions_enter_no_coefficient_with_a_baseline_that_was_given() ->
     given = ledger.advantage("control", baseline=baseline)
     assert np.abs(np.asarray(ours.beta)).max() > 0.01
     np.testing.assert_allclose(np.asarray(given.beta)[:, :300], np.asarray(ours.beta)[:, :300], rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_what_a_caller_states_is_a_number_where_the_trace_has_a_reward(wrong: float) -> None:
+    """NaN counted as 0, without a word."""
+    graph, reward, _ = credit.from_columns(group=[0] * 3, trace=[0, 1, 2], reward=[1.0, 0.0, None])
+    stated = np.full(graph.num_traces, 0.5, np.float32)
+    stated[2] = wrong  # a trace without a reward has no entries
+    numbers = np.full(graph.num_events, 0.25, np.float32)
+    claim = credit.claim(graph, numbers, estimand="increment", source="a", centred=True, own_outcome=False)
+    ledger = credit.compose(graph, reward, [claim], expected=stated, outcome=stated)
+    for name in ("expected", "outcome"):
+        with pytest.raises(CreditError, match=f"{name} is {wrong} at trace 1, which has a reward; expected a finite"):
+            credit.compose(graph, reward, [claim], **{name: np.where(np.arange(len(stated)) == 1, wrong, stated)})
+    for beta in (wrong, np.array([wrong])):
+        with pytest.raises(CreditError, match="; expected finite numbers"):
+            ledger.advantage(beta=beta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -96,3 +97,34 @@ def test_a_sum_of_agents_of_one_name_lacks_none_that_acted() -> None:
     )[2].traces
     total = credit.ledger.channel(graph, "agent_reward.solver").total[:3]
     np.testing.assert_allclose(total, [2.0, np.nan, 1.4], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("method", "key"), [("shapley", "share"), ("difference_reward", "counterfactual_reward")])
+def test_evidence_of_the_outcome_measures_no_other_channel(method: str, key: str) -> None:
+    """Shares of the outcome were shares of each channel: an agent got them of both."""
+    graph = credit.from_columns(
+        group=["q"] * 4, trace=list("aabb"), agent=["x", "y"] * 2, reward=[1.0, 1.0, 0.0, 0.0],
+        event_reward=[0.0, 2.0, 0.0, 0.0], evidence={key: [0.75, 0.25, 0.0, 0.0]},
+    )[2].traces  # fmt: skip
+    both = compose_channels(
+        graph, {"event_reward": 1.0, "finish_rate": 1.0}, (method,), lambda t, m: {n: credit.run(t, n) for n in m},
+        outcome="event_reward",
+    )  # fmt: skip
+    assert "which does not measure 'finish_rate'" in both.refused[f"finish_rate/{method}"]
+
+
+def test_evidence_that_methods_can_do_without_measures_no_other_channel_either() -> None:
+    """Asked for by name, a critic's q_value of the outcome entered claims about other rewards; so did its value."""
+    evidence = {"context": ["c"] * 4, "node": list("abcd"), "q_value": [0.5] * 4, "value": [0.25] * 4}
+    traces = credit.from_columns(
+        group=["q"] * 4, trace=list("abcd"), reward=[1.0, 0, 0, 1], event_reward=[0.0, 2, 0, 0], evidence=evidence
+    )[2].traces
+
+    def compute(part: credit.Traces, names: Sequence[str]) -> dict[str, credit.Credit]:
+        return {name: credit.run(part, name, evidence=["q_value"], variant="value_assisted") for name in names}
+
+    weights = {"event_reward": 1.0, "finish_rate": 1.0}
+    with pytest.raises(CreditError, match=r"'q_value': .*; on channel 'finish_rate', without"):
+        compose_channels(traces, weights, ("c3",), compute, outcome="event_reward")
+    with pytest.raises(CreditError, match=r"'value', which .*; on channel 'finish_rate', without"):
+        compose_channels(traces, weights, (), lambda t, m: {}, outcome="event_reward", expected="value")

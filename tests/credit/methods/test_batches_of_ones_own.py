@@ -73,6 +73,9 @@ def test_outcomes_whose_differences_single_precision_changes_are_named() -> None
     ) as found:
         credit.from_columns(group=[0] * 4, trace=range(4), reward=1e6 + offset)
     assert found[0].filename == __file__
+    for large in ([10**13, 10**13 + 5], [2**53, 2**53 + 1]):  # of which double precision makes one number
+        with pytest.warns(UserWarning, match="1 group whose outcomes differ by little for their size"):
+            credit.from_columns(group=[0] * 2, trace=range(2), reward=large)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         credit.from_columns(group=[0] * 4, trace=range(4), reward=offset)
@@ -107,9 +110,12 @@ def test_evidence_whose_difference_from_outcomes_single_precision_changes_is_nam
 @pytest.mark.parametrize("name", ["value", "greedy_reward"])
 def test_such_evidence_of_a_log_is_named(tmp_path: Path, name: str) -> None:
     """`credit assign` printed advantages of 0.19 for 0.2."""
-    for number, (value, is_coarse) in enumerate([(1e6 + 0.1, True), (1e6 + 8, False)]):
+    for number, (value, is_coarse) in enumerate(
+        [(1e6 + 0.1, True), (1e6 + 8, False), (2**24 + 1, False), (2**30 + 100, True)]
+    ):
         event = {"id": "0", "type": "message", "agent": "a"}
-        trace = {"schema_version": "1.0", "trace_id": "t", "task_id": "q", "events": [event], "rewards": {"team": 1e6}}
+        team = 2**30 if value > 2**29 else 1e6
+        trace = {"schema_version": "1.0", "trace_id": "t", "task_id": "q", "events": [event], "rewards": {"team": team}}
         if name == "value":
             event[name] = value
         else:
@@ -122,6 +128,21 @@ def test_such_evidence_of_a_log_is_named(tmp_path: Path, name: str) -> None:
             any("look: 1 group whose outcomes, or values beside them" in x for x in summary.lines(method, {}))
             == is_coarse
         )
+
+
+def test_values_of_another_reward_than_the_outcome_are_named(tmp_path: Path) -> None:
+    """A critic's values of 'team' were subtracted from 'format', which `--reward-channel` had put in its place."""
+    event = {"id": "0", "type": "message", "agent": "a", "value": 0.5}
+    traces = [
+        {"trace_id": str(i), "task_id": "q", "events": [event], "rewards": {"team": i, "format": 1 - i}} for i in (0, 1)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, traces)))
+    for channel, method, is_named in (("format", "gae", True), ("team", "gae", False), ("format", "rloo", False)):
+        batch, summary = credit.read(path, reward=channel), Summary()
+        summary.add(batch, credit.run(batch, method))
+        assert any("look: value of the log belong" in line for line in summary.lines(method, {})) == is_named
+        assert summary.as_json(method, {})["about_the_outcome"] == (["value"] if is_named else [])
 
 
 @pytest.mark.slow

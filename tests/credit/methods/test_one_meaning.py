@@ -173,3 +173,38 @@ def test_a_value_is_what_is_still_to_come() -> None:
         batch[0], batch[1] + np.where(batch[0].trace_mask, 0.75, 0), [credit.run(batch[2], "critic")]
     )
     assert batch[2].gather(ledger.increments).tolist() == increments
+
+
+TEAMS = {"group": [0] * 8, "trace": np.repeat(list("abcd"), 2), "reward": np.repeat([1.0, 0.0, 1.0, 0.5], 2)}
+
+
+@pytest.mark.parametrize(
+    ("method", "key", "numbers", "also"),
+    [
+        ("shapley", "share", [0.5, 0.25], {}),
+        ("matpo", "format_score", [1.0, 0.25], {}),
+        pytest.param("mrlx", "format_score", [1.0, 0.25], {"block": ["b"] * 8}, marks=pytest.mark.slow),
+        pytest.param("mrlx", "block", ["b", "c"], {}, marks=pytest.mark.slow),
+        pytest.param("sepo", "self_rating", [0.75, 0.25], {}, marks=pytest.mark.slow),
+        pytest.param("ccpo", "solo_reward", [0.75, 0.25], {}, marks=pytest.mark.slow),
+        pytest.param(
+            "gigpo", "env_reward", [1.0, 0.0], {"env_step": [0] * 8, "anchor": ["o"] * 8}, marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_what_is_one_number_of_an_agent_or_a_step_is_none_where_two_are_stated(
+    method: str, key: str, numbers: list[Any], also: dict[str, Any]
+) -> None:
+    """The first of several would count for all: which it is, the log does not say."""
+    team = TEAMS | ({"agent": ["main", "sub"] * 4, "parent": [None, "main"] * 4} if method == "mrlx" else {})
+    if method == "mrlx":
+        team = {name: np.repeat(column, 2) for name, column in team.items()}
+        also = {name: column * 2 for name, column in also.items()}
+    many, per_trace = len(team["group"]), len(team["group"]) // 4
+    last = np.repeat(numbers[:1], many).tolist()
+    once = columns(**team, evidence={key: last, **also})
+    twice = columns(**team, evidence={key: [*last[:-1], numbers[1]], **also})
+    names = [key, *also]
+    wanted, found = (credit.run(batch[2], method, evidence=names) for batch in (once, twice))
+    assert once[2].gather(wanted.valid)[-1] and not twice[2].gather(found.valid)[-1]
+    assert twice[2].gather(found.valid)[:-per_trace].any()

@@ -268,10 +268,13 @@ def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
     figure = drawn(draw_calibration({HOSTILE: (predicted, observed)}))
     line = figure.axes[0].lines[0]
     np.testing.assert_allclose(line.get_xydata(), [[0.2, 0.2], [0.8, 0.5]])
-    (bars,) = figure.axes[0].collections
-    spans = [segment[:, 1] for segment in bars.get_segments()]
-    # Wilson's interval for 10 of 50 and 25 of 50, from his formula with z = 1.96
-    np.testing.assert_allclose(spans, [[0.1124, 0.3304], [0.3664, 0.6336]], atol=2e-4)
+    assert not figure.axes[0].collections[0].get_segments()  # outcomes of one task may depend on each other
+    one_each = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100))
+    spans = [segment[:, 1] for segment in one_each.axes[0].collections[0].get_segments()]
+    # Student's intervals of 10 of 50 and 25 of 50: t = 2.0096 with 49 degrees of freedom
+    np.testing.assert_allclose(spans, [[0.0852, 0.3148], [0.3565, 0.6435]], atol=2e-4)
+    shared = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100) // 2)  # 25 tasks a bin
+    assert not shared.axes[0].collections[0].get_segments()
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
     assert legend == {f"{HOSTILE}  (calibration error 0.150)", "as predicted"}  # the mean of 0 and 0.3
     assert_nothing_clipped(figure)
@@ -283,8 +286,7 @@ def test_calibration_of_rewards_that_are_no_successes() -> None:
     observed[3] = np.nan  # left out
     figure = drawn(draw_calibration({"a": (predicted, observed)}, bins=4, unit="points"))
     assert figure.axes[0].get_ylabel() == "mean outcome [points]"
-    (bars,) = figure.axes[0].collections
-    assert len(bars.get_segments()) == 4
+    assert len(figure.axes[0].lines[0].get_xdata()) == 4
 
 
 def test_calibration_needs_predictions_and_their_outcomes() -> None:
@@ -292,6 +294,8 @@ def test_calibration_needs_predictions_and_their_outcomes() -> None:
         draw_calibration({})
     with pytest.raises(CreditError, match=r"predictions \(2,\) and outcomes \(3,\)"):
         draw_calibration({"a": (np.ones(2), np.ones(3))})
+    with pytest.raises(CreditError, match=r"predictions \(2,\) and tasks \(3,\)"):
+        draw_calibration({"a": (np.ones(2), np.ones(2))}, tasks=np.ones(3))
     with pytest.raises(CreditError, match="no prediction with an outcome"):
         draw_calibration({"a": (np.ones(2), np.full(2, np.nan))})
     with pytest.raises(CreditError, match="bins is 0"):

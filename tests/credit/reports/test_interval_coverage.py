@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 import credit
+from credit.plot.reliability_diagram import _binned
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.who_matters import who_matters
 from estimators.base import Credit
@@ -161,4 +162,24 @@ def test_gains_of_a_critic_are_covered() -> None:
         for _ in range(600):
             found = task_mean(gains(int(rng.integers(8, 40)), base, spread))
             covered[f"success in {base}"].append(found.low <= truth <= found.high)
+    holds(covered)
+
+
+@pytest.mark.slow
+def test_bars_of_calibration_are_covered() -> None:
+    """Several predictions a task, whose outcomes share the luck of the task. Wilson's bars covered 86 %."""
+    rng = np.random.default_rng(3)
+    level = np.array([0.2, 0.5, 0.8])
+    covered: dict[str, list[bool]] = collections.defaultdict(list)
+    for seed in range(500):
+        tasks = int(rng.integers(60, 300))
+        task = np.repeat(np.arange(tasks), rng.integers(2, 7, tasks))
+        luck = rng.choice([-0.2, 0.2], tasks)[task] * (seed % 2)
+        predicted = rng.choice(level, tasks)[task]
+        observed = (rng.random(len(task)) < predicted + luck).astype(float)
+        found = _binned(predicted, observed, task, 10)
+        for chance, low, high in zip(level, found.low, found.high, strict=True):
+            if math.isfinite(low):
+                covered["luck of tasks" if seed % 2 else "independent"].append(low <= chance <= high)
+    assert min(map(len, covered.values())) > 300
     holds(covered)

@@ -58,3 +58,17 @@ def test_passes_over_the_events_do_not_grow_with_the_names(tmp_path: Path, monke
         triage(batch)
         of_size.append(len(passes))
     assert of_size[0] == of_size[1] > 0
+
+
+def test_events_of_traces_that_succeeded_come_last(tmp_path: Path) -> None:
+    """The worst run of errors may be that of the best session, which is not what to look at first."""
+    lines = []
+    for name, errors, rewards in (("good", 4, {"team": 1.0}), ("bad", 1, {"team": 0.0}), ("unknown", 2, {})):
+        events = [{"id": f"e{i}", "type": "tool_result", "agent": "a", "tool": "sh", "status": "error"}
+                  for i in range(errors)]  # fmt: skip
+        events.insert(0, {"id": "m", "type": "message", "agent": "a"})
+        lines.append({"trace_id": name, "task_id": name, "events": events, "edges": [], "rewards": rewards})
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = triage(read(log)).suspects
+    assert [(one.trace, one.outcome) for one in found] == [("unknown", None), ("bad", 0.0), ("good", 1.0)]

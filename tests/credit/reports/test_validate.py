@@ -14,13 +14,13 @@ import credit
 from credit.method_summary import Summary, large_advantages
 from credit.methods.availability import availability
 from credit.page.overview import group_rows
-from credit.reports.corpus import Spread, survey
+from credit.reports.corpus import Spread, Tally, survey
 from credit.reports.trace_returns import returns
 from graphs.errors import Problem
 from graphs.event_graph import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
-from graphs.traces.record import TraceRecord
+from graphs.traces.record import Agent, TraceRecord
 
 
 def record(
@@ -136,6 +136,9 @@ def test_groups_teach_where_methods_see_a_difference(first: float, second: float
         ((0.1 + 0.2, 0.3), ""),
         ((16777217.0, 16777217.0), ""),
         ((16777217.0, 16777219.0), ""),
+        ((1e12, 1e12 + 1), "less"),  # integers that double precision holds: no rounding of a sum
+        ((1e13 + 0.1 + 0.2, 1e13 + 0.3), ""),
+        ((float(2**53), float(2**53 + 1)), "less"),  # one number as soon as they are read
     ],
 )
 def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[float, ...], why: str) -> None:
@@ -168,6 +171,7 @@ def test_outcomes_that_differ_in_the_log_only_are_named_as_such(rewards: tuple[f
         ((1e6, 1e6 + 0.25), (None, None), False),
         ((16777216.0, 16777218.0, 16777220.0), (None,) * 3, True),  # a mean of 16777219 becomes 16777220
         ((0.1, 0.3), (0.2, None), False),  # 0.1 + 0.2 is not 0.3, by rounding of double precision
+        ((1e17, 0.0), (None, None), False),
     ],
 )
 def test_differences_that_single_precision_changes_are_named(
@@ -287,3 +291,43 @@ def test_programs_get_everything(traces: Traces) -> None:
 def test_a_spread_in_words() -> None:
     assert str(Spread(2, 2.0, 2, 8)) == "2"
     assert str(Spread(1, 2.5, 9, 20)) == "1 to 9, median 2.5"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "far"),
+    [
+        ([0.2, 0.9, None, 0.5], ""),
+        ([20.0, 90.0, None, 50.0], "20 to 90 beside outcomes of 0 to 1"),  # percent beside outcomes of 0 and 1
+        ([-60.0, 60.5, None, 0.5], "-60 to 60.5 beside outcomes of 0 to 1"),
+        ([-0.4, 1.4, None, 2.0], ""),
+    ],
+)
+@pytest.mark.parametrize("key", ["value", "greedy_reward"])
+def test_evidence_in_another_unit_than_outcomes_is_named(key: str, numbers: list[float | None], far: str) -> None:
+    """A critic's percent beside outcomes of 0 and 1: advantages of -50 without a word."""
+    batch = [record(f"t{i}", "g", float(i % 2)) for i in range(4)]
+    for made, number in zip(batch, numbers, strict=True):
+        if number is not None and key == "value":
+            made.columns["value"] = [number]
+        elif number is not None:
+            made.evidence[key] = number
+    found = survey(assemble(batch))
+    assert found.far == ({key: far} if far else {})
+    first, second = (Tally.of(assemble(part)) for part in (batch[:1], batch[1:]))
+    first.add(second)
+    assert first.survey((), ()).far == found.far
+
+
+def test_rewards_at_events_widen_what_a_value_may_be() -> None:
+    batch = [record(f"t{i}", "g", float(i % 2), steps=(-5.0, None)) for i in range(4)]
+    for made in batch:
+        made.columns["value"] = [-5.0, 5.0]
+    assert not survey(assemble(batch)).far
+
+
+def test_names_that_look_alike_are_named() -> None:
+    """Agents 'Solver' and 'solver' had no baseline in common, nor had tasks 'q' and 'q '."""
+    batch = [record(f"t{i}", group, 1.0) for i, group in enumerate(["q", "Q ", "caf\u00e9", "cafe\u0301", "q-1", "q1"])]
+    batch[0].agents[0] = "Solver"
+    batch[0].instances["Solver"] = Agent()
+    assert survey(assemble(batch)).alike == ("'q', 'Q '", r"'caf\xe9', 'cafe\u0301'", "'Solver', 'solver'")

@@ -112,7 +112,7 @@ def test_texts_of_missing_names_are_refused_as_in_a_table(tmp_path: Path) -> Non
 @pytest.mark.parametrize("word", ["nan", "<NA>", "NaT"])
 def test_ids_of_evidence_that_pandas_wrote_for_none_join_no_rows(word: str, tmp_path: Path) -> None:
     """All rows without an anchor were one place where they had stood; a choice may well be called "none"."""
-    with pytest.raises(ColumnError, match=f"column 'anchor': {word!r} in 2 of 8 rows is what pandas writes for none"):
+    with pytest.raises(ColumnError, match=f"column 'anchor': {word!r} in 2 of 8 rows is what programs write for none"):
         example(evidence={"anchor": [word, word, *"abcdef"]})
     example(evidence={"anchor": [None, "none", *"abcdef"]})
     path = tmp_path / "table.csv"

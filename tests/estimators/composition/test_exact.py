@@ -137,6 +137,23 @@ def test_ten_thousand_more_cases(dtype: type) -> None:
         assert check(dtype, large, 65536, seed=11) == 48
 
 
+def test_without_a_search_the_traces_that_need_none_are_the_same_and_the_others_not_exact() -> None:
+    """A ledger searches, which takes as long to compile as all else, only where a trace needs it."""
+    rng, count = np.random.default_rng(3), 200
+    cells = (rng.normal(size=3 * count) / 8).astype(np.float32)
+    total = np.where(np.arange(count) % 2, 1, rng.normal(size=count)).astype(np.float32)
+    total[::8] = 0.75 + 2.0**-24  # on a grid half as coarse as the usual one, which the cells nearly reach
+    cells.reshape(count, 3)[::8] = (0.875, -0.125 - 2.0**-23, 0)
+    given = (cells, np.repeat(np.arange(count), 3), np.ones(3 * count, bool), total)
+    searched, usual = exact_partition(*given), exact_partition(*given, search=False)
+    same = np.asarray(usual.exact)
+    assert np.array_equal(~same, np.arange(count) % 8 == 0)
+    assert np.asarray(searched.exact).all()
+    for one, other in zip(searched[1:5], usual[1:5], strict=True):
+        assert np.array_equal(np.asarray(one)[same], np.asarray(other)[same])
+    assert np.array_equal(searched.units.reshape(count, 3)[same], usual.units.reshape(count, 3)[same])
+
+
 def test_a_trace_has_the_entries_that_it_has_alone() -> None:
     """Cells were rounded by place in the batch, so that a ledger in parts was another one in its last digit."""
     cells, total = np.float32([0.003, -0.007, 0.011]), np.float32([1.0])

@@ -9,6 +9,7 @@ import pytest
 from credit.replay.shapley_game import shapley_plan
 from estimators.shapley import (
     attainable_stderr,
+    choose,
     merge,
     pad_plan,
     plan_exact,
@@ -158,3 +159,11 @@ def test_a_constant_changes_neither_shares_nor_their_errors() -> None:
     assert np.asarray(plain.stderr).min() > 0
     np.testing.assert_allclose(shifted.share, plain.share, atol=1e-4)
     np.testing.assert_allclose(shifted.stderr, plain.stderr, rtol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, -1.0])
+def test_a_noise_that_is_no_standard_error_promises_no_precision(wrong: float) -> None:
+    """A noise of NaN stated errors of 0."""
+    assert np.isinf(solve(plan_exact(2), np.array([0.0, 0.5, 0.25, 1.0]), noise=wrong).stderr).all()
+    with pytest.raises(CreditError, match=f"noise is {wrong}; expected a finite number"):
+        choose(8, 100, noise=wrong)

@@ -129,8 +129,9 @@ MLFLOW = {
 VERL = {"input": "1+1?", "output": "2", "gts": "2", "score": 1.0, "step": 7, "acc": True}
 SKYRL = {"input_prompt": "1+1?", "output_response": "2", "score": [0.0, 1.0], "stop_reason": "stop",
          "env_class": "gsm8k", "env_extras": {}, "data_source": "x"}  # fmt: skip
-NEMO_RL = {"content": ["1+1? 2"], "rewards": [1.0], "generation_logprobs": [[0.0, -0.5]],
-           "prev_logprobs": [[0.0, -0.5]], "input_lengths": [2], "idx": 0}  # fmt: skip
+NEMO_RL = {"content": [["1+1?", "2"]], "rewards": [1.0], "input_lengths": [2], "token_ids": [[5, 6, 0]],
+           "token_loss_mask": [[0, 1, 0]], "sample_loss_mask": [1.0], "advantages": [[0.0, 0.0, 0.0]],
+           "generation_logprobs": [[0.0, -0.5, 0.0]], "prev_logprobs": [[0.0, -0.5, 0.0]], "idx": 0}  # fmt: skip
 NEMO_GYM = {
     "responses_create_params": {"input": [{"role": "user", "content": "1+1?"}]},
     "response": {
@@ -387,7 +388,8 @@ OPENHANDS_SDK = [json.loads(path.read_text()) for path in sorted((RECORDINGS / "
 
 LANGGRAPH = recorded("langgraph_team.jsonl")
 
-WEAVE = recorded("weave_calls.jsonl")
+WEAVE = [call for call in recorded("weave_calls.jsonl") if "/op/Short.score:" not in call["op_name"]]
+"""Without the trace of a scorer alone, which has no events."""
 BRAINTRUST = recorded("braintrust_spans.jsonl")
 BRAINTRUST = [row for row in BRAINTRUST if row["root_span_id"] == BRAINTRUST[0]["root_span_id"]]
 """One trial of the recorded experiment."""

@@ -61,8 +61,8 @@ def reader_of_contributing() -> types.ModuleType:
 
 def steps(runs: int) -> list[bytes]:
     lines = [
-        {"run": f"run-{run}", "task": "q", "step": step, "agent": f"agent-{step % 2}", "note": "said " * step}
-        | ({"reward": float(run)} if step == 3 else {"tool": "search"} if step == 2 else {})
+        {"episode": f"run-{run}", "task": "q", "number": step, "actor": f"agent-{step % 2}", "note": "said " * step}
+        | ({"reward": float(run)} if step == 3 else {"command": "search"} if step == 2 else {})
         for step in range(4)
         for run in range(runs)
     ]

@@ -176,6 +176,17 @@ def test_each_product_is_named_by_the_keys_that_show_it(tmp_path: Path, product:
         assert (problem.kind, problem.value) == ("unknown-format", product.name) and product.advice in problem.expected
 
 
+HEADERS = ("id,op_name,trace_id,parent_id,inputs", "id,span_id,root_span_id,span_parents,input")
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_table_of_spans_is_no_table_of_actions(tmp_path: Path, header: str) -> None:
+    """Advice was to name its columns, with which each span would be an action."""
+    (tmp_path / "export.csv").write_text(f"{header}\n1,2,3,4,x\n")
+    (problem,) = refused(tmp_path / "export.csv")
+    assert problem.value.startswith("a table of ") and "--columns" not in problem.expected
+
+
 @pytest.mark.parametrize(("content", "named"), [(b"SQLite format 3\0", "SQLite"), (b"ARROW1\0\0", "Arrow")])
 def test_databases_and_arrow_files_are_named(tmp_path: Path, content: bytes, named: str) -> None:
     (tmp_path / "x.json").write_bytes(content + bytes(300))

@@ -225,12 +225,33 @@ NODES = [
     row | {"metadata": {"langgraph_node": row["name"], "attributes": {"gen_ai.conversation.id": "c"}}}
     for row in OBSERVATIONS
 ]
+KOOG = [
+    row | {"type": "AGENT" if row["type"] == "AGENT" else "SPAN", "metadata": {"attributes": attributes}}
+    if row["type"] != "GENERATION" else row
+    for row, attributes in zip(
+        [*OBSERVATIONS, OBSERVATIONS[2] | {"id": "o0", "startTime": "2026-01-01T00:00:00.000Z"}],
+        [{"gen_ai.tool.call.id": "c"}, {}, {"gen_ai.operation.name": "invoke_agent"}, {},
+         {"gen_ai.operation.name": "create_agent"}],
+        strict=True,
+    )
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("observations", [OBSERVATIONS, NODES])
+def by_path(row: dict[str, Any]) -> dict[str, Any]:
+    """The observation as a download of version 4 has it: of what metadata hold, each value by its path, as a text."""
+    flat = {
+        f"{key}.{inner}": value
+        for key, part in row["metadata"].items()
+        for inner, value in (part.items() if isinstance(part, dict) else [("", part)])
+    }
+    return row | {"metadata": {key.removesuffix("."): value for key, value in flat.items()}}
+
+
+@pytest.mark.parametrize("observations", [OBSERVATIONS, NODES, KOOG])
 def test_all_exports_of_a_trace_of_langfuse_are_one_graph(tmp_path: Path, observations: list[dict[str, Any]]) -> None:
     """Metadata as a text made an agent of a tool, or lost the nodes of a graph. Downloads were refused: the older holds
-    each observation twice, one copy without metadata, and the newer has no trace."""
+    each observation twice, one copy without metadata, and the newer has no trace, and metadata by path: the creation of
+    an agent acted."""
     columns = list(dict.fromkeys(key for row in observations for key in row))
     out = io.StringIO()
     writer = csv.writer(out)
@@ -242,7 +263,7 @@ def test_all_exports_of_a_trace_of_langfuse_are_one_graph(tmp_path: Path, observ
     trace = {"id": "t", "projectId": "p", "observations": slim, "scores": []}
     for name, text in {
         "older/trace-t.json": json.dumps({"trace": trace, "observations": observations}, indent=2),
-        "newer/trace-t.json": json.dumps({"observations": observations, "scores": []}, indent=2),
+        "newer/trace-t.json": json.dumps({"observations": list(map(by_path, observations)), "scores": []}, indent=2),
         "json/observations.jsonl": "".join(json.dumps(row) + "\n" for row in observations),
         "text/observations.jsonl": "".join(json.dumps(as_texts(row)) + "\n" for row in observations),
         "csv/observations.csv": out.getvalue(),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from linear_time import assert_linear
 
 import credit
 from credit.reports.corpus import survey
@@ -107,3 +109,13 @@ def test_a_name_that_another_task_bears_is_another_group() -> None:
 def test_keys_that_are_none_are_refused(tmp_path: Path, group_by: Any) -> None:
     with pytest.raises(CreditError, match="group_by"):
         read(write(tmp_path, RUNS), group_by=group_by)
+
+
+def test_many_policies_of_one_task_take_linear_time() -> None:
+    """As where each run lies in a folder of its own, and nothing names its model."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        systems = [str(number) for number in range(size)]
+        return lambda: group_names(["q"] * size, [""] * size, systems)
+
+    assert_linear(prepare, 8000)

@@ -14,9 +14,10 @@ import torch  # noqa: E402
 from timing import compare  # noqa: E402
 from verl import DataProto  # noqa: E402
 from verl.trainer.ppo import core_algos  # noqa: E402
+from verl.trainer.ppo.v1 import PPOTrainerSync  # noqa: E402
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
 
-from credit.integrations import RowAdvantages  # noqa: E402
+from credit.integrations import RowAdvantages, TrainerCredit  # noqa: E402
 from credit.integrations import verl as verl_integration  # noqa: E402
 from credit.integrations.verl_sessions import session_advantage  # noqa: E402
 from credit.integrations.verl_v1 import HOOKS  # noqa: E402
@@ -24,7 +25,7 @@ from credit.integrations.verl_v1 import HOOKS  # noqa: E402
 
 def test_overhead_beside_verls_own() -> None:
     """At 1,024 rows of 64 tokens, by name as verl calls it; and no compilation while sizes vary."""
-    advantages = verl_integration._advantages("verl_grpo", ())
+    advantages = verl_integration._credit_of("verl_grpo", ()).rows
     advantages.warmup(1024)
     ours_of_verl = core_algos.get_adv_estimator_fn("credit_verl_grpo")
 
@@ -45,8 +46,9 @@ def test_overhead_beside_verls_own() -> None:
 
 def test_overhead_of_sessions_beside_verls_own() -> None:
     """What the v1 trainer calls, on sessions of two outputs: 512 sessions in groups of four."""
-    advantages = RowAdvantages("agent_lightning", rows=1024)
-    advantages.warmup()
+    rows = RowAdvantages("agent_lightning", rows=1024)
+    rows.warmup()
+    credit_of = TrainerCredit(rows, trainer="verl 0.9.1", hooks={PPOTrainerSync: HOOKS}, evidence=True)
 
     def batch(rows: int) -> tuple[DataProto, list[str]]:
         uid = np.array([f"{i // 8:08x}-uid" for i in range(rows)], dtype=object)
@@ -58,7 +60,7 @@ def test_overhead_of_sessions_beside_verls_own() -> None:
 
     def ours(given: tuple[DataProto, list[str]]) -> Any:
         data, keys = given
-        session_advantage(advantages, data, keys, None, [False] * len(keys))
+        session_advantage(credit_of, data, keys, None, [False] * len(keys))
         return data.batch["advantages"]
 
     def theirs(given: tuple[DataProto, list[str]]) -> Any:
@@ -66,5 +68,5 @@ def test_overhead_of_sessions_beside_verls_own() -> None:
         grpo = core_algos.AdvantageEstimator.GRPO
         return compute_advantage_for_multi_trajectories(data, keys, grpo, config=None).batch["advantages"]
 
-    compare("verl, sessions of v1", batch, ours, theirs, advantages, trainer="verl 0.9.1",
-            hooks={"PPOTrainerSync": HOOKS}, ran="its trainers on a TransferQueue, up to the update")  # fmt: skip
+    ran = "its trainers on a TransferQueue, up to the update"
+    compare("verl, sessions of v1", batch, ours, theirs, credit_of, ran=ran)

@@ -30,7 +30,7 @@ from verl.trainer.ppo.v1.trainer_base import PPOTrainer  # noqa: E402
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict  # noqa: E402
 
-from credit.integrations import MissingColumnWarning, RowAdvantages  # noqa: E402
+from credit.integrations import MissingColumnWarning  # noqa: E402
 from credit.integrations.verl_sessions import session_advantage  # noqa: E402
 from credit.ray import RemoteRowAdvantages  # noqa: E402
 from graphs.errors import CreditError  # noqa: E402
@@ -272,13 +272,13 @@ def test_sessions_score_as_their_last_output_does() -> None:
     keys = ["q_0_1", "q_1_1", "q_0_0", "q_1_0", "q_2_0"]
     data = legacy([1.0, 0.0, 0.2, 0.1, 0.25], ["q"] * 5)
     data.batch["token_level_scores"] = data.batch["token_level_rewards"].clone()
-    advantages, grpo = RowAdvantages("agent_lightning"), core_algos.AdvantageEstimator.GRPO
-    session_advantage(advantages, data, keys, None, [False] * 5)
+    grpo = core_algos.AdvantageEstimator.GRPO
+    session_advantage(trainer("credit_agent_lightning")._credit, data, keys, None, [False] * 5)
     got = row_values(data)
     want = row_values(compute_advantage_for_multi_trajectories(data, keys, grpo, config=None))
     assert got == pytest.approx(want, abs=TOLERANCE)
     extra = [{"event_reward": 0.5}, {}, {}, {}, {}]
-    session_advantage(RowAdvantages("rloo"), data, keys, extra, [False] * 5)
+    session_advantage(trainer("credit_rloo")._credit, data, keys, extra, [False] * 5)
     assert row_values(data) == pytest.approx([1.375, -0.875, 1.375, -0.875, -0.5], abs=TOLERANCE)
 
 

@@ -121,6 +121,19 @@ def test_swe_agent_steps_with_equal_times_are_one_run(tmp_path: Path) -> None:
     assert [problem.kind for problem in traces.problems] == ["repeated-run"]
 
 
+def test_swe_agent_results_of_a_leaderboard_are_of_the_run_above_their_folder(tmp_path: Path) -> None:
+    """SWE-bench's `experiments` keeps RUN/results/results.json beside RUN/trajs: no trajectory had an outcome. A fork
+    of the harness writes `resolved` beside `submitted_ids`, which no format was known by."""
+    for run, results in {
+        "a": {"no_generation": [], "generated": ["repo__repo-1"], "resolved": ["repo__repo-1"]},
+        "b": {"total_instances": 1, "submitted_ids": ["repo__repo-1"], "resolved": [], "unresolved_ids": []},
+    }.items():
+        write(tmp_path / run / "trajs" / "repo__repo-1.traj", SWE_AGENT)
+        write(tmp_path / run / "results" / "results.json", results)
+    traces = read(tmp_path)
+    assert traces.problems == () and traces.reward[:2].tolist() == [1, 0]
+
+
 def test_swe_agent_results_that_cannot_be_read_refuse_their_folder(tmp_path: Path) -> None:
     for run in ("a", "b"):
         write(tmp_path / run / "repo__repo-1.traj", SWE_AGENT)

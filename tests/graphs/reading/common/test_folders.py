@@ -297,6 +297,8 @@ COMPANIONS: dict[str, tuple[str, str, Any]] = {
     ),
     "profiles of NeMo Gym": ("rollouts of nemo gym", "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5}),
     "metrics of NeMo Gym": ("rollouts of nemo gym", "rollouts_aggregate_metrics.json", [{"agent_metrics": {}}]),
+    "health of NeMo Gym": ("rollouts of nemo gym", "quality_summary.json", {"run": {}, "metrics": {}}),
+    "verdicts of NeMo Gym": ("rollouts of nemo gym", "rollout_verdicts.jsonl", {"rollout_id": "0", "verdict": "x"}),
     "OpenHands": ("openhands", "metadata.json", {"agent_class": "CodeActAgent", "llm_config": {"model": "m"}}),
 }
 

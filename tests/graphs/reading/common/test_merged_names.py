@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphs.errors import NothingReadError
+from credit.tables.columns import from_columns
+from graphs.errors import CreditError, NothingReadError
 from graphs.logs import read
 
 from ..samples import RESULT, TAU2
@@ -39,6 +40,60 @@ def test_a_missing_name_of_a_group_joins_no_traces(tmp_path: Path, name: str) ->
     expected = [("missing-field", trace) for trace in NAMES]
     assert refused(path, groups=table) == expected
     assert refused(path, groups=dict.fromkeys(NAMES, name)) == expected
+
+
+@pytest.mark.parametrize("name", ["nan", "None", " ", "null", "<NA>"])
+def test_no_task_has_the_name_that_programs_write_for_none(tmp_path: Path, name: str) -> None:
+    """`f"{task}"` of no task made traces of all tasks one group, in each format that is no table."""
+    event = {"id": "1", "type": "message", "agent": "x"}
+    values: list[dict[str, Any]] = [
+        {"trace_id": trace, "task_id": task, "events": [event], "rewards": {"team": 1.0}}
+        for trace, task in (("a", name), ("b", "k"), ("c", name))
+    ]
+    path = tmp_path / "log.jsonl"
+    for damaged in (False, True):  # by columns and by records
+        values[1]["events"] = [event, event] if damaged else [event]
+        path.write_text("\n".join(map(json.dumps, values)))
+        if damaged:
+            assert sorted(refused(path)) == [("duplicate-id", "b"), ("missing-field", "a"), ("missing-field", "c")]
+            continue
+        traces = read(path)
+        assert traces.traces["trace"].to_pylist() == ["b"]
+        assert [(p.kind, p.field, p.trace) for p in traces.problems] == [
+            ("missing-field", "group", "a"), ("missing-field", "group", "c"),
+        ]  # fmt: skip
+        table = tmp_path / "groups.csv"
+        table.write_text("trace,group\na,k\nb,k\nc,k\n")
+        assert groups_of(read(path, groups=table)) == dict.fromkeys("abc", "k")
+        table.unlink()
+
+
+@pytest.mark.parametrize("key", ["context", "node", "sibling_parent", "anchor"])
+@pytest.mark.parametrize("word", ["nan", "None", " ", "null"])
+def test_no_draw_has_the_name_that_programs_write_for_none(tmp_path: Path, key: str, word: str) -> None:
+    """All traces without a context were siblings of one. A place may well be called None."""
+    first, second = ({"id": i, "type": "message", "agent": "x"} for i in "12")
+    path = tmp_path / "log.jsonl"
+    is_refused = key != "anchor" or word == "nan"
+    for more in ([], [{"id": "0", "type": "message", "agent": "x"}]):
+        trace = {"trace_id": "a", "task_id": "k", "schema_version": "1.0", "rewards": {"team": 1.0}}
+        trace["events"] = [first, second | {key: word}, *more]
+        trace["edges"] = [{"src": "0", "dst": "2", "type": "causal"}] if more else []
+        path.write_text(json.dumps(trace))
+        if is_refused:
+            assert refused(path) == [("missing-field", "a")]
+        else:
+            assert read(path).problems == ()
+    (tmp_path / "log.jsonl").unlink()
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"trace": "a", "group": "k", "reward": 1.0, key: word}))
+    columns = {"group": ["k"], "trace": ["a"], "reward": [1.0], "evidence": {key: [word]}}
+    if is_refused:
+        assert refused(tmp_path) == [("bad-type", "a")]
+        with pytest.raises(CreditError, match="for none; expected an id, or None"):
+            from_columns(**columns)
+    else:
+        assert read(tmp_path).problems == ()
+        from_columns(**columns)
 
 
 def test_a_group_is_written_alike_in_all_rows_of_a_table(tmp_path: Path) -> None:
@@ -84,7 +139,9 @@ def test_a_whole_float_is_the_id_of_its_integer(names: tuple[str, str], tmp_path
 
 def test_a_whole_float_is_its_integer_within_a_file_and_beside_the_log(tmp_path: Path) -> None:
     rows = table(tmp_path / "rows.jsonl", (1, 7, 1.0), (1.0, 7.0, 1.0), (2, 7.0, 0.0), (3, float(2**54), 0.0))
-    assert groups_of(read(rows)) == {"1": "7", "2": "7", "3": str(float(2**54))}
+    traces = read(rows)
+    assert groups_of(traces) == {"1": "7", "2": "7"}
+    assert [(p.kind, p.trace) for p in traces.problems] == [("bad-type", "3")]  # of which integers, it cannot tell
     stated = table(tmp_path / "groups.parquet", (1.0, 9.0, 0.5), (2.0, 9.0, 0.25), (3.0, None, 0.0))
     traces = read(rows, groups=stated, rewards=stated)
     assert groups_of(traces) == {"1": "9", "2": "9"} and traces.reward[:2].tolist() == [0.5, 0.25]

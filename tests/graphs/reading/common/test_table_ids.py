@@ -88,6 +88,22 @@ def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
     assert [(p.kind, p.line, p.trace) for p in traces.problems] == [("ambiguous-id", 2, "1")]
 
 
+def test_integers_that_floats_made_one_id_are_refused(tmp_path: Path) -> None:
+    """pandas makes a column floats where one is missing: two traces of 2**53 and 2**53 + 1 were one."""
+    lost, whole = [2.0**53, 2.0**53], [2**53, 2**53 + 1]
+    for name, ids in (("trace", lost), ("group", lost), ("context", lost), ("trace", whole), ("trace", [7.0, 8.0])):
+        table = pa.table({"trace": ["a", "b"], "reward": [1.0, 1.0]} | {name: ids})
+        pq.write_table(table, tmp_path / "rows.parquet")
+        if ids is lost:
+            with pytest.raises(NothingReadError, match="below 2\\*\\*53"):
+                read(tmp_path / "rows.parquet")
+        else:
+            assert read(tmp_path / "rows.parquet").sizes.traces == 2
+    (tmp_path / "rows.parquet").unlink()
+    groups: Any = {"a": 2.0**53}
+    assert ["below 2**53" in p.expected for p in read(native_log(tmp_path), groups=groups).problems][:1] == [True]
+
+
 def test_runs_that_are_told_apart_by_their_text_alone_are_refused(tmp_path: Path) -> None:
     texts = ["The answer is 4.\nSo 4." * 20, "The answer is 5.\nSo 5." * 20, "short"]
     rows = [{"output": text, "input": "q", "reward": 1.0} for text in (texts[0], texts[0], texts[1], texts[2])]

@@ -245,3 +245,19 @@ def test_reading_does_not_search_for_cycles(searches: bool, log: str, tmp_path: 
     finally:
         gc.enable()
     assert met == [False] and after == searches
+
+
+@pytest.mark.slow
+def test_reading_many_files_is_linear(tmp_path: Path) -> None:
+    """Of a format whose traces may be spread over files: what is lost in one of them may be of any trace."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        call = otlp_span(0, gen_ai__operation__name="chat")
+        for i in range(size):
+            spans = [call | {"traceId": f"{i + 1:032x}"}]
+            (folder / f"{i}.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+        return lambda: len(read(folder).traces) == size
+
+    assert_linear(prepare, LARGE, runs=1, most=2.0)

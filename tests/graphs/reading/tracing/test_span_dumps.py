@@ -219,7 +219,7 @@ def test_strands_calls_an_agent_as_a_tool(tmp_path: Path) -> None:
 
 def test_ids_and_times_however_written(tmp_path: Path) -> None:
     first = {**STRANDS[0], "trace_id": int(TRACE, 16), "start_time": "2026-01-01T00:00:00Z"}
-    second = {**STRANDS[2], "span_id": "0x0000000000000001", "end_time": "2026-01-01T00:00:01"}
+    second = {**STRANDS[2], "span_id": "0x0000000000000001", "end_time": "2026-01-01T01:00:01+01:00"}
     path = tmp_path / "spans.json"
     path.write_text(json.dumps([first, second]))
     traces = read(path)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graphs.errors import NothingReadError, Problem
@@ -98,3 +99,13 @@ def test_limits_of_lines(tmp_path: Path) -> None:
         expected = ("too-deep", 61) if limits.depth == 2 else ("too-large", 51)
         problems = problems_of(tmp_path / "spans.jsonl", limits=limits)
         assert [(problem.kind, problem.line) for problem in problems if problem.kind != "lost-row"] == [expected]
+
+
+@pytest.mark.parametrize("name", ["annotations", "evaluations", "trace"])
+def test_an_argument_that_an_agent_chose_is_no_evaluation(tmp_path: Path, name: str) -> None:
+    """Tracers write the arguments of a function as attributes by their names; `annotations` set a reward of 5."""
+    scores = {family: {"0": {family[:-1]: {"name": "reward", "score": 5}}} for family in ("annotations", "evaluations")}
+    tool = {"openinference.span.kind": "TOOL", name: scores.get(name, scores)}
+    chosen = span(7, 2, parent_span_id=f"{1:016x}", attributes=tool)
+    traces = read_lines(tmp_path / "spans.jsonl", [span(7, 1), chosen])
+    assert "event_reward" not in traces.evidence and np.isnan(traces.reward[0]) and traces.problems == ()

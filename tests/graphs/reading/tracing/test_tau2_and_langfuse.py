@@ -153,6 +153,15 @@ def test_a_row_that_stands_twice_with_other_scores_refuses_its_trace(tmp_path: P
     assert [(problem.kind, problem.trace) for problem in caught.value.problems] == [("duplicate-span", "t")]
 
 
+@pytest.mark.parametrize("column", ["statusMessage", "name", "traceName", "userId", "version", "output"])
+def test_no_text_that_an_agent_can_cause_is_a_score(tmp_path: Path, column: str) -> None:
+    """A tool that failed with the message "[5]" had a score of 5 in a table's column for messages."""
+    rows = [row | ({column: "[5]"} if row["id"] in ("o1", "o2") else {}) for row in exported()]
+    traces = read(as_csv(tmp_path, rows))
+    assert traces.reward_channels == read(as_csv(tmp_path, exported())).reward_channels
+    assert traces.evidence["event_reward"].amounts.tolist() == [0.25]
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_exports_of_langfuses_interface_have_scores_in_columns(tmp_path: Path, form: str) -> None:
     path = tmp_path / "export.jsonl"

@@ -59,6 +59,32 @@ def test_calls_that_state_neither_a_kind_nor_usage_are_no_events(tmp_path: Path)
     assert {problem.kind for problem in caught.value.problems} == {"no-events"}
 
 
+def judged(*feedback: tuple[str, Any]) -> list[Any]:
+    """The lead's own run with this feedback on it, and a step of .25 on its first model call."""
+    calls = [call for call in WEAVE if call["trace_id"] != WEAVE[0]["trace_id"]]
+    first = next(call["id"] for call in calls if (call.get("attributes") or {}).get("weave", {}).get("kind") == "llm")
+    given = [{"id": f"f{i}", "feedback_type": kind, "payload": value} for i, (kind, value) in enumerate(feedback)]
+    step = [{"id": "s", "feedback_type": "wandb.runnable.step", "payload": {"output": 0.25}}]
+    of = {call["id"]: step if call["id"] == first else [] if call.get("parent_id") else given for call in calls}
+    return [call | {"summary": call["summary"] | {"weave": {"feedback": of[call["id"]]}}} for call in calls]
+
+
+def test_feedback_of_scorers_and_of_people_is_a_reward(tmp_path: Path) -> None:
+    """It was not read: a run that a monitor or a person judges had no outcome."""
+    scorer, reaction = (
+        ("wandb.runnable.judge", {"output": {"right": True, "why": "x"}}),
+        ("wandb.reaction.1", {"emoji": "x"}),
+    )
+    traces = written(tmp_path, judged(scorer, reaction))
+    assert (
+        traces.problems == () and traces.reward[0] == 1 and float(traces.evidence["event_reward"].amounts.sum()) == 0.25
+    )
+    other = ("wandb.annotation.judge.right", {"value": 0})
+    with pytest.raises(NothingReadError) as caught:
+        written(tmp_path, judged(scorer, other))
+    assert {problem.kind for problem in caught.value.problems} == {"disagreeing-rewards"}
+
+
 @pytest.mark.parametrize("page", [{"events": BRAINTRUST, "cursor": None}, {"data": BRAINTRUST, "schema": {}}])
 def test_a_page_of_braintrust_s_api_is_its_rows(tmp_path: Path, page: dict[str, Any]) -> None:
     lines, paged = written(tmp_path / "lines", BRAINTRUST), written(tmp_path / "page", [page])

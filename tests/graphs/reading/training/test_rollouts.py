@@ -47,8 +47,8 @@ def test_steps_prompts_and_uids_part_groups(tmp_path: Path) -> None:
 def test_rewards_of_tokens_add_up(tmp_path: Path) -> None:
     traces = read(write(tmp_path, [SKYRL, SKYRL | {"response_ids": [1, 2, 3]}, NEMO_RL]))
     assert np.asarray(traces.reward)[:3].tolist() == [1, 1, 1]
-    assert traces.evidence["tokens"].amounts.tolist() == [3]
-    assert traces.tokens is not None and traces.tokens.ids.tolist() == [1, 2, 3]
+    assert traces.evidence["tokens"].amounts.tolist() == [3, 1]
+    assert traces.tokens is not None and traces.tokens.ids.tolist() == [1, 2, 3, 6]
     assert len(set(traces.traces["group"].to_pylist())) == 2
 
 
@@ -249,6 +249,28 @@ def test_several_rewards_of_one_sample_of_nemo_rl_are_refused(tmp_path: Path) ->
     traces = read(write(tmp_path, [NEMO_RL, NEMO_RL | {"rewards": [1.0, 1.0]}]))
     assert traces.sizes.traces == 1
     assert [(p.kind, p.line, p.field) for p in traces.problems] == [("bad-value", 2, "rewards")]
+
+
+def test_rows_of_one_prompt_of_nemo_rl_are_a_group_of_their_file(tmp_path: Path) -> None:
+    """Each was a group of its own, in which no method has a signal; the mask tells the prompt from what was generated,
+    as in NeMo-RL's own baseline, and a file is a step. Versions of 2025 wrote no tokens."""
+    other = NEMO_RL | {"token_ids": [[4, 6, 0]]}
+    old = {key: value for key, value in NEMO_RL.items() if not key.startswith("token")}
+    for step in (3, 4):
+        rows = [NEMO_RL, NEMO_RL | {"rewards": [0.0]}, other, old]
+        write(tmp_path, [row | {"prev_logprobs": [[0.0, -step, 0.0]]} for row in rows], f"train_data_step{step}.jsonl")
+    groups = read(tmp_path).traces["group"].to_pylist()
+    assert groups[0] == groups[1] and groups[4] == groups[5] and len(set(groups)) == 6
+
+
+def test_turns_of_nemo_rl_are_calls_and_lists_of_other_lengths_are_refused(tmp_path: Path) -> None:
+    turns = NEMO_RL | {"input_lengths": [4], "token_ids": [[5, 6, 7, 8, 0]], "token_loss_mask": [[0, 1, 0, 1, 0]],
+                       "generation_logprobs": [[0.0, -0.5, 0.0, -0.25, 0.0]]}  # fmt: skip
+    traces = read(write(tmp_path, [turns, turns | {"token_ids": [[5, 6]]}, turns | {"token_loss_mask": [[0] * 5]}]))
+    assert traces.sizes.events == 2 and traces.tokens is not None and traces.tokens.ids.tolist() == [6, 8]
+    assert [(p.kind, p.line, p.field) for p in traces.problems] == [
+        ("bad-value", 2, "token_ids"), ("no-events", 3, "token_loss_mask"),
+    ]  # fmt: skip
 
 
 def test_an_empty_list_of_scores_is_no_reward(tmp_path: Path) -> None:
@@ -470,6 +492,19 @@ def test_a_failed_judge_of_nemo_gym_is_no_outcome(tmp_path: Path) -> None:
     assert traces.reward[:1].tolist() == [0.5] and np.isnan(traces.reward[1])
     assert {problem.kind for problem in traces.problems} >= {"invalidated"}
     assert read(tmp_path, errors="drop").sizes.traces == 1
+
+
+def test_a_masked_sample_of_nemo_gym_is_no_outcome_and_a_run_without_a_rollout_no_failure(tmp_path: Path) -> None:
+    """Version 0.7 marks rewards that measure nothing, which counted; a run that came back without a rollout was an
+    item that nobody knows."""
+    failed = {"_ng_failure_class": "agent_run_error", "_ng_task_index": 4, "_ng_rollout_index": 2}
+    masked = NEMO_GYM | {"reward": 0.0, "_ng_rollout_index": 1, "mask_sample": True, "failure_kind": "judge_failed"}
+    traces = read(write(tmp_path, [NEMO_GYM | {"mask_sample": False}, masked, failed]))
+    assert traces.reward[:1].tolist() == [0.5] and np.isnan(traces.reward[1])
+    assert {problem.kind for problem in traces.problems} >= {"invalidated", "no-events"}
+    assert [problem for problem in traces.problems if problem.is_failure] == []
+    write(tmp_path, [failed, masked | {"_ng_rollout_index": 3}], "7_failures.jsonl")
+    assert read(tmp_path).sizes.traces == 3
 
 
 def test_states_of_aviary_s_agent_are_read_once(tmp_path: Path) -> None:

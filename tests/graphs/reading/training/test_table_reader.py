@@ -100,7 +100,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "next_anchor": 9, "key": 3, "proposal": "p", "segment": 2, "value_high": 0.5, "hindsight_log_prob": -1,
         "stop_propensity": 0.25, "spawn_propensity": 0.5, "is_valid": True, "agent_reward": 0.5, "self_rating": 0.5,
         "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3,
-        "replay_stderr": 0.5, "trainable": 1, "alternative": "a",
+        "replay_stderr": 0.5, "trainable": 1, "alternative": "a", "solo_reward": 0.5,
         "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
         "token_sums_of_squares": [0.5, 1], "tree": 1, "greedy_reward": 0.5, "policy_version": 2,
     }  # fmt: skip
@@ -131,7 +131,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
             "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3, "replay_stderr": 0.5,
             "trainable": 1, "alternative": 0, "next_anchor": 0, "key": 0, "proposal": 0, "segment": 0,
             "value_high": 0.5, "hindsight_log_prob": -1, "is_valid": 1, "agent_reward": 0.5, "self_rating": 0.5,
-            "stop_propensity": 0.25, "spawn_propensity": 0.5,
+            "stop_propensity": 0.25, "spawn_propensity": 0.5, "solo_reward": 0.5,
         }  # fmt: skip
         assert traces.tokens is not None
         assert traces.tokens.ids.tolist() == [5, 6, 7] * 2
@@ -223,6 +223,10 @@ def test_native_traces_are_no_rows(asked: dict[str, Any], tmp_path: Path) -> Non
         read(file, **asked)
     assert [problem.kind for problem in caught.value.problems] == ["other-format"]
     assert "'native': leave out `format` and `columns`" in str(caught.value)
+    with pytest.raises(
+        NothingReadError, match="a table with column 'shift'; traces of the format 'native' have the keys task"
+    ):
+        read(file, columns={"key": "shift"})  # as `--by shift` asks, of whatever is there
     assert read(file).sizes.events == 1
 
 
