@@ -14,6 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,7 @@ identical to those at once. {chunks}
 
 AIM, EXPONENT = 60, 1.05
 """Nanoseconds an event and the exponent of growth that no method should exceed."""
+WRAPPED: dict[str, Any] = {"width": 120, "break_long_words": False, "break_on_hyphens": False}
 FORMATS = {"canonical": "over plain decoding", "messy": "messy", "messy, indented": "indented"}
 FORMS = {
     "our own": "traces of 4,000 events, as our own writer has them",
@@ -189,13 +191,12 @@ def messy_beside_canonical() -> str:
         form: [one["forms"][form]["medians"]["process"]["reading"] / one["forms"][form]["bytes"] for one in found]
         for form in FORMATS
     }
-    told = [
-        f"{label} bytes take {min(quotients):.1f} to {max(quotients):.1f} times as long as the program's own"
-        for form, label in FORMATS.items()
-        if form != "canonical"
+    least_and_most = [
+        f"{min(quotients):.1f} to {max(quotients):.1f} times"
+        for form in ("messy", "messy, indented")
         for quotients in [[a / b for a, b in zip(times[form], times["canonical"], strict=True)]]
     ]
-    return "; ".join(told).capitalize() + "."
+    return "A messy byte takes {} as long as one of the program's own, an indented one {}.".format(*least_and_most)
 
 
 def methods_growth() -> str:
@@ -205,11 +206,12 @@ def methods_growth() -> str:
     exponents = {name: row["exponent"] for name, row in found.items()}
     steep = [f"`{name}` {exponent:.2f}" for name, exponent in exponents.items() if exponent > EXPONENT]
     slow = [f"`{name}` {row[str(sizes[-1])]:.0f}" for name, row in found.items() if row[str(sizes[-1])] > AIM]
-    return (
+    return textwrap.fill(
         f"`python benchmarks/methods.py growth={','.join(found)}`: processor time from {sizes[0]:,} to {sizes[-1]:,} "
         f"events grows with exponents of {min(exponents.values()):.2f} to {max(exponents.values()):.2f}"
         + (f", above {EXPONENT} in {', '.join(steep)}" if steep else "")
-        + f". More than {AIM} ns an event at the most take {', '.join(slow)}."
+        + f". Then {', '.join(slow)} take more than {AIM} ns an event.",
+        **WRAPPED,
     )
 
 
@@ -217,13 +219,14 @@ def methods_on_a_gpu() -> str:
     """What a GPU makes of the same table."""
     found = results("methods_gpu")["speed"]
     methods, grpo = found["methods"], found["methods"]["grpo"]
-    return (
+    return textwrap.fill(
         f"On an {found['device'].partition(',')[0]} `grpo` takes {grpo['nanoseconds an event']:.2f} ns an event and no "
         f"method more than {max(row['nanoseconds an event'] for row in methods.values()):.1f}. `grpo` has "
-        f"{grpo['share of bandwidth']:.1%} of the bandwidth of a copy, "
+        f"{100 * grpo['share of bandwidth']:.1f} % of the bandwidth of a copy, "
         f"{found['bytes a second of a copy'] / 1e12:.2f} TB/s, where 30 % was the aim: one segment sum into "
         f"{found['traces']} traces takes {1e3 * found['segment_sum seconds']:.2f} ms, as long as `grpo`, since its "
-        "atomic additions meet in few places."
+        "atomic additions meet in few places.",
+        **WRAPPED,
     )
 
 
