@@ -88,16 +88,18 @@ def data_file(name: str) -> list[list[str]]:
     return list(csv.reader((ROOT / "docs" / "data" / name).read_text(encoding="utf-8").splitlines()))
 
 
-def readers_table() -> str:
-    """What each reader was made from: packages that wrote logs, sources, public files."""
-    head, *rows = data_file("readers.csv")
+def file_table(name: str) -> str:
+    """A file of docs/data as it is."""
+    head, *rows = data_file(name)
     return markdown_table(head, rows)
 
 
-def bounds_table() -> str:
-    """The largest size of an advantage, for every method that divides by a spread of its own samples."""
-    head, *rows = data_file("bounds.csv")
-    return markdown_table(head, rows)
+def evidence_table() -> str:
+    """The keys of evidence of an event, with what each means."""
+    from graphs.traces.schema import EVENT_EVIDENCE
+
+    rows = ([f"`{name}`", key.kind, key.meaning.replace("|", "\\|")] for name, key in EVENT_EVIDENCE.items())
+    return markdown_table(["key of evidence", "kind", "is"], rows)
 
 
 def methods_table() -> str:
@@ -643,7 +645,7 @@ def options_table(path: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "<!-- published -->": published_table,
-    "<!-- table readers -->": readers_table,
+    "<!-- table readers -->": lambda: file_table("readers.csv"),
     "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
     "<!-- laws -->": laws_table,
     "<!-- table bias -->": bias_table,
@@ -655,7 +657,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "<!-- table language rounds -->": language_rounds_table,
     "<!-- table trainers -->": trainers_table,
     "<!-- commands -->": commands_table,
-    "<!-- table bounds -->": bounds_table,
+    "<!-- table bounds -->": lambda: file_table("bounds.csv"),
+    "<!-- table failed runs -->": lambda: file_table("failed-runs.csv"),
+    "<!-- table evidence -->": evidence_table,
     "<!-- table methods -->": methods_table,
     "<!-- table speed -->": speed_table,
     "<!-- table growth -->": growth_table,

@@ -25,9 +25,9 @@ MEASURED = (("reading.py",), ("formats.py",), ("columns.py",), ("waits.py",))
 
 TEXT = """# Speed
 
-`python docs/write_speed.py` writes this page from `benchmarks/results/`, which has every sample. Times are of the
-processor, medians of rounds in which the contenders take turns, on two cores that other work loaded at 3 to 25. That
-makes everything take two to three times as long as alone; rounds differ by up to a third.
+`python docs/write_speed.py` writes this page from `benchmarks/results/`, which has every sample; the site shows its
+tables. Times are of the processor, medians of rounds in which the contenders take turns, on two cores that other work
+loaded at 3 to 25. So everything takes two to three times as long as alone; rounds differ by up to a third.
 
 ## Methods
 
@@ -38,10 +38,9 @@ a float per event into traces, timed right before and after each call: {unit:.0f
 
 Each of {count} methods takes at most {most} segment sums; {over} take more than 60 ns an event, which was the aim.
 Those that number turns sort the events by agent instance, which takes 14 segment sums. `c3` passes 66 times over nodes
-in no order: 3 ns an event each in the processor's cache, 9 to 15 beyond it. To sort the nodes would take longer. `gae`
-along the causal graph takes a step for each edge of the trace with the most. `estimators.tokens.rows.gae` takes 1.3
-times as long as rlax under `vmap`. To plan and solve 800 evaluations of 20 units takes `shapley` 5 ms, and 80 where it
-fits interactions.
+in no order: 3 ns an event each in the processor's cache, 9 to 15 beyond it. `gae` along the causal graph takes a step
+for each edge of the trace with the most. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`. To
+plan and solve 800 evaluations of 20 units takes `shapley` 5 ms, and 80 where it fits interactions.
 
 {growth}
 
@@ -58,8 +57,7 @@ Commands keep compiled functions in the user's cache folder, if it is the user's
 `JAX_ENABLE_COMPILATION_CACHE=false` switches that off. `validate`, `traces`, `convert`, and `show` without `--plot` do
 without JAX.
 
-Two aims of `report` are missed. Cold it should take 8 s: of eleven, XLA compiles for seven, and none of its functions
-can be spared. It should take 300 MB: imports hold 205.
+`report` misses two aims: 8 s cold (of eleven, XLA compiles for seven) and 300 MB (imports hold 205).
 
 ## A trainer's step
 
@@ -68,10 +66,10 @@ checks or metrics. Medians in milliseconds, the least in brackets.
 
 <!-- table speed of steps -->
 
-1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns, alone takes
-longer. Half of the step numbers and checks the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
-with dictionaries takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
-Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchmarks/columns.py`).
+The aim of 1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns,
+alone takes longer. Half of the step checks the columns, the rest are metrics. A loop with dictionaries takes
+{categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are Arrow strings, {objects:.0f}
+times where they are NumPy objects (`python benchmarks/columns.py`).
 
 ## Native logs
 
@@ -89,12 +87,12 @@ The Parquet cache reads in a sixth of the time.
 
 <!-- table speed of formats -->
 
-{messy} Four times decoding is missed where lines are short. It would leave a line 5 microseconds. A trace of three
-lines takes 75 to 180 of Python, in a flat profile: no function has a tenth of it. Spans as columns of all traces were
+{messy} The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
+trace of three lines takes 75 to 180 of Python, of which no function has a tenth. Spans as columns of all traces were
 read six times as fast, by 1,500 lines for one format.
 
 Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 times, Langfuse's traces of three lines
-8 times: what a trace has may stand in any file, so all of it waits as objects.
+8 times.
 
 `python benchmarks/growth_formats.py`: 1,000,000 lines take 13 to 128 s and 0.7 to 1.6 GB, with exponents of 0.86 to
 1.13.

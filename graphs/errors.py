@@ -24,7 +24,7 @@ _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header",
      "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files", "invalidated",
      "run-error", "earlier-outcome",
-     "attached-orphans", "lone-subagent", "missing-subagent"}
+     "attached-orphans", "lone-subagent", "missing-subagent", "near-key"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a table with several rewards and without their weights, a score that is a category, a run that another
@@ -32,8 +32,8 @@ log has, a row of a table that repeats its header, a table of groups without a r
 rewards of another type, a task without a result in the log, which may come from a cache, the last line of a session
 that is still being written, files of a run's folder that its harness did not write, a run whose outcome its harness
 withdrew, a run that ended in an error, an outcome that a log states at an earlier moment, too, a trace whose loose
-pieces were attached on request, a sub-agent's session that is a trace of its own, and a sub-agent whose session is not
-among the files."""
+pieces were attached on request, a sub-agent's session that is a trace of its own, a sub-agent whose session is not
+among the files, and a key that is not read and almost is one."""
 
 
 class CreditError(ValueError):

@@ -19,9 +19,9 @@ import zstandard
 from graphs.errors import Problem
 from graphs.reading.addresses import FetchedPath
 from graphs.text import counted, excerpt
-from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.limits import DEFAULT, SMALL_ARCHIVE, Limits
 
-__all__ = ["Lost", "Source", "TooLargeError", "is_packed", "unreadable", "without_compression"]
+__all__ = ["Lost", "Source", "TooLargeError", "TooPackedError", "is_packed", "unreadable", "without_compression"]
 
 COMPRESSIONS = (".gz", ".zst")
 
@@ -37,6 +37,14 @@ _FRAME_CHUNK = 1 << 9  # of compressed Zstandard: 512 bytes unpack to 16 MiB at 
 
 class TooLargeError(OSError):
     """A file whose content is longer than `Limits.file_bytes`."""
+
+
+class TooPackedError(OSError):
+    """A compressed file of `size` bytes whose content is longer than `Limits.ratio` allows, as that of equal rows."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"a compressed file of {counted(size, 'byte')} holds too much")
+        self.size = size
 
 
 class Lost(NamedTuple):
@@ -107,7 +115,15 @@ class Source:
         with self.path.open("rb") as file:
             if os.fstat(file.fileno()).st_size > most:
                 raise TooLargeError(f"more than {counted(most, 'byte')}")
-            return _unpack(file, None, most).removeprefix(BYTE_ORDER_MARK)
+            size, magic = os.fstat(file.fileno()).st_size, file.read(4)
+            file.seek(0)
+            packed = max(self.limits.ratio * size, SMALL_ARCHIVE)
+            if packed >= most or not is_packed(magic):
+                return _unpack(file, None, most).removeprefix(BYTE_ORDER_MARK)
+            try:
+                return _unpack(file, None, packed).removeprefix(BYTE_ORDER_MARK)
+            except TooLargeError:
+                raise TooPackedError(size) from None
 
     def head(self, size: int) -> bytes:
         """The first `size` bytes of the content, decompressed, without reading the rest of a file.
@@ -201,6 +217,10 @@ def unreadable(source: Source, error: OSError) -> Problem:
     """The problem of a source that cannot be read."""
     if isinstance(error, TooLargeError):
         return source.limits.refuse_file(source.name)
+    if isinstance(error, TooPackedError):
+        allowed = f"{source.limits.ratio} times the {counted(error.size, 'byte')} of the file"
+        expected = f"at most {allowed}, or --limit ratio=N"
+        return Problem("too-large", source.name, 0, "file", "more", expected)
     reason = excerpt(error.strerror or str(error), _REASON)
     return Problem("unreadable", source.name, 0, "file", reason, "a readable file")
 

@@ -51,8 +51,8 @@ class Limits:
         bound of the JSON decoder (about 1000).
       events, edges: number per trace.
       files: number of files of all paths together, and of members of an archive.
-      ratio: unpacked size of all members of an archive, or of a Parquet table, divided by the file's own size. It
-        applies from `SMALL_ARCHIVE` unpacked bytes on.
+      ratio: unpacked size of a compressed file, of all members of an archive, or of a Parquet table, divided by the
+        file's own size. It applies from `SMALL_ARCHIVE` unpacked bytes on.
 
     Raises:
       CreditError: a limit is not a positive integer.

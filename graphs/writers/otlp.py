@@ -4,6 +4,17 @@
 OpenTelemetry GenAI conventions, and rewards are `gen_ai.evaluation.result` records. Marks, which are attributes with
 the prefix `orchestration_credit.`, have the remaining content. A tool that ignores marks reads the same agents, calls,
 tokens and rewards.
+
+A trace with the mark `version` is stated: it has an event exactly where a mark `event.id` or `end.id` is, and no rule
+of the reader changes what a span is. Beside the marks that users may set, it has these:
+
+- the first span: `version`, `trace.id` where the trace's id is no OTLP id, `edges` = `stated` where edges are links
+- an agent span: `agent.id`, `agent.index` (its place among the trace's agents)
+- a span's event: `event.id`, `event.index` (its position), `event.turn`; where the reader would take something else,
+  `event.type`, `.action`, `.agent`, `.time` (seconds), `.to`, `.tool` and so on; `end.*` for the closing event
+- a span event named `orchestration_credit.event`: an event that no convention knows, with `event.*`
+- a link: one edge, with `edge.index`, `.type`, `.from` and `.to` (event ids), where the reader would draw others
+- an evaluation: `channel` where the name would mean another; `event.id` where the span would lead to another event
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from credit.bench.training.training_comparison import cells, mean_ranks
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
+from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError
 
 TINY = TrainingSettings(steps=3, groups=2, group_size=2)
@@ -53,6 +54,14 @@ def test_a_file_of_something_else_is_refused_in_words(content: str, tmp_path: Pa
     with pytest.raises(CreditError, match="cannot be resumed: it holds no rows of training with their settings"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
     assert path.read_text() == content
+
+
+def test_two_runs_do_not_train_into_one_file(tmp_path: Path) -> None:
+    """Each wrote the rows that it knew: those of the other were lost."""
+    path = tmp_path / "rows.json"
+    with locked(path), pytest.raises(CreditError, match="another process writes"):
+        run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
+    assert list(tmp_path.iterdir()) == []
 
 
 NAN, INF = float("nan"), float("inf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,7 @@ from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
+from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError
 
 __all__ = ["LEARNING_RATES", "TUNING_SEEDS", "run_training"]
@@ -64,7 +66,7 @@ def run_training(
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a signal
         cannot be trained with (`train`), or the file cannot be resumed, holds rows of other settings, a broken row, or
-        one row twice.
+        one row twice; another process trains into it.
     """
     if seeds < 1:
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
@@ -81,30 +83,33 @@ def run_training(
     pairs = [(task, signal) for task in named for signal in signals]
     for _, signal in pairs:
         training_signal(signal)
-    kept = {row_key(row): row for row in ([] if output is None else kept_rows(output, about))}
-    rows: list[dict[str, Any]] = []
-    for task, signal in pairs:
-        before = len(kept)
+    with contextlib.nullcontext() if output is None else locked(output):
+        kept = {row_key(row): row for row in ([] if output is None else kept_rows(output, about))}
+        rows: list[dict[str, Any]] = []
+        for task, signal in pairs:
+            before = len(kept)
 
-        def row(seed: int, rate: float, sweep: bool, task: LearningTask = task, signal: str = signal) -> dict[str, Any]:
-            key = (task.name, signal, seed, rate, sweep)
-            if key not in kept:
-                kept[key] = _row(task, signal, seed, rate, sweep, settings)
-            return kept[key]
+            def row(
+                seed: int, rate: float, sweep: bool, task: LearningTask = task, signal: str = signal
+            ) -> dict[str, Any]:
+                key = (task.name, signal, seed, rate, sweep)
+                if key not in kept:
+                    kept[key] = _row(task, signal, seed, rate, sweep, settings)
+                return kept[key]
 
-        rate = learning_rates[0]
-        if len(learning_rates) > 1:
-            swept = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + tuning)
-            tried = {r: [row(seed, r, True) for seed in swept] for r in sorted(learning_rates)}
-            best = _mean_area if tune_by == "area" else functools.partial(_sooner, settings.budget(task))
-            rate = max(tried, key=lambda r: best(tried[r]))
-        for seed in range(seeds):
-            rows.append(row(seed, rate, False))
-            if after_row is not None:
-                after_row(rows[-1])
-        if len(kept) > before and output is not None:
-            write_rows(output, list(kept.values()), about)
-    return rows
+            rate = learning_rates[0]
+            if len(learning_rates) > 1:
+                swept = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + tuning)
+                tried = {r: [row(seed, r, True) for seed in swept] for r in sorted(learning_rates)}
+                best = _mean_area if tune_by == "area" else functools.partial(_sooner, settings.budget(task))
+                rate = max(tried, key=lambda r: best(tried[r]))
+            for seed in range(seeds):
+                rows.append(row(seed, rate, False))
+                if after_row is not None:
+                    after_row(rows[-1])
+            if len(kept) > before and output is not None:
+                write_rows(output, list(kept.values()), about)
+        return rows
 
 
 def _mean_area(rows: list[dict[str, Any]]) -> float:

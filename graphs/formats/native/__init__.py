@@ -13,6 +13,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.formats.native.batches import Record, read_records
+from graphs.formats.native.misspelt import LOOKED_AT, near_keys
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import EventBase, Trace
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
@@ -74,13 +75,18 @@ def read(sources: Sequence[Source]) -> Iterator[Part | TraceRecord | Problem]:
 
 
 def _records(sources: Sequence[Source]) -> Iterator[Record | Problem]:
-    for source in sources:
+    for number, source in enumerate(sources):
         try:
             located = pieces(source)
         except OSError as error:
             yield unreadable(source, error)
             continue
-        yield from of_source(source, located)
+        is_seen = number >= LOOKED_AT
+        for item in of_source(source, located):
+            if not is_seen and isinstance(item, Record):
+                is_seen = True
+                yield from near_keys(item.data, source.name, item.line)
+            yield item
         source.release()
 
 

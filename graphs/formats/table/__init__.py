@@ -102,6 +102,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
                         yield problem
         except TraceError as error:  # traces that a broken table shows may lack rows
             yield error.problem
+        except OSError as error:
+            yield unreadable(source, error)
         else:
             for trace in table.traces.values():
                 if trace is not None:

@@ -122,3 +122,19 @@ def test_names_of_files_may_be_hostile(tmp_path: Path) -> None:
     names, problems = outcome(tmp_path)
     assert (sorted(names), problems) == (["a", "b", "c", "d"], [])
     assert sum("\\xff\\xfe.json" in name for name in read(tmp_path).traces["file"].to_pylist()) == 1
+
+
+@pytest.mark.parametrize("name", ["x.csv.zst", "x.jsonl.zst"])
+def test_equal_rows_in_a_compressed_file_are_refused_before_each_is_read(tmp_path: Path, name: str) -> None:
+    """A file of a few hundred bytes held 10^6 rows, which took minutes."""
+    row, head = (
+        (b"a,q,1.0\n", b"trace,group,reward\n")
+        if "csv" in name
+        else (b'{"trace": "a", "group": "q", "reward": 1.0}\n', b"")
+    )
+    path = tmp_path / name
+    path.write_bytes(zstandard.compress(head + row * 150_000))
+    with pytest.raises(NothingReadError, match=r"at most 1000 times the \d+ bytes of the file, or --limit ratio=N"):
+        read(path)
+    path.write_bytes(zstandard.compress(head + row * 1000))  # small content is read, however packed
+    assert read(path).sizes.events == 1000

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from site_pages import page
 
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.event_types import STATED_TOPOLOGIES
@@ -92,7 +93,7 @@ def test_the_example_of_the_page_is_valid_and_reads(tmp_path: Path) -> None:
 
 def test_the_page_names_every_kind_of_evidence() -> None:
     """The page of tables refers to it."""
-    text = (Path(__file__).parents[4] / "docs" / "formats" / "native.md").read_text()
+    text = page("formats/native")
     assert all(f"`{name}`" in text for name in EVENT_EVIDENCE)
 
 

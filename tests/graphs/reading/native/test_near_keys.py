@@ -1,0 +1,85 @@
+"""A misspelt key of a native log is named; it was no evidence, without a word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+from graphs.errors import Problem
+from graphs.formats.native.misspelt import LOOKED_AT
+from graphs.formats.native.wire import EventBase, Trace
+from graphs.logs import read
+from graphs.logs.chunks import read_chunks
+from graphs.traces.schema import EVENT_EVIDENCE
+
+from .logs import extended_trace, survey_trace
+
+
+def log(trace: str, event: dict[str, Any] | None = None, **more: Any) -> str:
+    events = [
+        {"id": "0", "type": "message", "agent": "a"},
+        {"id": "1", "type": "message", "agent": "a", **(event or {})},
+    ]
+    return json.dumps({"trace_id": trace, "task_id": "t", "events": events, "rewards": {"team": 1.0}, **more}) + "\n"
+
+
+def named(path: Path) -> list[Problem]:
+    problems = read(path).problems
+    assert not any(problem.is_failure for problem in problems)
+    chunks = read_chunks(path, events=64)
+    assert len(list(chunks)) > 0 and list(chunks.problems) == list(problems)
+    return list(problems)
+
+
+def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    keys = [
+        *EVENT_EVIDENCE,
+        *(name for name in EventBase.__struct_encode_fields__ if len(name) > 4 and name != "agent"),
+    ]
+    for key in keys:
+        camel = key.split("_")[0] + "".join(word.title() for word in key.split("_")[1:])
+        plural = f"{key[:-1]}ies" if key.endswith("y") else f"{key}s"
+        for wrong in {plural, key.upper(), key.replace("_", "-"), camel} - {key}:
+            path.write_text(log("a", {wrong: 0.5}) + log("b", {wrong: 0.5}))
+            (problem,) = named(path)
+            expected = f"the key {key!r}: this one is not read"
+            assert (problem.kind, problem.line, problem.field) == ("near-key", 1, f"events[1].{wrong}")
+            assert (problem.value, problem.expected) == ("'0.5'", expected), wrong
+
+
+@pytest.mark.parametrize(("wrong", "key"), [("reward", "rewards"), ("evidences", "evidence"), ("Model", "model")])
+def test_misspelt_keys_of_a_trace_are_named(tmp_path: Path, wrong: str, key: str) -> None:
+    path = tmp_path / "log.jsonl"
+    document = json.loads(log("a"))
+    document.pop(key, None)
+    path.write_text(json.dumps({**document, wrong: {"team": 1.0}}))
+    (problem,) = named(path)
+    assert (problem.field, key in problem.expected) == (wrong, True)
+
+
+@pytest.mark.parametrize("trace", [survey_trace(), extended_trace()])
+def test_known_keys_and_foreign_ones_are_not(tmp_path: Path, trace: dict[str, Any]) -> None:
+    path = tmp_path / "log.jsonl"
+    trace = {**trace, "dataset": "x", "events": [{**event, "latency": 3, "payload": {}} for event in trace["events"]]}
+    path.write_text(json.dumps(trace))
+    assert [problem.kind for problem in read(path).problems if problem.kind == "near-key"] == []
+    assert set(Trace.__struct_encode_fields__) >= trace.keys() - {"dataset"}
+
+
+def test_a_key_beside_the_one_that_it_resembles_is_another(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(log("a", {"event_reward": 0.5, "event_rewards": [0.5]}))
+    assert named(path) == []
+
+
+def test_validate_says_so_and_succeeds(tmp_path: Path) -> None:
+    for number in range(LOOKED_AT + 2):
+        (tmp_path / f"{number:03}.json").write_text(log(f"t{number}", {"event_rewards": 0.5}))
+    result = CliRunner().invoke(cli, ["validate", str(tmp_path)])
+    assert result.exit_code == 0 and "near-key" in result.output and "'event_reward'" in result.output
