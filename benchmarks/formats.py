@@ -1,6 +1,6 @@
 """Reading logs of other projects, beside msgspec decoding the same bytes: into the reader's own types, and into any.
 
-    python benchmarks/formats.py [--megabytes 5] [--repeats 5] [--formats NAME ...] [--output ...]
+    python benchmarks/formats.py [--megabytes 5] [--repeats 5] [--formats NAME ...] [--forms NAME ...]
 
 Logs are written to a temporary folder: episodes of verifiers (two agents, six calls, token ids), a rollout dump of verl
 (long texts), spans as OpenTelemetry's SDK dumps them (a team of three agents), and, for each format in which traces are
@@ -199,6 +199,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=5)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--formats", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "formats.json")
     given = parser.parse_args()
     results = json.loads(given.output.read_text()) if given.output.exists() else {}
@@ -209,7 +210,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             logs = {}
             for form, (suffix, text) in FORMS.items():
-                if form != "one trace" or name in ONE_TRACE:
+                if form in given.forms and (form != "one trace" or name in ONE_TRACE):
                     logs[form] = Path(folder) / f"{form}.{suffix}"
                     logs[form].write_text(a_few := text(make(FEW, np.random.default_rng(0))))
                     read(logs[form])  # what is imported late is there

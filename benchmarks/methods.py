@@ -220,9 +220,9 @@ def growth(only: tuple[str, ...] = ()) -> dict[str, Any]:
     for events, shape in GROWTH.items():
         for name, row in speed(only, *shape)["methods"].items():
             found.setdefault(name, {})[str(events)] = round(1e9 * row[of] / events, 2)
-    least, most = min(GROWTH), max(GROWTH)
     for row in found.values():
-        row["exponent"] = round(1 + math.log(row[str(most)] / row[str(least)]) / math.log(most / least), 3)
+        (least, first), *_, (most, last) = ((int(events), spent) for events, spent in row.items())
+        row["exponent"] = round(1 + math.log(last / first) / math.log(most / least), 3)
     return {"unit": f"nanoseconds an event, {of}", "methods": found}
 
 
