@@ -67,7 +67,7 @@ class Traces:
     @property
     def sizes(self) -> Sizes:
         """Real numbers of events, edges, agents and traces."""
-        edges = int(np.sum(self.graph.edge_mask))
+        edges = int(np.count_nonzero(self.graph.edge_mask))
         return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
 
     @property
