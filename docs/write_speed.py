@@ -87,7 +87,7 @@ The Parquet cache reads in a sixth of the time.
 
 <!-- table speed of formats -->
 
-{messy} The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
+{messy} {larger} The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
 trace of three lines takes 75 to 180 of Python, of which no function has a tenth. Spans as columns of all traces were
 read six times as fast, by 1,500 lines for one format.
 
@@ -197,6 +197,21 @@ def messy_beside_canonical() -> str:
     return "A messy byte takes {} as long as one of the program's own, an indented one {}.".format(*least_and_most)
 
 
+def larger_logs() -> str:
+    """The quotients of larger logs, their own and messy ones."""
+    told = [
+        "{} {} ({})".format(
+            name.partition(",")[0],
+            *(
+                f"{found['forms'][form]['ratios']['process, over plain decoding']:.2g}"
+                for form in ("canonical", "messy")
+            ),
+        )
+        for name, found in results("formats")["50 MB"].items()
+    ]
+    return f"At 50 MB, and messy in brackets: {', '.join(told)}."
+
+
 def methods_growth() -> str:
     """The exponents of the methods that were measured at several sizes, and their times at the greatest."""
     found = results("methods")["growth"]["methods"]
@@ -250,6 +265,7 @@ def page() -> str:
         growth=methods_growth(),
         gpu=methods_on_a_gpu(),
         messy=messy_beside_canonical(),
+        larger=larger_logs(),
         categorical=columns["loop over categorical"],
         arrow=columns["loop over Arrow"],
         objects=columns["loop over objects"],
