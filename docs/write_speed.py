@@ -88,7 +88,8 @@ The Parquet cache reads in a sixth of the time.
 <!-- table speed of formats -->
 
 {messy}
-{larger} The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
+{larger}
+The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
 trace of three lines takes 75 to 180 of Python, of which no function has a tenth. Spans as columns of all traces were
 read six times as fast, by 1,500 lines for one format.
 
