@@ -67,9 +67,9 @@ checks or metrics. Medians in milliseconds, the least in brackets.
 <!-- table speed of steps -->
 
 The aim of 1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns,
-alone takes longer. Half of the step checks the columns, the rest are metrics. A loop with dictionaries takes
-{categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are Arrow strings, {objects:.0f}
-times where they are NumPy objects (`python benchmarks/columns.py`).
+alone takes longer. Half of the step checks the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
+with dictionaries takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
+Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchmarks/columns.py`).
 
 ## Native logs
 

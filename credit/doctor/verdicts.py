@@ -40,9 +40,9 @@ def drift(traces: Traces) -> Suspicion:
     """Whether verdicts, at equal outcomes, rise or fall with time.
 
     Failed traces, below the greatest outcome of the batch, and the others are looked at apart. The residual of a
-    verdict is what a straight line on the outcome does not explain. The statistic is Kendall's τ between the mean
-    residual of a task and its time, the mean `policy_version` of its traces. Under the null hypothesis every order of
-    the tasks is equally likely.
+    verdict is what a straight line on the outcome does not explain. The statistic is Kendall's τ between the sum of
+    the residuals of a task and its time, the mean `policy_version` of its traces. Means would let a task with one trace
+    count as much as one with ten. Under the null hypothesis every order of the tasks is equally likely.
 
     Reference: Kendall 1938.
     """
@@ -63,7 +63,7 @@ def drift(traces: Traces) -> Suspicion:
             if len(size) < LEAST_TASKS or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
                 continue
             left = _residual(verdict[known], outcome[known])
-            tau, p = kendalltau(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left) / size)
+            tau, p = kendalltau(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left))
             if np.isfinite(p):
                 rows = np.flatnonzero(known)[np.argsort(-np.abs(left), kind="stable")]
                 words = f"{name} of traces that {which} {'rises' if tau > 0 else 'falls'} with policy_version"

@@ -69,7 +69,7 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 """Costs that need no prices, which are channels of reward, too."""
 
 
-def event_costs(traces: Traces, prices: Prices | None = None) -> EventCosts:
+def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts | None = None) -> EventCosts:
     """The costs of each event.
 
         money(e) = (input(model) · input_tokens(e) + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
@@ -79,6 +79,7 @@ def event_costs(traces: Traces, prices: Prices | None = None) -> EventCosts:
     Args:
       traces: what was read; the model is that of the trace.
       prices: of models and tools.
+      facts: of the teams, where they are known.
 
     Raises:
       CreditError: prices lack the model of a trace.
@@ -107,7 +108,7 @@ def event_costs(traces: Traces, prices: Prices | None = None) -> EventCosts:
         money = np.where(of_input > 0, of_input * read, 0) + np.where(of_output > 0, of_output * tokens, 0)
         tools = traces.events["tool"].to_pylist()
         money += [prices.tools.get(tool or "", 0.0) if call else 0.0 for tool, call in zip(tools, called, strict=True)]
-    return EventCosts(tokens, read, called.astype(np.float64), durations(TeamFacts(traces)).event, money)
+    return EventCosts(tokens, read, called.astype(np.float64), durations(facts or TeamFacts(traces)).event, money)
 
 
 def stated_costs(traces: Traces, name: str) -> np.ndarray:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from credit.metrics.cost_summary import group_costs
 from credit.metrics.event_costs import event_costs
 from credit.metrics.metric_summary import metric_means
-from credit.metrics.trace_metrics import trace_metrics
+from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
+from credit.metrics.trace_numbers import TeamFacts
 from credit.reports.corpus import Survey, survey
 from graphs.errors import expect
 from graphs.event_graph import EventType
@@ -59,11 +60,13 @@ def run_card(traces: Traces) -> list[CardLine]:
     """
     expect("traces", traces, Traces, "what credit.read returns")
     found = survey(traces)
+    forms = topology(traces.graph, traces.agents["role"].to_pylist())[: traces.sizes.traces]
+    facts = TeamFacts(traces, forms)
     return [
         *_tasks(traces, found),
-        *_teams(traces, found),
-        *_measured(traces),
-        *_costs(traces, found),
+        *_teams(traces, found, forms),
+        *_measured(facts),
+        *_costs(facts, found),
         *_evidence(traces, found),
         *_safety(traces),
     ]
@@ -99,15 +102,14 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
     ]
 
 
-def _teams(traces: Traces, found: Survey) -> list[CardLine]:
-    graph, m = traces.graph, traces.sizes.traces
-    forms = topology(graph, traces.agents["role"].to_pylist())[:m].tolist()
+def _teams(traces: Traces, found: Survey, forms: np.ndarray) -> list[CardLine]:
+    graph = traces.graph
     depth = int(spawn_forest(graph).depth[: traces.sizes.agents].max(initial=0))
     kinds = np.bincount(np.asarray(graph.event_type)[: traces.sizes.events], minlength=len(EventType))
     counts = collections.Counter({kind.name.lower(): int(kinds[kind]) for kind in EventType if kinds[kind]})
     edges = f"{traces.sizes.edges / max(traces.sizes.events, 1):.3g} an event" if traces.sizes.edges else ""
     return [
-        _line("teams", "topologies", _names(collections.Counter(TOPOLOGIES[form] for form in forms)), ""),
+        _line("teams", "topologies", _names(collections.Counter(TOPOLOGIES[form] for form in forms.tolist())), ""),
         _line("teams", "agents of a trace", str(found.agents_per_trace), ""),
         _line("teams", "actions of a trace", str(found.actions_per_trace), ""),
         _line("teams", "depth of spawning", str(depth), ""),
@@ -116,9 +118,9 @@ def _teams(traces: Traces, found: Survey) -> list[CardLine]:
     ]
 
 
-def _measured(traces: Traces) -> list[CardLine]:
+def _measured(facts: TeamFacts) -> list[CardLine]:
     lines = []
-    for row in metric_means(traces, trace_metrics(traces)):
+    for row in metric_means(facts.traces, metrics_of_facts(facts, MetricOptions())):
         section = "outcomes" if row.metric == "success" else "work"
         value = "" if row.mean is None else f"{row.mean:.4g}"
         if row.low is not None:
@@ -129,8 +131,9 @@ def _measured(traces: Traces) -> list[CardLine]:
     return lines
 
 
-def _costs(traces: Traces, found: Survey) -> list[CardLine]:
-    costs, groups, m = event_costs(traces), group_costs(traces, found), traces.sizes.traces
+def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
+    traces, m = facts.traces, facts.traces.sizes.traces
+    costs, groups = event_costs(traces, facts=facts), group_costs(traces, found)
     action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
     lines = []
     for name in ("tokens", "input_tokens", "seconds"):

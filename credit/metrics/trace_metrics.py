@@ -18,13 +18,12 @@ from credit.reports.trace_list import counted_tokens, error_mask
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS
 from graphs.structure.critical_path import critical_steps
-from graphs.structure.topology import debates
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
     from estimators.base import Credit
 
-__all__ = ["METRICS", "MetricOptions", "trace_metrics"]
+__all__ = ["METRICS", "MetricOptions", "metrics_of_facts", "trace_metrics"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +63,12 @@ def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[
     expect("traces", traces, Traces, "what credit.read returns")
     options = options or MetricOptions()
     _check(traces, options)
+    return metrics_of_facts(TeamFacts(traces), options)
+
+
+def metrics_of_facts(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
+    """The same from what is known of the teams; the options are those of the batch."""
     found: dict[str, TraceMetric] = {}
-    facts = TeamFacts(traces)
     for compute in COMPUTED:
         found |= compute(facts, options)
     return found
@@ -175,7 +178,7 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     unknown = (np.bincount(trace[ids < 0], minlength=m) > 0, absent)
     messages = {
         "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, unknown),
-        **_debate(traces, rows, ids, none, unknown),
+        **_debate(facts, rows, ids, none, unknown),
     }
     tokens = traces.evidence.get("tokens")
     action, of_event, known = facts.action, facts.trace, counted_tokens(traces)
@@ -191,14 +194,14 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
 
 
 def _debate(
-    traces: Traces,
+    facts: TeamFacts,
     rows: np.ndarray,
     ids: np.ndarray,
     none: tuple[np.ndarray, str],
     unknown: tuple[np.ndarray, str],
 ) -> dict[str, TraceMetric]:
-    graph, m = traces.graph, traces.sizes.traces
-    other = (~debates(graph, traces.agents["role"].to_pylist())[:m], "the team is no debate")
+    graph, m = facts.traces.graph, facts.traces.sizes.traces
+    other = (~facts.debates, "the team is no debate")
     agent, owner = np.asarray(graph.agent_ids)[rows], np.asarray(graph.agent_trace)
     speakers, first = np.unique(agent, return_index=True)
     last = len(agent) - 1 - np.unique(agent[::-1], return_index=True)[1]

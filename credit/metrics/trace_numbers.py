@@ -9,6 +9,7 @@ import numpy as np
 
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
+from graphs.structure.topology import TOPOLOGIES, debates
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -61,10 +62,11 @@ class TeamFacts:
 
     Args:
       traces: what was read.
+      forms: the `topology` of its real traces, int [traces], where that is known.
     """
 
-    def __init__(self, traces: Traces) -> None:
-        self.traces = traces
+    def __init__(self, traces: Traces, forms: np.ndarray | None = None) -> None:
+        self.traces, self._forms = traces, forms
         n = traces.sizes.events
         self.agent, self.trace = np.asarray(traces.graph.agent_ids)[:n], np.asarray(traces.graph.trace_ids)[:n]
         self.action = np.asarray(traces.graph.action_mask)[:n]
@@ -76,6 +78,14 @@ class TeamFacts:
         acts = np.bincount(self.agent[self.action], minlength=graph.num_agents)
         members = np.bincount(np.asarray(graph.agent_trace)[acts > 0], minlength=m)
         return TeamCounts(acts, members, np.bincount(self.trace[self.action], minlength=m))
+
+    @functools.cached_property
+    def debates(self) -> np.ndarray:
+        """The traces that are debates: bool [traces]."""
+        if self._forms is None:
+            return debates(self.traces.graph, self.traces.agents["role"].to_pylist())[: self.traces.sizes.traces]
+        of_form: np.ndarray = self._forms == TOPOLOGIES.index("debate")
+        return of_form
 
     @functools.cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:

@@ -210,10 +210,9 @@ def derived_stages(graph: EventGraph, main: Array | None = None) -> np.ndarray:
 
 def _of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:
     """Events of the main agents: bool [E]."""
-    of_main: np.ndarray = (main[np.asarray(graph.trace_ids)] == np.asarray(graph.agent_ids)) & np.asarray(
-        graph.event_mask
-    )
-    return of_main
+    by_main: np.ndarray = main[np.asarray(graph.trace_ids)] == np.asarray(graph.agent_ids)
+    by_main &= np.asarray(graph.event_mask)
+    return by_main
 
 
 def _latest_of_main(graph: EventGraph, main: np.ndarray) -> np.ndarray:

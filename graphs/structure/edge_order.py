@@ -56,12 +56,13 @@ class EdgeOrder:
         weight = np.asarray(weight)
         # Python's numbers of the same precision are several times as fast; others round as NumPy's scalars do.
         exact = weight.dtype in (np.int64, np.float64)
-        reached, added = (x.tolist() if exact else list(x) for x in (np.zeros_like(weight), weight))
+        reached, added = (x.tolist() if exact else list(x) for x in (np.zeros(1, weight.dtype), weight))
+        reached *= len(weight)
         for cause, effect in zip(*self._in_order, strict=True):
             far = reached[cause] + added[cause]
             if far > reached[effect]:  # a call of `max` takes as long as the rest of the loop
                 reached[effect] = far
-        previous = np.array(reached, weight.dtype)
+        previous = np.fromiter(reached, weight.dtype, len(reached))
         return previous + weight, previous
 
     def reachable(self, start: np.ndarray, *, backward: bool = False, ends: np.ndarray | None = None) -> np.ndarray:

@@ -123,13 +123,13 @@ def _links(graph: EventGraph, talk: bool) -> tuple[np.ndarray, np.ndarray]:
     """Instances at both ends of each edge between two instances; with `talk`, only of each edge of talk."""
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
     agents = np.asarray(graph.agent_ids)
-    link_mask = np.asarray(graph.edge_mask) & (agents[senders] != agents[receivers])
+    links = np.flatnonzero(np.asarray(graph.edge_mask) & (agents[senders] != agents[receivers]))
     if talk:
-        types = np.asarray(graph.event_type)
-        link_mask &= ~np.isin(np.asarray(graph.edge_type), (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
-        for end in (senders, receivers):
-            link_mask &= ~np.isin(types[end], (EventType.SPAWN, EventType.RETURN))
-    return agents[senders[link_mask]], agents[receivers[link_mask]]
+        turns = np.isin(np.asarray(graph.event_type), (EventType.SPAWN, EventType.RETURN))
+        kinds = np.asarray(graph.edge_type)[links]
+        quiet = np.isin(kinds, (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
+        links = links[~(quiet | turns[senders[links]] | turns[receivers[links]])]
+    return agents[senders[links]], agents[receivers[links]]
 
 
 def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:

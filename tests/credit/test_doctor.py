@@ -134,6 +134,17 @@ def test_verdicts_that_rise_are_found_and_others_not(tmp_path: Path) -> None:
     assert plain.found is False and rising.found and "rises with policy_version" in rising.words
 
 
+def test_tasks_with_more_failed_traces_count_more_for_drift(tmp_path: Path) -> None:
+    passed = [(0, 0, 0, 0), (0,), (0, 1), (1,), (1, 1, 1, 1)]  # sums of residuals rise each time, means do not
+    rows = [(task, verdict, 0.0) for task, verdicts in enumerate(passed) for verdict in verdicts] + [(4, 1, 1.0)]
+    lines = [
+        one(i, task, evidence={"policy_version": task}) | {"rewards": {"team": outcome, "judge": float(verdict)}}
+        for i, (task, verdict, outcome) in enumerate(rows)
+    ]
+    finding = found(read(tmp_path, *lines))["verifier_drift"]
+    assert finding.statistic == pytest.approx(1)
+
+
 def test_the_level_and_the_batch_are_checked(tmp_path: Path) -> None:
     traces = read(tmp_path, one(0, 0), one(1, 0))
     with pytest.raises(CreditError, match="level is 2"):
