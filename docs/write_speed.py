@@ -87,7 +87,9 @@ The Parquet cache reads in a sixth of the time.
 
 <!-- table speed of formats -->
 
-{messy} The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
+{messy}
+{larger}
+The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
 trace of three lines takes 75 to 180 of Python, of which no function has a tenth. Spans as columns of all traces were
 read six times as fast, by 1,500 lines for one format.
 
@@ -183,10 +185,10 @@ def formats_table() -> str:
 
 
 def messy_beside_canonical() -> str:
-    """How much more time a messy byte takes than a canonical one."""
+    """How much more time an event of a messy log takes than one of a canonical log."""
     found = results("formats")["5 MB"].values()
     times = {
-        form: [one["forms"][form]["medians"]["process"]["reading"] / one["forms"][form]["bytes"] for one in found]
+        form: [one["forms"][form]["medians"]["process"]["reading"] / one["forms"][form]["events"] for one in found]
         for form in FORMATS
     }
     least_and_most = [
@@ -194,7 +196,24 @@ def messy_beside_canonical() -> str:
         for form in ("messy", "messy, indented")
         for quotients in [[a / b for a, b in zip(times[form], times["canonical"], strict=True)]]
     ]
-    return "A messy byte takes {} as long as one of the program's own, an indented one {}.".format(*least_and_most)
+    return "An event of a messy log takes {} as long as one of the program's own, of an indented log {}.".format(
+        *least_and_most
+    )
+
+
+def larger_logs() -> str:
+    """The quotients of larger logs, their own and messy ones."""
+    told = [
+        "{} {} ({})".format(
+            name.partition(",")[0],
+            *(
+                f"{found['forms'][form]['ratios']['process, over plain decoding']:.2g}"
+                for form in ("canonical", "messy")
+            ),
+        )
+        for name, found in results("formats")["50 MB"].items()
+    ]
+    return f"At 50 MB, and messy in brackets: {', '.join(told)}."
 
 
 def methods_growth() -> str:
@@ -250,6 +269,7 @@ def page() -> str:
         growth=methods_growth(),
         gpu=methods_on_a_gpu(),
         messy=messy_beside_canonical(),
+        larger=larger_logs(),
         categorical=columns["loop over categorical"],
         arrow=columns["loop over Arrow"],
         objects=columns["loop over objects"],
