@@ -25,7 +25,8 @@ class Amount:
 
     Attributes:
       total: over the events that have a number; None where none has.
-      missing: events without one; above 0, `total` is a lower bound.
+      missing: events without one; above 0, `total` is a lower bound, except of money: tokens that a model read from
+        its cache are priced as other input.
     """
 
     total: float | None

@@ -101,7 +101,9 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
         lacking = sorted({name or "" for name in names} - prices.models.keys())
         if lacking:
             known = ", ".join(sorted(prices.models)) or "none"
-            raise CreditError(f"prices have no model {lacking[0]!r}, which acts in a trace; they have: {known}")
+            joint = ": a trace of several models takes a row of this joint name" if " + " in lacking[0] else ""
+            which = joint or ", which acts in a trace"
+            raise CreditError(f"prices have no model {lacking[0]!r}{which}; they have: {known}")
         trace = np.asarray(graph.trace_ids)[:n]
         of_trace = np.array([[prices.models[name or ""].input, prices.models[name or ""].output] for name in names])
         of_input, of_output = of_trace[trace].T / MILLION

@@ -247,10 +247,11 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
     yield "events", count(np.arange(n.events))
     yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
-    yield "errors", count(np.flatnonzero(calls.errors))
+    states = _formats_with_a_status(traces, trace)
+    yield "errors", np.where(states, count(np.flatnonzero(calls.errors)), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
-        yield "retries", count(calls.rows[calls.retry])
+        yield "retries", np.where(states, count(calls.rows[calls.retry]), np.nan)
         yield "loops", count(np.array([loop.rows[0] for loop in calls.loops], np.int64))
     counts = counted_tokens(traces) & action
     complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
@@ -275,6 +276,17 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     order = np.array([f"{a}, then {b}" for a, b in zip(called[:-1][follows], called[1:][follows], strict=True)], object)
     for name in _frequent(order, trace[rows]):
         yield name, count(rows[order == name])
+
+
+def _formats_with_a_status(traces: Traces, trace: np.ndarray) -> np.ndarray:
+    """Whether an event of any trace of the same format has a status: bool [traces].
+
+    Most formats state errors only, so that a trace of theirs without a status had none; others, as SWE-agent, state no
+    status at all.
+    """
+    formats = np.array([name or "" for name in traces.traces["format"].to_pylist()], object)
+    with_status = traces.events["status"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+    return np.isin(formats, formats[np.unique(trace[with_status])])
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:

@@ -18,7 +18,7 @@ from graphs.traces.batch import Traces
 __all__ = ["LOOP", "Failures", "Loop", "ToolCalls"]
 
 LOOP = 3
-"""Calls of one tool in a row, with the same arguments, by one agent, from which they count as a loop."""
+"""Calls of one tool in a row by one agent, with the same arguments where the log has them, that count as a loop."""
 
 LONGEST = 100_000  # characters of arguments that are compared
 
@@ -42,7 +42,7 @@ class Failures:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Calls of one tool in a row by one agent, with the same arguments.
+    """Calls of one tool in a row by one agent, with the same arguments where the log has them.
 
     Attributes:
       tool: its name.

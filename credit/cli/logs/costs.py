@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["costs"]
 
 LEGEND = "≥: the log lacks the number of some events. –: of all. seconds: since the latest cause."
+MONEY = (
+    "money: cache reads are priced as input, so it may be too high; ~: the log lacks the tokens of some events, too."
+)
 UNITS = ("agent", "role", "decision", "model", "trace")
 
 
@@ -51,7 +54,8 @@ def costs(
 ) -> None:
     """Add up what teams cost: tokens, tool calls, seconds, and money by a table of prices.
 
-    Sums over events whose number the log lacks are lower bounds and marked so.
+    Sums over events whose number the log lacks are lower bounds and marked so. Money is none, since cache reads are
+    priced as input.
     """
     from credit.metrics.cost_summary import cost_rows, group_costs
     from credit.metrics.event_costs import read_prices
@@ -72,12 +76,12 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, p
     table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *money)
     for row in rows:
         amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
-        paid = [_text(row.money)] if priced else []
+        paid = [_text(row.money, "~")] if priced else []
         table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *paid)
     console.print(table)
-    console.print(
-        "≥: the log lacks the number of some events. –: of all. seconds: since the latest cause.", soft_wrap=True
-    )
+    console.print(LEGEND, soft_wrap=True)
+    if priced:
+        console.print(MONEY, soft_wrap=True)
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
         console.print(
@@ -90,7 +94,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, p
         console.print(line, soft_wrap=True)
 
 
-def _text(amount: Amount) -> str:
+def _text(amount: Amount, incomplete: str = "≥") -> str:
     if amount.total is None:
         return "–"
-    return f"{'≥ ' if amount.missing else ''}{amount.total:.6g}"
+    return f"{f'{incomplete} ' if amount.missing else ''}{amount.total:.6g}"

@@ -45,7 +45,7 @@ MOST = 8
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error. "
     "retries: calls of a tool after an error of it. "
-    "loops: 3 or more calls of one tool in a row with the same arguments. "
+    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them. "
     "tokens: generated. seconds: from first to last event."
 )
 

@@ -145,6 +145,7 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     assert any("4 calls of search in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
+    assert "with the same arguments where the log has them" in printed  # this one has none
 
 
 def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) -> None:
@@ -194,6 +195,32 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert "Too few for a test" in few and "*  " not in few
     same = [line | {"rewards": {"team": 1.0}} for line in lines]
     assert "All outcomes are equal" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+
+
+def test_errors_are_unknown_where_no_trace_of_a_format_has_a_status(tmp_path: Path) -> None:
+    """SWE-agent states no status: its failed traces counted as free of errors, so that failed ones had fewer."""
+    failing = [("edit", "error: full"), ("edit", None)]
+    lines = [tool_log(f"t{i}", f"q{i}", 1.0, failing if i % 2 else [("edit", None)] * (2 + i)) for i in range(10)]
+    lines.append(tool_log("f", "f", 0.0, failing))
+    log = write(tmp_path / "x.jsonl", lines)
+    silent = [{"action": "ls", "observation": "SyntaxError", "response": "I look", "thought": "", "state": {}}]
+    for i in range(10):
+        (tmp_path / f"s{i}.traj").write_text(json.dumps({"environment": "e", "trajectory": silent, "info": {}}))
+    (tmp_path / "rewards.csv").write_text(
+        "trace,reward\n" + "".join(f"{line['trace_id']},{line['rewards']['team']}\n" for line in lines)
+        + "".join(f"s{i},0\n" for i in range(10))
+    )  # fmt: skip
+    command = ["summary", log, *tmp_path.glob("*.traj"), "--rewards", tmp_path / "rewards.csv"]
+    found = json.loads(run(*command, "--json").stdout)
+    by = {row["what"]: row for row in found["failed_against_succeeded"]["rows"]}
+    assert (by["errors"]["failed"], by["errors"]["succeeded"], by["errors"]["chance"]) == (1, 0.5, 0.75)
+    assert by["retries"]["chance"] == 0.75 and by["events"]["failed"] < by["events"]["succeeded"]
+    table = (tmp_path / "rewards.csv").read_text().replace("f,0.0", "f,1.0")  # all that failed are of SWE-agent
+    (tmp_path / "rewards.csv").write_text(table)
+    printed, told = run(*command).stdout, json.loads(run(*command, "--json").stdout)["failed_against_succeeded"]
+    row = next(row for row in told["rows"] if row["what"] == "errors")
+    assert (row["failed"], row["succeeded"], row["chance"]) == (None, pytest.approx(6 / 11), None)
+    assert "nan" not in printed
 
 
 def test_triage_counts_by_tool(tmp_path: Path) -> None:

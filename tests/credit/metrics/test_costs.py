@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 from credit.ledger.channels import channel
 from credit.metrics.cost_summary import cost_rows, group_costs
 from credit.metrics.event_costs import read_prices
@@ -98,6 +100,29 @@ def test_a_model_without_a_price_is_named(traces: Traces, tmp_path: Path) -> Non
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,1,2\n")
     with pytest.raises(credit.CreditError, match="prices have no model 'small', which acts in a trace; they have: big"):
         cost_rows(traces, "agent", read_prices(tmp_path / "prices.csv"))
+
+
+def test_a_trace_of_several_models_takes_a_row_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text(PRICES)
+    prices, both = read_prices(tmp_path / "prices.csv"), read(tmp_path, line("a", "q", 1.0, "big + small"))
+    with pytest.raises(credit.CreditError, match=r"'big \+ small': .* a row of this joint name; they have: big, small"):
+        cost_rows(both, "trace", prices)
+
+
+def test_money_that_lacks_events_is_no_lower_bound(tmp_path: Path) -> None:
+    """Of 15.2 million input tokens 14.8 million were cache reads: "≥ 39.18" was paid with 10.6."""
+    short = line("a", "q", 1.0, "big")
+    del short["events"][3]["input_tokens"]
+    read(tmp_path, short)
+    (tmp_path / "prices.csv").write_text(PRICES)
+    command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
+    printed = CliRunner().invoke(cli, command).stdout
+    worker = next(row for row in printed.splitlines() if row.startswith("worker"))
+    lead = next(row for row in printed.splitlines() if row.startswith("lead"))
+    assert worker.split()[-1] == "–" and lead.split()[-1] == "0.01028"
+    trace = CliRunner().invoke(cli, [*command, "--by", "trace"]).stdout
+    assert "≥ 100 " in trace and "~ 0.01028" in trace and "cache reads are priced as input" in trace
+    assert "cache reads" not in CliRunner().invoke(cli, command[:2]).stdout
 
 
 def test_costs_are_channels(traces: Traces, tmp_path: Path) -> None:
