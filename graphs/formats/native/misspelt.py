@@ -47,9 +47,7 @@ def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
             near = "" if key in known else _nearest(key, (name for name in known if name not in found))
             if near:
                 expected = f"the key {near!r}: this one is not read"
-                yield Problem(
-                    "near-key", file, line, field, excerpt(bytes(value)[:60].decode(errors="replace")), expected
-                )
+                yield Problem("near-key", file, line, field, excerpt(msgspec.json.decode(value)), expected)
 
 
 def _nearest(key: str, known: Iterable[str]) -> str:
