@@ -50,7 +50,7 @@ def test_misspelt_evidence_is_named(tmp_path: Path) -> None:
             (problem,) = named(path)
             expected = f"the key {key!r}: this one is not read"
             assert (problem.kind, problem.line, problem.field) == ("near-key", 1, f"events[1].{wrong}")
-            assert (problem.value, problem.expected) == ("'0.5'", expected), wrong
+            assert (problem.value, problem.expected) == ("0.5", expected), wrong
 
 
 @pytest.mark.parametrize(("wrong", "key"), [("reward", "rewards"), ("evidences", "evidence"), ("Model", "model")])
