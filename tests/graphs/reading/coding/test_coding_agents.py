@@ -401,7 +401,9 @@ def test_a_codex_fork_without_a_turn_of_its_own_is_refused(tmp_path: Path) -> No
         read(path)
 
 
-@pytest.mark.parametrize("name", ["codex", "codex before payloads", "gemini-cli", "gemini-cli before lines", "copilot-cli"])
+@pytest.mark.parametrize(
+    "name", ["codex", "codex before payloads", "gemini-cli", "gemini-cli before lines", "copilot-cli"]
+)
 def test_two_sessions_in_one_file_are_refused(name: str, tmp_path: Path) -> None:
     """Those of Codex, Gemini CLI and Copilot CLI were one trace, under the id of the first or the last."""
     path = SAMPLES[name].write(tmp_path)
