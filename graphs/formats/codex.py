@@ -33,7 +33,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.responses import OUTPUTS, Item, Responses, Usage
-from graphs.formats.common.sessions import Session, Writer, once, records, write_nested
+from graphs.formats.common.sessions import Session, Writer, check_session, once, records, write_nested
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
@@ -176,8 +176,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose rollouts are among the sources.
 
     A line that is not as expected refuses its session. Problem kinds: those of `graphs.reading.json_problems`,
-    "unknown-tool-call", "bad-value", "lost-row", "several-sessions" (a fork whose own turns nothing tells from those
-    copied), "duplicate-trace" (two copies of a session differ). Named while it reads: "lone-subagent",
+    "unknown-tool-call", "bad-value", "lost-row", "several-sessions" (in one file; a fork whose own turns nothing tells
+    from those copied), "duplicate-trace" (two copies of a session differ). Named while it reads: "lone-subagent",
     "missing-subagent".
     """
     names, rollouts, lost = short_names(sources), list[_Rollout](), set[str]()
@@ -208,11 +208,12 @@ def _rollout(source: Source, name: str) -> _Rollout:
             marker = decode_record(_MARKER, raw, **where)
             if marker.type is None and marker.record_type is not None:
                 continue
-            if has_envelopes is None and marker.type is None and marker.id is not None and bytes(marker.instructions):
+            if marker.type is None and marker.id is not None and bytes(marker.instructions):
+                check_session(rollout.id if rollout.is_stated else "", marker.id, place, "id")
                 has_envelopes = False
                 rollout.id, rollout.is_stated, rollout.system = marker.id or rollout.id, bool(marker.id), _AGENT
                 continue
-            if has_envelopes is False:
+            if has_envelopes is False and marker.type != "session_meta":
                 _add(rollout, raw, place, math.nan, where)
                 continue
             has_envelopes = True
@@ -220,6 +221,8 @@ def _rollout(source: Source, name: str) -> _Rollout:
         where["field"] = "payload"
         if line.type == "session_meta":
             stated = decode(_SESSION, line.payload, **where)
+            if not is_copied:
+                check_session(rollout.id if rollout.is_stated else "", stated.id, place, "payload.id")
             if session is not None:  # of the session that this one was forked from, or of this one again
                 has_history = has_history or stated.id != session.id
                 continue

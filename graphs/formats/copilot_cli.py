@@ -21,6 +21,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.sessions import check_session
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
@@ -95,7 +96,8 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "unknown-tool-call", "no-events".
+    Problem kinds: those of `graphs.reading.json_problems`, "unknown-tool-call", "several-sessions",
+    "no-events".
     """
     names = short_names(sources)
     for source in sources:
@@ -134,15 +136,17 @@ class _Session:
         """The record.
 
         Raises:
-          TraceError: "unknown-tool-call", "no-events".
+          TraceError: "unknown-tool-call", "several-sessions", "no-events".
         """
         model: str | None = None
-        models = set[str | None]()
+        session, models = "", set[str | None]()
         self.team.agent(_MAIN, _MAIN)
         for number, (line, data, place) in enumerate(self.events):
             agent, time, name = self._agent(line, data), seconds(line.timestamp), line.id or str(number)
             if line.type in ("session.start", "session.resume"):
-                self.record.trace_id = self.record.group_id = data.session_id or self.record.trace_id
+                check_session(session, data.session_id, place, "data.sessionId")
+                session = data.session_id or session
+                self.record.trace_id = self.record.group_id = session or self.record.trace_id
                 self.record.system = f"copilot-cli {data.copilot_version}" if data.copilot_version else _MAIN
                 model = data.selected_model or model
             elif line.type == "session.model_change":

@@ -23,7 +23,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.placed import placed_elements
-from graphs.formats.common.sessions import Session, once, records
+from graphs.formats.common.sessions import Session, check_session, once, records
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
@@ -99,8 +99,8 @@ def sniff(head: bytes) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each session, with the sub-agents whose files are among the sources.
 
-    Problem kinds: those of `graphs.reading.json_problems`, "no-events", "lost-row", "duplicate-trace" (two copies of a
-    session differ). Named while it reads: "missing-subagent".
+    Problem kinds: those of `graphs.reading.json_problems`, "no-events", "lost-row", "several-sessions" (in one
+    file), "duplicate-trace" (two copies of a session differ). Named while it reads: "missing-subagent".
     """
     names, sessions, lost = short_names(sources), list[_Session](), set[str]()
     for source in sources:
@@ -132,6 +132,7 @@ def _session(source: Source, name: str) -> _Session:
         trace = session.id if session.is_stated else ""
         line = decode_record(_LINE, raw, file=source.name, line=place.line, trace=trace)
         if line.session_id is not None:
+            check_session(trace, line.session_id, place, "sessionId")
             session.id, session.is_sub, session.is_stated = line.session_id, line.kind == "subagent", True
         if line.id is not None:
             known = session.messages.get(line.id)

@@ -128,8 +128,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each folder of a conversation, and for each file with several events.
 
     Problem kinds: those of `graphs.reading.json_problems`; of one trace "lost-row" (an event that the numbers of the
-    files or the state name is absent), "missing-parent", "duplicate-id", "forked-thread", "unknown-tool-call",
-    "bad-value", "empty-trace". Named while it reads: "lone-subagent".
+    files or the state name is absent), "missing-parent", "duplicate-id", "several-sessions", "forked-thread",
+    "unknown-tool-call", "bad-value", "empty-trace". Named while it reads: "lone-subagent".
     """
     folders: dict[str, list[tuple[int, Source]]] = {}
     states: dict[str, Source] = {}
@@ -236,6 +236,9 @@ class _Conversation:
             document = Document(raw, place)
             if event.id in ids:
                 self._refuse("duplicate-id", document, "id", event.id, "an id that no other event has")
+            if event.kind == "SystemPromptEvent" and event.parent_id is None and ids:
+                expected = "an event before this one: a conversation begins here, and a file holds one"
+                self._refuse("several-sessions", document, "parent_id", None, expected)
             if event.parent_id in parents:
                 expected = "a conversation without branches: no other event that follows this one"
                 self._refuse("forked-thread", document, "parent_id", event.parent_id, expected)

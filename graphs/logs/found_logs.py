@@ -45,6 +45,9 @@ HEAD = 1 << 16  # bytes that a reader may look at to know its format
 CACHE = "cache"
 """The name beside those of formats: of what was read before and is not read again."""
 
+ATTACHING = ("otlp", "spans")
+"""Formats whose pieces with missing parents may be attached."""
+
 Item = TraceRecord | Part | Problem
 """What a reader yields."""
 
@@ -98,9 +101,12 @@ class Corpus:
                 yield from stating.values()
                 members = [source for source in members if source.name not in stating]
             options: dict[str, Any] = {"columns": self.columns} if name == "table" else {}
-            if name in ("otlp", "spans"):
+            attaches = name in ATTACHING
+            if attaches:
                 options = {"attach_orphans": orphans == ATTACH}
             items = reader_of(name).read(members, **options) if members else iter(())
+            if orphans == ATTACH and not attaches:
+                items = map(_unattached, items)
             is_silent = True
             whole = undamaged(items, members, FORMATS[name].holds, self.problems)
             for item in outcomes.noted(apply_run_states(whole, errors)):
@@ -110,6 +116,14 @@ class Corpus:
             for source in members if is_silent else ():
                 expected = f"at least one trace in the format {name!r}"
                 yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
+
+
+def _unattached(item: Item) -> Item:
+    """The item; where it is a piece of a trace that was to be attached, with the formats in which that is done."""
+    if not isinstance(item, Problem) or item.kind != "missing-parent":
+        return item
+    expected = f"{item.expected}; --orphans root (in Python orphans='root') works for {' and '.join(ATTACHING)} alone"
+    return dataclasses.replace(item, expected=expected)
 
 
 @checked_kinds("tables")

@@ -67,7 +67,7 @@ def read(
         where the log states model and system; ("task",) compares all traces of a task.
       errors: "keep" or "drop": whether runs that their log calls failed are read, with the reward that it states, or
         left out. Either way each is named in `problems` (kind "run-error"). docs/formats/index.md lists what counts.
-      orphans: "refuse" or "root": whether a trace of OpenTelemetry spans with pieces whose parents are missing is
+      orphans: "refuse" or "root": whether a trace of `otlp` or `spans` with pieces whose parents are missing is
         refused, or each piece is attached to the one agent that was at work or that it names, else to the root span.
         Each trace with attached pieces is named in `problems` (kind "attached-orphans").
       to: sizes to pad to; by default the bucket of what was read.

@@ -84,7 +84,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             type=click.Choice(["refuse", "root"]),
             default="refuse",
             show_default=True,
-            help="Spans whose parents are missing: refuse their trace, or attach those whose agent is clear.",
+            help="Spans of otlp and spans whose parents are missing: refuse their trace, or attach those whose "
+            "agent is clear.",
         ),
         click.option(
             "--limit",

@@ -14,7 +14,7 @@ from graphs.reading.documents import Document, Place
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Session", "Writer", "once", "records", "write_nested"]
+__all__ = ["Session", "Writer", "check_session", "once", "records", "write_nested"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -163,6 +163,23 @@ def once(documents: Iterable[Document]) -> Iterator[Document]:
         if not is_again:
             seen.append(digest)
             yield document
+
+
+def check_session(known: str, stated: str | None, place: Place, field: str) -> None:
+    """Check that a file goes on with the session it began with: two of them in one file were put there by a `cat`.
+
+    Args:
+      known: the id of the session so far, "" for none.
+      stated: the id that a later part of the file states; None or "" for none.
+      place: where.
+      field: in which field.
+
+    Raises:
+      TraceError: "several-sessions".
+    """
+    if known and stated and stated != known:
+        expected = f"{excerpt(known)}, as above: one session a file"
+        raise TraceError(Problem("several-sessions", place.file, place.line, field, excerpt(stated), expected, known))
 
 
 def _named(head: S, parts: dict[str, S]) -> Iterator[str]:

@@ -401,6 +401,34 @@ def test_a_codex_fork_without_a_turn_of_its_own_is_refused(tmp_path: Path) -> No
         read(path)
 
 
+@pytest.mark.parametrize(
+    "name", ["codex", "codex before payloads", "gemini-cli", "gemini-cli before lines", "copilot-cli"]
+)
+def test_two_sessions_in_one_file_are_refused(name: str, tmp_path: Path) -> None:
+    """Those of Codex, Gemini CLI and Copilot CLI were one trace, under the id of the first or the last."""
+    path = SAMPLES[name].write(tmp_path)
+    (path,) = [path] if path.is_file() else path.iterdir()
+    session, text = read(path).traces["trace"].to_pylist()[0], path.read_text()
+    path.write_text(f"{text}\n{text.replace(session, 'another')}")
+    with pytest.raises(NothingReadError) as raised:
+        read(path)
+    (problem,) = raised.value.problems
+    assert (problem.kind, problem.trace, problem.value) == ("several-sessions", session, "'another'")
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [("codex before payloads", "codex"), ("fork", "codex"), ("codex", "fork"), ("fork", "fork 2")]
+)
+def test_codex_sessions_of_two_kinds_in_one_file_are_refused(first: str, then: str, tmp_path: Path) -> None:
+    own = "019ff8a1-1600-7000-8000-000000000000"
+    kinds = {"fork": fork(own), "fork 2": fork(own, id="019ff8a1-157e-7450-85ba-2fd266aea519")}
+    lines = [line for name in (first, then) for line in (kinds.get(name) or SAMPLES[name].values)]
+    path = tmp_path / "rollout-1.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(NothingReadError, match="several-sessions"):
+        read(path)
+
+
 def cline_session(name: str, text: str, *tasks: str) -> dict[str, Any]:
     """A session of Cline in which the agent gets a text and hands out tasks; of a sub-agent where its name has "__"."""
     agent = "subagent" if "__" in name else "lead"

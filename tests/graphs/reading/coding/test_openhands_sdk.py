@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,16 @@ def test_a_conversation_with_a_fault_is_refused_by_name(name: str, tmp_path: Pat
     with pytest.raises(NothingReadError) as caught:
         read(conversation(tmp_path, change))
     assert kind in {problem.kind for problem in caught.value.problems}
+
+
+def test_two_conversations_in_one_file_are_refused(tmp_path: Path) -> None:
+    """They were one trace."""
+    texts = [text.strip() for name, text in sorted(SAMPLES["openhands-sdk"].files.items()) if "event-" in name]
+    lines = "\n".join(json.dumps(json.loads(text)) for text in texts)
+    others = re.sub(r'"(id|parent_id|tool_call_id|llm_response_id)": "', r'"\1": "other-', lines)
+    (tmp_path / "conv.jsonl").write_text(f"{lines}\n{others}\n")
+    with pytest.raises(NothingReadError, match="several-sessions"):
+        read(tmp_path / "conv.jsonl")
 
 
 def test_events_one_a_line_are_the_conversation_without_its_state(tmp_path: Path) -> None:

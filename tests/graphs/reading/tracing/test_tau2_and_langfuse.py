@@ -274,3 +274,12 @@ def test_langfuse_faults(tmp_path: Path) -> None:
         with pytest.raises(NothingReadError) as caught:
             read(write(tmp_path, value))
         assert caught.value.problems[0].kind == kind
+
+
+def test_pieces_that_only_other_formats_attach_say_so(tmp_path: Path) -> None:
+    """`orphans="root"` did nothing, and nothing said so."""
+    cut = LANGFUSE | {"observations": [*OBSERVATIONS, observation("x", "GENERATION", "model", "gone", 3)]}
+    for orphans, is_told in (("refuse", False), ("root", True)):
+        with pytest.raises(NothingReadError, match="missing-parent") as raised:
+            read(write(tmp_path, cut), orphans=orphans)
+        assert ("works for otlp and spans alone" in str(raised.value)) is is_told

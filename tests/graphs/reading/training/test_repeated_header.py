@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from graphs.errors import NothingReadError
 from graphs.logs import read
 
 ROWS = '{"trace": "a", "group": "q", "reward": 1, "event_reward": 0.1}\n{"trace": "b", "group": "q", "reward": 0}\n'
@@ -24,3 +27,13 @@ def test_a_row_that_shares_names_with_the_header_is_a_row(tmp_path: Path) -> Non
     assert not traces.problems and traces.traces["trace"].to_pylist() == ["a", "b", "trace"]
     (tmp_path / "t.jsonl").write_text('{"trace": "trace", "reward": "reward"}\n' + ROWS)
     assert [problem.kind for problem in read(tmp_path / "t.jsonl").problems] == ["bad-type"]
+
+
+def test_equal_rows_without_an_id_are_two_events(tmp_path: Path) -> None:
+    """A table of JSON lines that was appended to itself has no header which would tell."""
+    (tmp_path / "t.jsonl").write_text(ROWS * 2)
+    traces = read(tmp_path / "t.jsonl")
+    assert not traces.problems and traces.sizes.events == 4
+    (tmp_path / "t.jsonl").write_text(ROWS.replace('{"trace"', '{"id": "e", "trace"') * 2)
+    with pytest.raises(NothingReadError, match="duplicate-id"):
+        read(tmp_path / "t.jsonl")
