@@ -39,7 +39,7 @@ def check(
 ) -> LawReport:
     """Test a method by the laws.
 
-    Replays that share a prefix (clusters) are not tried. `no_event_reward` has a note where event rewards change nothing.
+    Replays that share a prefix (clusters) are not tried. `no_event_reward` notes where event rewards change nothing.
 
     Args:
       fn: `fn(graph, reward, *, event_reward=None, **evidence) -> Credit`, with `functools.partial` for other options;
