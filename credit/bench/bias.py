@@ -13,7 +13,7 @@ increments D = Q − V,
 
     error = E Σ_e w_e (A°_e − D_e)² / E Σ_e w_e D_e²      relative, of decisions that were answered
     rank  = Kendall's τ-b between E[A° | h, a] and D(h, a) over all (h, a)
-    sign  = the share of decisions whose A° has the sign of D
+    sign  = the share whose A° has the sign of D, of decisions at which neither is 0
     answered = the share of decisions that have a number; all shares by probability and weight
 
 Rank and sign ignore differences below a thousandth of the root mean square: numbers that close are tied, and numbers
@@ -262,14 +262,14 @@ def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:
     centred, increment = a - centre[s], world.increments[s, c]
     known = weight > 0
     size = _rms(centred, p), _rms(increment, p)
-    agrees = _sign(centred, size[0]) == _sign(increment, size[1])
+    product = _sign(centred, size[0]) * _sign(increment, size[1])
     return (
         float(np.linalg.norm(mean - true)) / length,
         _one_ratio(float(np.sum(mean * true)), float(np.linalg.norm(mean)) * length),
         float(spread) * draws.runs / length**2,
         _one_ratio(float(p @ (centred - increment) ** 2), float(p @ increment**2)),
         _tau((_ratio(total, weight) - centre[:, None])[known], world.increments[known], size),
-        _one_ratio(float(p @ agrees), float(p.sum())),
+        _one_ratio(float(p @ (product > 0)), float(p @ (product != 0))),
         float(p.sum() / enumerated.mass.sum()),
     )
 

@@ -39,6 +39,8 @@ def check(
 ) -> LawReport:
     """Test a method by the laws.
 
+    Replays that share a prefix (clusters) are not tried. `no_event_reward` notes where event rewards change nothing.
+
     Args:
       fn: `fn(graph, reward, *, event_reward=None, **evidence) -> Credit`, with `functools.partial` for other options;
         or an entry of `METHODS`, which brings its own `needs` and `scope`. `event_reward` may be missing.

@@ -167,14 +167,24 @@ def bounded(s: Subject) -> str:
 
 
 def no_event_reward(s: Subject) -> str:
-    """A log without event rewards gives the same numbers as one whose event rewards are all 0."""
+    """A log without event rewards gives the same numbers as one whose event rewards are all 0.
+
+    A method whose numbers no event reward changes is told so. That is no fault, for some published methods are such.
+    """
     if not s.takes_event_reward:
         raise NotApplicable("the method takes no event_reward")
     batch = padded(s.ragged(), SIZES)
     zeros = s.run(dataclasses.replace(batch, event_reward=np.zeros_like(batch.event_reward)))
     with jax.disable_jit():
         none = numbers(s.fn(batch.graph, batch.reward, event_reward=None, **batch.evidence))
-    return differ({name: np.asarray(v) for name, v in none.items()}, zeros, batch.graph.event_mask)
+    if detail := differ({name: np.asarray(v) for name, v in none.items()}, zeros, batch.graph.event_mask):
+        return detail
+    for trial in (s.regular(), s.ragged()):
+        paid = padded(trial, SIZES)
+        unpaid = dataclasses.replace(paid, event_reward=np.zeros_like(paid.event_reward))
+        if differ(s.run(paid), s.run(unpaid), paid.graph.event_mask, exactly=True):
+            return ""
+    raise NotApplicable("it has an event_reward, but no reward at an event changed a number: is it read?")
 
 
 def absent_evidence(s: Subject) -> str:

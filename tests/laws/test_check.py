@@ -48,6 +48,18 @@ def test_a_report_without_raising_tells_the_rest() -> None:
     assert "jit" in str(report) and "BROKEN" in str(report)
 
 
+def test_a_method_that_reads_no_event_reward_is_told() -> None:
+    """Published methods of that kind exist, so it is no fault: a bandit's outcome, or a critic's difference."""
+
+    def forgets(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        return good(graph, reward)
+
+    few = [name for name in LAWS if name != "no_event_reward"]
+    (told,) = check(forgets, skip=few).results
+    assert told.passed is None and "no reward at an event changed" in told.detail
+    assert check(good, skip=few).results[0].passed
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

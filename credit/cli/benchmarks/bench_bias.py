@@ -27,7 +27,7 @@ LEGENDS = {
     "variance": "of the gradient, times the runs that a batch takes, over |∇J|²; lower is better",
     "error": "mean squared distance of advantages from true increments, over the mean square of these; 0 is exact",
     "rank": "Kendall's τ-b between mean advantages and true increments; 1 is the same order",
-    "sign": "part of the decisions whose advantage has the sign of the true increment; 1 is all",
+    "sign": "part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
     "answered": "part of the decisions that have an advantage; 1 is all",
 }
 SCORES = tuple(LEGENDS)
@@ -86,7 +86,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "--group-size",
     type=click.IntRange(2),
     metavar="K",
-    help="Traces of a group, instead of 2 and 3. A median or an order statistic needs 4 or more to differ from a mean.",
+    help="Traces of a group, instead of 2 and 3. A median needs 4 or more to differ from a mean.",
 )
 @picture_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")

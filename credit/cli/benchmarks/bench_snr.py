@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
+from credit.cli.shared.answers import json_option, print_json, print_whole, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import look_options
@@ -115,7 +115,7 @@ def snr(
         print_json(report.json())
         return
     for group in sizes:
-        stdout().print(_table(report, group))
+        print_whole(_table(report, group))
     for line in NOTES:
         stdout().print(line, soft_wrap=True)
     if all_:
@@ -172,7 +172,7 @@ def _table(report: Report, group: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"SNR, groups of {group}", title_justify="left")
     numbers = (*(f"T = {length:,}" for length in lengths), "slope", "closed form", "cost at the last T")
     for column in ("scheme", "runs", *numbers):
-        table.add_column(column, justify="right" if column in numbers else "left")
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for name in dict.fromkeys(p.scheme for p in points):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["json_option", "plain_table", "print_json", "stderr", "stdout", "words"]
+__all__ = ["json_option", "plain_table", "print_json", "print_whole", "stderr", "stdout", "words"]
 
 WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
+
+_ROOM = 10_000  # wider than any table
 
 _UNSEEN = re.compile(r"[^\n -~]")  # more than the control characters that JSON itself escapes
 
@@ -65,6 +67,14 @@ def _console(*, stderr: bool) -> Console:
         columns = os.environ.get("COLUMNS", "")
         console.width = max(int(columns), LEAST_WIDTH) if columns.isdecimal() else WIDTH
     return console
+
+
+def print_whole(table: Table) -> None:
+    """A table as wide as it is where the output is no terminal and COLUMNS is not set: a file has room."""
+    console = stdout()
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=_ROOM)).maximum)
+    console.print(table)
 
 
 def words(text: object, style: str = "") -> Text:

@@ -19,7 +19,17 @@ from click.testing import CliRunner
 from site_pages import page
 
 import credit
-from credit.bench.bias import MOST_BATCHES, Row, cells, mean_gradient, measure, same_as, x64
+from credit.bench.bias import (
+    MOST_BATCHES,
+    Row,
+    _Enumerated,
+    _scores,
+    cells,
+    mean_gradient,
+    measure,
+    same_as,
+    x64,
+)
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
 from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, fan_outs, independent, replays
@@ -112,6 +122,29 @@ def test_what_promises_no_bias_has_none() -> None:
         if row.method in promised.union(UNBIASED):
             assert row.bias < 1e-6 and row.cosine == pytest.approx(1, abs=1e-9), row
     assert {row.method for row in rows} >= set(UNBIASED)
+
+
+def test_sign_is_of_the_decisions_at_which_neither_advantage_nor_truth_is_0() -> None:
+    draws = independent(MICRO["relay-and"], 1)
+    policy, truth = draws.world.policy, draws.world.increments
+    state, choice = np.nonzero(policy > 0)
+    matters = truth[state, choice] != 0
+    assert matters.any() and not matters.all()
+
+    def sign(advantage: np.ndarray) -> float:
+        estimate = np.zeros((len(draws.chance), *policy.shape))
+        mass, told = policy[state, choice], np.ones(len(state), bool)
+        rows = _Enumerated(estimate, mass, state, choice, advantage[state, choice], told)
+        return dict(zip(FIELDS[3:], _scores(draws, rows), strict=True))["sign"]
+
+    noise = np.where(truth == 0, [[1.0, -1.0]], truth)
+    one = np.flatnonzero((truth != 0).all(1))[0]
+    silent = np.where(np.arange(len(truth))[:, None] == one, 0.0, truth)
+    wrong = np.where(np.arange(len(truth))[:, None] == one, -truth, truth)
+    assert sign(noise) == sign(silent) == pytest.approx(1)
+    mass = np.where(truth != 0, policy, 0).sum(1)
+    assert sign(wrong) == pytest.approx(1 - mass[one] / mass.sum())
+    assert math.isnan(sign(np.zeros_like(truth)))
 
 
 def factor(advantage: Callable[[float, np.ndarray], float], k: int, p: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -15,12 +16,14 @@ from click.testing import CliRunner
 
 import estimators
 from credit.bench import snr_theory as theory
-from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Point, fit, measure, run
+from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Point, Report, fit, measure, run
 from credit.bench.snr_draws import Effort
 from credit.bench.snr_logs import draw_log, fitted, plain_graph
 from credit.bench.snr_schemes import SCHEMES, left_out, registered, scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
+from credit.cli.benchmarks.bench_snr import _table
+from credit.cli.shared.answers import print_whole
 from credit.methods.registry import METHODS
 from graphs.errors import CreditError
 
@@ -175,6 +178,19 @@ def test_every_method_has_a_scheme_or_a_reason() -> None:
     assert set(METHODS) <= named
     assert not set(registered()) & set(left_out())
     assert all(length % 10 == 0 for length in (*LENGTHS, *QUICK_LENGTHS)) and FULL.traces > QUICK.traces
+
+
+@pytest.mark.parametrize("columns", ["", "60"])
+def test_no_name_of_a_method_is_cut(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    name = "mine:median_of_others_with_a_long_name"
+    point = Point(name, name, 10, 8, 0.123, 0.1, 0.15, 0.12, None, 1, 0.12, 1e6, 30, "full", 1.0)
+    points = [dataclasses.replace(point, length=length) for length in LENGTHS]
+    print_whole(_table(Report(points, [], {}), 8))
+    shown = capsys.readouterr().out
+    assert "…" not in shown and (columns or f" {name} " in shown)
 
 
 @pytest.mark.slow
