@@ -65,7 +65,7 @@ REASONS: tuple[str, ...] = (
     "",
     "padding",
     "not an action of the team's policy",
-    "the trace has no outcome",
+    "the trace has no outcome, or the agent none of its own (agent_reward)",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
     "too few members, or too few that differ, to estimate a spread",

@@ -139,11 +139,13 @@ def group_relative(
       reward: float [T]; NaN means that the trace has none (it is left out).
       event_reward: float [E], rewards at events; never the outcome again. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, besides `reward`, at one of its events or
-        more, NaN elsewhere; or None. For populations "agent" and "row".
+        more, NaN elsewhere; or None. For populations "agent" and "row". With it, `aggregate` "return" counts the
+        event rewards of the instance's own events alone.
       baseline, scale: as above.
       by: whose samples are compared: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays [E] among them
         with -1 where an event has no key. None compares the traces of a task. "agent_name" and "role_name" are short
-        for ("task", "agent") and ("task", "role"). An event without a key is invalid.
+        for ("task", "agent") and ("task", "role"). An event without a key is invalid. A caller's `jit` keeps 32 bits of
+        an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
       population: "trace", what a trace has of one key is one sample; "agent", what an agent instance has of it; "row",
         each action is one.
       aggregate: how `event_reward` enters the score of a sample of several rows: see `members`.

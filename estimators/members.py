@@ -101,7 +101,8 @@ def agent_outcomes(graph: EventGraph, reward: Array, agent_reward: Array | None)
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       agent_reward: float [E], the outcome of the instance's own trace at one of its events or more, or None; NaN where
-        an event does not state it. An instance with two of its own has none; readers refuse them.
+        an event does not state it. An instance with NaN alone, in a trace without an outcome, has no outcome. An
+        instance with two of its own has none; readers refuse them.
 
     Examples:
       >>> import credit, numpy as np

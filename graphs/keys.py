@@ -43,6 +43,7 @@ __all__ = [
     "key_of",
     "keyed",
     "names_of_key",
+    "near_part",
     "number_before",
     "scope_of_key",
     "turn_numbers",
@@ -200,6 +201,8 @@ By = str | Sequence[str | Array] | Array | Key | None
 def key_of(by: By, evidence: Mapping[str, Array] | None = None) -> Key:
     """What users write as `by=`, as a `Key`.
 
+    Call it outside of `jit` for ids wider than 32 bits, such as hashes: it numbers them anew, and `jit` cuts them.
+
     Args:
       by: names by commas, or in a tuple or list, among them int arrays [E] with -1 where an event has no key.
       evidence: arrays of the log by name, ids [E] or [T], from which parts are taken that the graph does not have.
@@ -270,7 +273,7 @@ def column_of_key(by: str) -> tuple[str, str | None]:
     """A key in which a column of a table is named "key", and that column; None where all names are known.
 
     Raises:
-      CreditError: several unknown names, or one that is almost a known one.
+      CreditError: several unknown names, an empty one, or an unknown one beside "key".
 
     Examples:
       >>> column_of_key("task,shift")
@@ -281,9 +284,20 @@ def column_of_key(by: str) -> tuple[str, str | None]:
     unknown = [name for name in names if name not in known]
     if not unknown:
         return by, None
-    if len(unknown) > 1 or not unknown[0] or "key" in names or difflib.get_close_matches(unknown[0], PARTS, n=1):
+    if len(unknown) > 1 or not unknown[0] or "key" in names:
         key_of(by)
     return ",".join("key" if name == unknown[0] else name for name in names), unknown[0]
+
+
+def near_part(name: str) -> str:
+    """A hint for an unknown name that is almost a known one; "" for others.
+
+    Examples:
+      >>> near_part("trun"), near_part("shift")
+      ("did you mean 'turn'?", '')
+    """
+    near = difflib.get_close_matches(name, PARTS, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def scope_of_key(by: By) -> Literal["trace", "group", "batch"]:
@@ -351,8 +365,7 @@ def _of_name(name: str, evidence: Mapping[str, Array] | None) -> tuple[Level, Ar
     if part is not None:
         how = _NO_LOG if evidence is None else "the log lacks it"
         raise CreditError(f"by names {name!r}, and {how}; or pass an array of integers [E] in its place")
-    near = difflib.get_close_matches(name, PARTS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected names among {', '.join(PARTS)}"
+    hint = near_part(name) or f"expected names among {', '.join(PARTS)}"
     raise CreditError(f"by names {excerpt(name)}; {hint}")
 
 

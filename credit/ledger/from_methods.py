@@ -68,8 +68,8 @@ def compose_claims(
     if total is None and has_agent_outcomes(traces):
         raise CreditError(
             "the log has agent_reward, outcomes of single agents; a ledger accounts for what a trace earned: expected "
-            "a channel for each agent, such as --channel agent_reward.NAME=1 (credit.ledger.channel), or total=, float "
-            "[T]"
+            "a channel for each agent, such as `credit compose --channel agent_reward.NAME=1` (credit.ledger.channel), "
+            "or total=, float [T]"
         )
     propensity = traces.evidence.get("propensity")
     for name in exact:

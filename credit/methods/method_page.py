@@ -12,6 +12,7 @@ from credit.methods.published import PUBLISHED, find_method, key_of
 from credit.methods.registry import METHODS
 from credit.methods.running import EVIDENCE, keywords_of
 from estimators.options import BOUNDS
+from graphs.keys import By
 
 __all__ = ["MethodPage", "method_page", "plain_function"]
 
@@ -120,6 +121,8 @@ def _hint(hint: Any) -> str:
 
     if typing.get_origin(hint) is typing.Literal:
         return " or ".join(map(repr, typing.get_args(hint)))
+    if hint == By:
+        return "names of parts by commas or in a tuple, arrays of integers [E] among them"
     parts = typing.get_args(hint)
     if parts:
         return " or ".join(_hint(part) for part in parts if "Array" not in str(part) and "ndarray" not in str(part))

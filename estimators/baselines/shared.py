@@ -61,9 +61,12 @@ def grpo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
-        elsewhere; it adds to `reward`. For populations "agent" and "row".
+        elsewhere. For populations "agent" and "row". An agent's return is then `reward` + its `agent_reward` + Σ
+        `event_reward` of its own events; without `agent_reward`, of all events of the trace. An agent with NaN
+        alone has no outcome in a trace whose `reward` is NaN.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
-        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
+        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
+        caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
       population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
         action is, with the outcome plus its own event reward as its score.
       eps: added to the standard deviation, in units of reward.
@@ -129,9 +132,12 @@ def dr_grpo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
-        elsewhere; it adds to `reward`. For populations "agent" and "row".
+        elsewhere. For populations "agent" and "row". An agent's return is then `reward` + its `agent_reward` + Σ
+        `event_reward` of its own events; without `agent_reward`, of all events of the trace. An agent with NaN
+        alone has no outcome in a trace whose `reward` is NaN.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
-        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
+        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
+        caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
       population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
         action is, with the outcome plus its own event reward as its score.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.
@@ -194,9 +200,12 @@ def rloo(
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
       agent_reward: float [E], the outcome of each agent instance's own trace, at one of its events or more, NaN
-        elsewhere; it adds to `reward`. For populations "agent" and "row".
+        elsewhere. For populations "agent" and "row". An agent's return is then `reward` + its `agent_reward` + Σ
+        `event_reward` of its own events; without `agent_reward`, of all events of the trace. An agent with NaN
+        alone has no outcome in a trace whose `reward` is NaN.
       by: with whom a trace is compared at each action: names of `graphs.keys.PARTS` by commas or in a tuple, int arrays
-        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient.
+        [E] among them. By default with the traces of its task. docs/bias.md says which keys bias the gradient. A
+        caller's `jit` keeps 32 bits of an integer: wider ids, such as hashes, go through `graphs.keys.key_of` before.
       population: "trace", a trace is one sample of each of its keys; "agent", each agent instance is; "row", each
         action is, with the outcome plus its own event reward as its score.
       singleton: what a group of one trace gets: "refuse" makes it invalid, "zero" gives 0, "raw" subtracts nothing.

@@ -12,7 +12,7 @@ import pytest
 import credit
 from credit.tables.batch_rows import Rows
 from graphs.event_graph import EventGraph
-from graphs.keys import PARTS, decided_by, event_keys, evidence_of_key, key_of, scope_of_key
+from graphs.keys import PARTS, column_of_key, decided_by, event_keys, evidence_of_key, key_of, scope_of_key
 
 PARENTS = {"lead": None, "one": "lead", "two": "lead", "deep": "one"}  # depths 0, 1, 1, 2
 SHIFT = [7, 7, -1, 2**40]  # ids beyond 32 bits; -1 is none
@@ -127,6 +127,13 @@ def test_refusals(by: Any, evidence: dict[str, Any] | None, message: str) -> Non
     graph, _, _ = credit.from_columns(group=[0], trace=["a"], reward=[0.0], events=4)
     with pytest.raises(credit.CreditError, match=message):
         event_keys(graph, by, evidence)
+
+
+def test_an_unknown_name_is_a_column_whatever_it_resembles() -> None:
+    assert column_of_key("task,trun") == ("task,key", "trun") and column_of_key("mykey") == ("key", "mykey")
+    for by in ("task,trun,shift", "key,mykey", "task,"):
+        with pytest.raises(credit.CreditError, match="by names"):
+            column_of_key(by)
 
 
 def test_what_a_key_says_of_scope_bias_and_evidence() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +131,7 @@ def assign(
     from graphs.keys import column_of_key
 
     # Whatever can be wrong with the call is found before the logs are read.
+    column = None
     if by is not None:
         by, column = column_of_key(by)
         if column is not None:
@@ -152,15 +155,17 @@ def assign(
         from credit.cli.advantages.assign_parts import assign_in_chunks, assign_on_ray
 
         in_parts: Any = assign_in_chunks if engine is None else assign_on_ray
-        written = in_parts(
-            paths, output, method, options, also, events=chunk_events, actions_only=actions_only, **reading
-        )
+        with _column_or_key(column):
+            written = in_parts(
+                paths, output, method, options, also, events=chunk_events, actions_only=actions_only, **reading
+            )
         tell_sources(written.sources)
         wrote = f"wrote {counted(written.rows, 'row')} to {written.place}"
         counts = {"rows": written.rows, "output": output} | written.counts
         _tell(written.summary, method, options, wrote, counts, as_json)
         leave(ctx, written, allow_bad)
-    traces = read_traces(paths, **reading)
+    with _column_or_key(column):
+        traces = read_traces(paths, **reading)
     arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **arrays, **options)
@@ -172,6 +177,29 @@ def assign(
     wrote = f"wrote {what} to {'standard output' if output == '-' else output}"
     _tell(summary, method, options, wrote, {key: count, "output": output}, as_json)
     leave(ctx, traces, allow_bad)
+
+
+@contextmanager
+def _column_or_key(column: str | None) -> Iterator[None]:
+    """Where no log has the column that a key names, say which key may have been meant: an existing column wins.
+
+    Raises:
+      CreditError: no log has the column, and its name is almost that of a key.
+    """
+    from graphs.errors import CreditError, NothingReadError
+    from graphs.keys import near_part
+
+    try:
+        yield
+    except NothingReadError as error:
+        hint = "" if column is None else near_part(column)
+        if not hint or _NO_COLUMN.isdisjoint(problem.kind for problem in error.problems):
+            raise
+        raise CreditError(f"by names {column!r}; {hint} As a column: {error.problems[0]}") from error
+
+
+_NO_COLUMN = frozenset({"missing-column", "other-format", "unknown-format"})
+"""Kinds of problems of logs that are no tables, or tables without a column."""
 
 
 def _tell(

@@ -31,7 +31,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["read", "sniff"]
 
-_NEEDED_TO_TELL = ("reward", "event_reward")
+_NEEDED_TO_TELL = ("reward", "event_reward", "agent_reward")
 NO_ID = "-1"  # as in arrays: the event has no id
 _LONGEST_ID = 200
 _HEAD = 1 << 16  # bytes that tell a native log

@@ -94,7 +94,7 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
         return None
     column_of = {ours: name for ours in known for name in known[ours] if name in names}
     lacks = [f"commas between the cells, not {separator!r}"] if separator != "," else []
-    kinds = ("trace",) if "event_reward" in column_of else ("trace", "reward")
+    kinds = ("trace",) if {"event_reward", "agent_reward"} & column_of.keys() else ("trace", "reward")
     missing = [ours for ours in kinds if ours not in column_of]
     if missing:
         lacks.append(_naming(missing, names, column_of, known))

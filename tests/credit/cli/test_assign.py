@@ -329,5 +329,16 @@ def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tm
     assert run("assign", good, "--method", "rloo", "--by", "task,length", "-o", out).exit_code == 0
     refused = run("assign", good, "--method", "rloo", "--by", "task,trun", "-o", out)
     assert refused.exit_code == 1 and "by names 'trun'; did you mean 'turn'?" in refused.stderr
+    for column in ("turns", "steps", "mykey", "task_hash"):  # a column that is there is no misspelt key
+        table.write_text(f"trace,group,agent,reward,{column}\na,q,x,1,n\nb,q,x,0,n\n")
+        assert run("assign", table, "--by", f"task,{column}", "-o", out).exit_code == 0, column
+    for misspelt, near in (("trun", "; did you mean 'turn'?"), ("mykye", "; did you mean 'key'?"), ("shift", "")):
+        refused = run("assign", table, "--by", f"task,{misspelt}", "-o", out)
+        assert refused.exit_code != 0 and f"key is column '{misspelt}'; expected a column" in refused.stderr
+        assert near in refused.stderr and ("did you mean" in refused.stderr) == bool(near)
+    table.write_text("trace,group,agent,reward,turns\na,q,x,oops,n\n")
+    assert "did you mean" not in run("assign", table, "--by", "turns", "-o", out).stderr
+    archive = Path(__file__).parents[2] / "recordings" / "inspect_team.eval"
+    assert "did you mean 'turn'?" in run("assign", archive, "--by", "trun", "-o", out).stderr
     refused = run("assign", good, "--method", "gae", "--by", "task", "-o", out)
     assert refused.exit_code == 1 and "method 'gae' has no option 'by'" in refused.stderr

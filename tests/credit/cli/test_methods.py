@@ -31,6 +31,11 @@ def states(*traces: dict[str, Any], path: Path) -> dict[str, tuple[str, str]]:
     return {name: (m["state"], m["why"]) for name, m in json.loads(result.stdout).items()}
 
 
+def test_the_page_of_a_method_says_in_words_what_its_options_are() -> None:
+    shown = run("methods", "rloo").stdout
+    assert "names of parts by commas or in a tuple, arrays of integers" in shown and "str or str" not in shown
+
+
 @pytest.mark.slow
 def test_methods_says_what_logs_allow(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"

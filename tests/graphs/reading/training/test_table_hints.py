@@ -90,6 +90,13 @@ def test_other_text_is_no_table(text: str, tmp_path: Path) -> None:
     assert "a table with" not in refused(tmp_path / "t.csv").value
 
 
+def test_outcomes_of_agents_are_rewards_of_a_table(tmp_path: Path) -> None:
+    path = table(tmp_path, "trace,group,agent,agent_reward", "a,q,x,1", "a,q,y,0")
+    assert read(path).evidence["agent_reward"].mask[:2].tolist() == [True, True]
+    lacking = refused(table(tmp_path, "case,group,agent,agent_reward", "a,q,x,1")).expected
+    assert lacking == f"a column for the trace ({IDS}), or --columns trace=NAME to name it"
+
+
 def test_a_named_column_that_is_not_there(tmp_path: Path) -> None:
     path = table(tmp_path, "task,trace,agent,reward", "q,a,x,1")
     assert str(refused(path, columns={"group": "tsk"})) == (
