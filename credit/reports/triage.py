@@ -8,9 +8,9 @@ import itertools
 
 import numpy as np
 
+from credit.reports.event_texts import event_texts
 from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, Loop, ToolCalls
-from credit.reports.trace_events import event_texts
 from credit.reports.trace_list import counted_tokens
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
