@@ -6,15 +6,17 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
 __all__ = ["traces"]
 
 SHOWN = 100  # traces that are listed unless all are asked for
-LEGEND = "reward: the outcome, – where the log has none. errors: events whose status the log calls an error, – "
-"where no log of the format states a status."
+LEGEND = (
+    "reward: the outcome, – where the log has none. errors: events whose status the log calls an error, – where no log "
+    "of the format states a status."
+)
 
 
 @click.command(
@@ -62,7 +64,7 @@ def traces(
                 "–" if row["errors"] is None else str(row["errors"]),
             )
             table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))
-        stdout().print(table)
+        print_whole(table)
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
         stdout().print(LEGEND, soft_wrap=True)

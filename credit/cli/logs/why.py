@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -74,7 +74,7 @@ def why(
             error = "–" if reason.stderr is None else f"{reason.stderr:.3g}"
             cells = (f"{reason.amount:+z.4g}", error, "*" if reason.stands_out else "")
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
-        stdout().print(table)
+        print_whole(table)
         stdout().print(LEGEND, soft_wrap=True)
     else:
         stdout().print(words(f"no action with credit by {method} leads to event {event}"), soft_wrap=True)
