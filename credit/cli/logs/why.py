@@ -48,11 +48,10 @@ def why(
 ) -> None:
     """List the actions that an event depended on, the largest credit first, with causal paths.
 
-    The last two arguments are the id of a trace and the id of one of its events: PATH... TRACE EVENT.
+    The last two arguments are a trace's id and the id or number of one of its events: PATH... TRACE EVENT.
     """
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
-    from credit.ledger.receipts.explaining import event_index
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.metrics.event_influence import why as find_responsible
@@ -60,7 +59,7 @@ def why(
     *logs, trace, event = paths
     options = parse_options(method, option_texts)
     traces = read_traces(tuple(logs), **reading)
-    _, row, _ = event_index(traces, trace, event)
+    row = traces.event_row(trace, event)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **options)
     found = find_responsible(traces, row, credit, most=most)
