@@ -77,7 +77,7 @@ def check(
         if name not in LAWS:
             raise CreditError(f"skip has {name!r}; expected names among {', '.join(LAWS)}")
     inner = fn.func if isinstance(fn, functools.partial) else fn
-    is_own = method is fn and getattr(inner, "__module__", "").partition(".")[0] != "estimators"
+    is_own = method is fn and not (getattr(inner, "__module__", None) or "").startswith("estimators.")
     subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped, nonnegative=nonnegative, is_own=is_own)
     results: list[LawResult] = []
     for name, law in LAWS.items():
