@@ -302,7 +302,7 @@ def training_table() -> str:
     rows = []
     for signal in sorted(ranks, key=lambda name: ranks[name]):
         mine = [found[signal, task] for task in tasks]
-        marks = ["" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**" for c in mine]
+        marks = ["" if c.ahead_p >= 0.05 else " **+**" if c.difference > 0 else " **−**" for c in mine]
         areas = [f"{c.area:.2f} ± {c.stderr:.2f}{mark}" for c, mark in zip(mine, marks, strict=True)]
         rows.append([f"`{signal}`", f"{ranks[signal]:.1f}", *areas])
     return markdown_table(["signal", "rank", *tasks], rows)
