@@ -11,11 +11,13 @@ import pytest
 
 import credit
 from credit.bench.doctor_trial import doctor_trials
-from credit.bench.planted_faults import FAULTS
+from credit.bench.planted_faults import FAULTS, healthy_team, plant
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
 from graphs.errors import CreditError
+from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
+from graphs.worlds import TeamWorld
 
 
 def event(name: str, kind: str, agent: str, time: float, **more: Any) -> dict[str, Any]:
@@ -164,3 +166,12 @@ def test_planted_faults_are_found_in_worlds_of_another_seed() -> None:
     assert sum(trial.false_alarms for trial in trials) == 0
     missed = {trial.check for trial in trials if trial.found < trial.planted}
     assert len(missed) <= 1, missed
+
+
+def test_logs_with_a_planted_fault_are_read_whole_where_agents_start_late() -> None:
+    rng = np.random.default_rng(0)
+    for form in ("centralized", "swarm", "hierarchical", "harness"):
+        records = healthy_team(rng, TeamWorld(form, agents=9, events=130, kind="bernoulli"), 2)
+        for fault in FAULTS:
+            planted = plant(fault, rng, records)
+            assert planted is None or not assemble(planted).problems, (form, fault)
