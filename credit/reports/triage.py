@@ -11,7 +11,7 @@ import numpy as np
 from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_events import event_texts
-from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_list import counted_tokens, states_errors
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
 from graphs.text import counted, printable
@@ -32,8 +32,8 @@ class Workload:
       traces: traces in which it acts.
       events, actions: counts.
       calls: tool calls.
-      errors: events whose status the log calls an error.
-      retries: calls of a tool whose previous call by the same agent ended in an error.
+      errors: events whose status the log calls an error; None where the format of its logs states no status.
+      retries: calls of a tool whose previous call by the same agent ended in an error; None likewise.
       loops: runs of three or more calls of one tool in a row with the same arguments. Where the log has no arguments,
         of one tool in a row.
       tokens: generated tokens, summed over the actions whose count the log has.
@@ -46,8 +46,8 @@ class Workload:
     events: int
     actions: int
     calls: int
-    errors: int
-    retries: int
+    errors: int | None
+    retries: int | None
     loops: int
     tokens: int
     actions_with_tokens: int
@@ -89,8 +89,8 @@ class ToolUse:
     tool: str
     traces: int
     calls: int
-    errors: int
-    retries: int
+    errors: int | None
+    retries: int | None
     loops: int
 
 
@@ -123,8 +123,8 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
       >>> graph, reward, rows = credit.from_columns(
       ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
       ... )
-      >>> triage(rows.traces).agents[0].errors
-      0
+      >>> triage(rows.traces).agents[0].actions
+      3
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
@@ -156,8 +156,19 @@ def _tools(
     where: dict[str, set[int]] = {}
     for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
-    rows = [ToolUse(tool, len(where[tool]), n, failed[tool], again[tool], looped[tool]) for tool, n in used.items()]
-    return tuple(sorted(rows, key=lambda row: (-row.errors, -row.retries, -row.loops, -row.calls)))
+    told = set(map(named.__getitem__, called[states_errors(traces)[trace[called]]].tolist()))
+    rows = [
+        ToolUse(
+            tool,
+            len(where[tool]),
+            n,
+            failed[tool] if tool in told else None,
+            again[tool] if tool in told else None,
+            looped[tool],
+        )
+        for tool, n in used.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.calls)))
 
 
 def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndarray) -> tuple[Workload, ...]:
@@ -176,6 +187,12 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndar
         workloads: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
         return workloads
 
+    told = np.array(count(kept & states_errors(traces)[trace])) > 0
+
+    def known(counts: list[int]) -> list[int | None]:
+        """The counts of names with an event in a log that states errors."""
+        return [number if some else None for number, some in zip(counts, told.tolist(), strict=True)]
+
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces) & action & kept
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
@@ -188,15 +205,15 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndar
         count(kept),
         count(action & kept),
         count(calls.rows[kept[calls.rows]]),
-        count(calls.errors & kept),
-        count(calls.rows[calls.retry & kept[calls.rows]]),
+        known(count(calls.errors & kept)),
+        known(count(calls.rows[calls.retry & kept[calls.rows]])),
         count(np.asarray(loops, np.int64)),
         spent.astype(np.int64).tolist(),
         count(stated),
         _seconds(traces, instance, width, kept).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
-    return tuple(sorted(rows, key=lambda row: (-row.errors, -row.retries, -row.loops, -row.tokens)))
+    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.tokens)))
 
 
 def _seconds(traces: Traces, instance: np.ndarray, width: int, kept: np.ndarray) -> np.ndarray:

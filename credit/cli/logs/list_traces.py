@@ -52,7 +52,8 @@ def traces(
         for row in rows if all_ else rows[:SHOWN]:
             reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
             tokens = "–" if row["tokens"] is None else str(row["tokens"])
-            numbers = (reward, str(row["events"]), str(row["actions"]), str(row["agents"]), tokens, str(row["errors"]))
+            errors = "–" if row["errors"] is None else str(row["errors"])
+            numbers = (reward, str(row["events"]), str(row["actions"]), str(row["agents"]), tokens, errors)
             table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))
         stdout().print(table)
         if len(rows) > SHOWN and not all_:
