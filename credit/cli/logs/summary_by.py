@@ -214,6 +214,10 @@ def _tool_table(result: Triage) -> Table:
     return table
 
 
+def _count(number: int | None) -> str:
+    return "–" if number is None else str(number)
+
+
 def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, traces: int) -> None:
     if by not in ("agent", "tool"):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
