@@ -302,7 +302,7 @@ _TABLES: dict[str, dict[str, pa.DataType]] = {
     "events": {
         "event": pa.string(), "file": pa.string(), "line": pa.int32(), "offset": pa.int64(), "time": pa.float64(),
         "trusted": pa.bool_(), "from": pa.string(), "to": pa.string(), "tool": pa.string(),
-        "content_ref": pa.string(), "status": pa.string(),
+        "content_ref": pa.string(), "status": pa.string(), "model": pa.string(),
     },
     "agents": {"agent": pa.string(), "name": pa.string(), "role": pa.string()},
     "traces": {

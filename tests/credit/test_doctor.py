@@ -15,8 +15,10 @@ from credit.bench.planted_faults import FAULTS, healthy_team, plant
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
 from graphs.errors import CreditError
+from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
 from graphs.worlds import TeamWorld
 
 
@@ -154,6 +156,20 @@ def test_the_level_and_the_batch_are_checked(tmp_path: Path) -> None:
     _, _, rows = credit.from_columns(group=["q"] * 900, trace=["a"] * 900, reward=[1.0] * 900)
     with pytest.raises(CreditError, match="credit has shape"):
         examine(traces, credit.run(rows, "discounted_return"))
+
+
+@pytest.mark.parametrize(
+    ("groups", "rewards", "words"),
+    [("qr", {"team": 1.0}, "each trace is alone"), ("qq", {}, "no trace has an outcome")],
+)
+def test_single_runs_and_logs_without_outcomes_have_no_idle_groups(
+    groups: str, rewards: dict[str, float], words: str
+) -> None:
+    records = [TraceRecord(f"t{i}", q, "x", instances={"a": Agent()}, rewards=rewards) for i, q in enumerate(groups)]
+    for record in records:
+        record.event("e", EventType.MESSAGE, "a", action=True)
+    finding = next(finding for finding in examine(assemble(records)) if finding.check == "idle_groups")
+    assert finding.found is None and finding.words.startswith(words)
 
 
 def test_each_check_has_a_planted_fault() -> None:

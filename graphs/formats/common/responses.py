@@ -49,6 +49,7 @@ class Responses:
     def __init__(self, chat: Chat) -> None:
         self.chat = chat
         self.calls: list[int] = []  # positions of model calls
+        self.model: str | None = None  # that they ask from here on
         self._items: list[tuple[Item, Place]] = []  # of the model call that is open
         self._begun = ("", Place("", 0, -1), math.nan)  # event id, place and time of the first of them
 
@@ -94,6 +95,7 @@ class Responses:
         self.calls.append(
             self.chat.reply(
                 event_id, place, tools, places=[where for _, where in called], time=time, tokens=tokens,
+                model=self.model,
                 input_tokens=usage.input_tokens if usage is not None else None,
                 log_prob=math.fsum(log_probs) if log_probs else None,
                 token_ids=generated or None, token_log_probs=log_probs if log_probs and fit else None,
