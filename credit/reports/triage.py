@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -103,7 +105,14 @@ class Triage:
     suspects: tuple[Suspect, ...]
 
 
-def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, calls: ToolCalls | None = None) -> Triage:
+def triage(
+    traces: Traces,
+    *,
+    most: int = 10,
+    only: np.ndarray | None = None,
+    calls: ToolCalls | None = None,
+    texts: Callable[[np.ndarray, int], list[str]] | None = None,
+) -> Triage:
     """Count what went wrong, without any outcome.
 
     Args:
@@ -111,6 +120,7 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
       most: how many events to name.
       only: bool [traces], which traces to look at; None for all.
       calls: its tool calls, where they are known already.
+      texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
@@ -136,7 +146,7 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
     return Triage(
         agents=_workloads(traces, calls, [row for row, _ in loops], kept),
         tools=_tools(traces, calls, failures, repeated, kept),
-        suspects=_suspects(traces, failures, loops, most, kept),
+        suspects=_suspects(traces, failures, loops, most, kept, texts or functools.partial(event_texts, traces)),
     )
 
 
@@ -227,7 +237,12 @@ def _seconds(traces: Traces, instance: np.ndarray, width: int, kept: np.ndarray)
 
 
 def _suspects(
-    traces: Traces, failures: list[Failures], loops: list[tuple[int, str]], most: int, kept: np.ndarray
+    traces: Traces,
+    failures: list[Failures],
+    loops: list[tuple[int, str]],
+    most: int,
+    kept: np.ndarray,
+    texts: Callable[[np.ndarray, int], list[str]],
 ) -> tuple[Suspect, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
@@ -256,7 +271,7 @@ def _suspects(
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
     names = traces.agents["name"]
     chosen = list(reasons.items())[:most]
-    texts = event_texts(traces, np.array([row for row, _ in chosen], np.int64), EXCERPT)
+    said = texts(np.array([row for row, _ in chosen], np.int64), EXCERPT)
     return tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -267,7 +282,7 @@ def _suspects(
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
             text=text,
         )
-        for (row, why), text in zip(chosen, texts, strict=True)
+        for (row, why), text in zip(chosen, said, strict=True)
     )
 
 
