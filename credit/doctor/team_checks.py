@@ -245,7 +245,11 @@ def _idle(found: Survey) -> Finding:
     if max(found.group_sizes) == 1:
         return _unknown("idle_groups", "each trace is alone: no two are runs of one task under one policy")
     why = {
-        "outcomes are equal": tuple(found.equal),
+        "outcomes are equal": tuple(name for name in found.equal if name not in found.unresolved),
+        **{
+            reason: tuple(name for name, why in found.unresolved.items() if why == reason)
+            for reason in dict.fromkeys(found.unresolved.values())
+        },
         "one trace alone": found.singletons,
         "fewer than two traces with an outcome": found.unscored_groups,
     }
