@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 CLUSTERS = BENCHMARKS / "results" / "clusters.json"
+MARK = re.compile(r"^\[([a-z -]+)\]\((\S+)\)$", re.MULTILINE)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -32,10 +33,16 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put below each mark of a page its table; `<!-- end -->` ends it."""
-    return re.sub(
-        "|".join(map(re.escape, TABLES)), lambda mark: f"{mark[0]}\n\n{TABLES[mark[0]]()}\n\n<!-- end -->", markdown
-    )
+    """Put in the place of each mark of a page its table; a comment with its name begins it, `<!-- end -->` ends it.
+
+    A mark is a line that only links to what its table is made of. In a checkout, readers get that instead.
+    """
+
+    def table(mark: re.Match[str]) -> str:
+        make = TABLES.get(mark[1])
+        return mark[0] if make is None else f"<!-- {mark[1]} -->\n\n{make()}\n\n<!-- end -->"
+
+    return MARK.sub(table, markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -324,7 +331,7 @@ def training_table() -> str:
     rows = []
     for signal in sorted(ranks, key=lambda name: ranks[name]):
         mine = [found[signal, task] for task in tasks]
-        marks = ["" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**" for c in mine]
+        marks = ["" if c.ahead_p >= 0.05 else " **+**" if c.difference > 0 else " **−**" for c in mine]
         areas = [f"{c.area:.2f} ± {c.stderr:.2f}{mark}" for c, mark in zip(mine, marks, strict=True)]
         rows.append([f"`{signal}`", f"{ranks[signal]:.1f}", *areas])
     return markdown_table(["signal", "rank", *tasks], rows)
@@ -673,61 +680,61 @@ def options_table(path: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "<!-- published -->": published_table,
-    "<!-- table readers -->": lambda: file_table("readers.csv"),
-    "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
-    "<!-- laws -->": laws_table,
-    "<!-- table bias -->": bias_table,
-    "<!-- table worlds -->": worlds_table,
-    "<!-- table enumerated -->": enumerated_table,
-    "<!-- replay table -->": replay_bias_table,
-    "<!-- table replay tasks -->": replay_tasks_table,
-    "<!-- table language team -->": language_team_table,
-    "<!-- table language long -->": language_long_table,
-    "<!-- table language rounds -->": language_rounds_table,
-    "<!-- table trainers -->": trainers_table,
-    "<!-- commands -->": commands_table,
-    "<!-- table bounds -->": lambda: file_table("bounds.csv"),
-    "<!-- table failed runs -->": lambda: file_table("failed-runs.csv"),
-    "<!-- table evidence -->": evidence_table,
-    "<!-- table methods -->": methods_table,
-    "<!-- table speed -->": speed_table,
-    "<!-- table growth -->": growth_table,
+    "published": published_table,
+    "table readers": lambda: file_table("readers.csv"),
+    "clusters": lambda: clusters_tables(CLUSTERS),
+    "laws": laws_table,
+    "table bias": bias_table,
+    "table worlds": worlds_table,
+    "table enumerated": enumerated_table,
+    "replay table": replay_bias_table,
+    "table replay tasks": replay_tasks_table,
+    "table language team": language_team_table,
+    "table language long": language_long_table,
+    "table language rounds": language_rounds_table,
+    "table trainers": trainers_table,
+    "commands": commands_table,
+    "table bounds": lambda: file_table("bounds.csv"),
+    "table failed runs": lambda: file_table("failed-runs.csv"),
+    "table evidence": evidence_table,
+    "table methods": methods_table,
+    "table speed": speed_table,
+    "table growth": growth_table,
     **{
-        f"<!-- table speed of {name} -->": functools.partial(speed_of, name)
+        f"table speed of {name}": functools.partial(speed_of, name)
         for name in ("commands", "steps", "reading", "formats")
     },
-    "<!-- table training -->": training_table,
-    "<!-- table lengths -->": lengths_table,
-    "<!-- table composed -->": lambda: compositions_table("composed"),
-    "<!-- table drawn -->": lambda: compositions_table("drawn"),
-    "<!-- table snr -->": snr_table,
-    "<!-- table coverage of runs -->": coverage_table,
-    "<!-- table allocation -->": allocation_table,
-    "<!-- table ledger errors -->": ledger_errors_table,
-    "<!-- table stack -->": ledger_stack_table,
-    "<!-- table coefficients -->": ledger_coefficients_table,
-    "<!-- table ledger speed -->": ledger_speed_table,
-    "<!-- table few traces -->": few_traces_table,
-    "<!-- table critic runs -->": critic_runs_table,
-    "<!-- table named critics -->": named_critics_table,
-    "<!-- table mixture -->": ledger_mixture_table,
-    "<!-- table coverage of worlds -->": coverage_of_worlds_table,
-    "<!-- table shapley peers -->": shapley_peers_table,
-    "<!-- table critic signs -->": critic_signs_table,
-    "<!-- table shifts -->": lambda: off_policy_table("shifts"),
-    "<!-- table free -->": lambda: off_policy_table("free"),
-    "<!-- table hidden -->": lambda: off_policy_table("hidden"),
-    "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
-    "<!-- table stopping training -->": lambda: stopping_table("training"),
-    "<!-- checks -->": checks_table,
-    "<!-- metrics -->": metrics_table,
-    "<!-- table doctor -->": doctor_table,
-    "<!-- table robustness -->": robustness_table,
-    "<!-- table questions -->": questions_table,
-    "<!-- table overlap -->": lambda: off_policy_table("overlap"),
+    "table training": training_table,
+    "table lengths": lengths_table,
+    "table composed": lambda: compositions_table("composed"),
+    "table drawn": lambda: compositions_table("drawn"),
+    "table snr": snr_table,
+    "table coverage of runs": coverage_table,
+    "table allocation": allocation_table,
+    "table ledger errors": ledger_errors_table,
+    "table stack": ledger_stack_table,
+    "table coefficients": ledger_coefficients_table,
+    "table ledger speed": ledger_speed_table,
+    "table few traces": few_traces_table,
+    "table critic runs": critic_runs_table,
+    "table named critics": named_critics_table,
+    "table mixture": ledger_mixture_table,
+    "table coverage of worlds": coverage_of_worlds_table,
+    "table shapley peers": shapley_peers_table,
+    "table critic signs": critic_signs_table,
+    "table shifts": lambda: off_policy_table("shifts"),
+    "table free": lambda: off_policy_table("free"),
+    "table hidden": lambda: off_policy_table("hidden"),
+    "table stopping coverage": lambda: stopping_table("coverage"),
+    "table stopping training": lambda: stopping_table("training"),
+    "checks": checks_table,
+    "metrics": metrics_table,
+    "table doctor": doctor_table,
+    "table robustness": robustness_table,
+    "table questions": questions_table,
+    "table overlap": lambda: off_policy_table("overlap"),
     **{
-        f"<!-- options {path} -->": functools.partial(options_table, path)
+        f"options {path}": functools.partial(options_table, path)
         for path in (
             "reading",
             "picture",
@@ -771,4 +778,4 @@ TABLES: dict[str, Callable[[], str]] = {
         )
     },
 }
-"""The marks of all pages, and what makes their tables."""
+"""What makes the table of each mark, by the text of its link."""

@@ -198,18 +198,20 @@ def _reorder(record: TraceRecord) -> None:
 
 
 def _dominant_agent(rng: Generator, records: Records) -> bool:
-    """One agent takes over nine tenths of the others' work; each keeps its first action."""
+    """One agent takes over nine tenths of the work that others do after it began; each keeps its first action."""
     for record in records:
         members = _members(record)
         if len(members) < 3:
             return False
-        boss, first = members[int(rng.integers(len(members)))], set[str]()
+        begins = {name: _events_of(record, name)[0] for name in members}
+        early = [name for name in members if begins[name] <= len(record.ids) / 10] or members[:1]
+        boss, first = early[int(rng.integers(len(early)))], set[str]()
         taken: dict[str, bool] = {}  # whether the last action of each agent went over, and its effects with it
         for j, name in enumerate(record.agents):
             if name not in members or name == boss:
                 continue
             if record.actions[j]:
-                taken[name] = name in first and rng.random() < 0.95
+                taken[name] = j > begins[boss] and name in first and rng.random() < 0.95
                 first.add(name)
             if taken.get(name):
                 record.agents[j] = boss

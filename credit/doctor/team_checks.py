@@ -240,6 +240,10 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
 
 def _idle(found: Survey) -> Finding:
     """Groups that teach nothing, and why."""
+    if len(found.unscored) == found.traces:
+        return _unknown("idle_groups", "no trace has an outcome")
+    if max(found.group_sizes) == 1:
+        return _unknown("idle_groups", "each trace is alone: no two are runs of one task under one policy")
     why = {
         "outcomes are equal": tuple(found.equal),
         "one trace alone": found.singletons,

@@ -178,13 +178,14 @@ class TeamWork:
         pair[pair] = earlier_of_each(trace[pair]) < MOST_PAIRS
         trace, earlier, later = trace[pair], earlier[pair], later[pair]
         # Each pair of a trace has a bit, which spreads from the earlier one's last action along the edges.
-        reached = [0] * len(rows)
-        bits = [1 << bit for bit in earlier_of_each(trace).tolist()]
-        for event, bit in zip(last[earlier].tolist(), bits, strict=True):
-            reached[event] |= bit
-        self._logged.spread(reached)
-        ordered = [bool(reached[event] & bit) for event, bit in zip(first[later].tolist(), bits, strict=True)]
-        return trace, earlier, later, np.array(ordered, bool)
+        word, bit = np.divmod(earlier_of_each(trace), 32)
+        mark, ordered = np.uint32(1) << bit.astype(np.uint32), np.zeros(len(trace), bool)
+        for number in range(int(word.max(initial=-1)) + 1):
+            now = word == number
+            bits = np.zeros(len(rows), np.uint32)
+            np.bitwise_or.at(bits, last[earlier[now]], mark[now])
+            ordered[now] = (self._logged.spread(bits)[first[later[now]]] & mark[now]) > 0
+        return trace, earlier, later, ordered
 
     @functools.cached_property
     def _messages(self) -> tuple[np.ndarray, np.ndarray]:

@@ -7,13 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from credit.metrics.event_costs import EventCosts, Prices, event_costs, token_counts
+from credit.metrics.event_costs import EventCosts, Prices, event_costs, event_models, stated_costs, token_counts
 from credit.reports.corpus import Survey, survey
 from graphs.errors import CreditError
 from graphs.event_types import DECISION_KIND, DECISION_KINDS
 from graphs.traces.batch import Traces
 
-__all__ = ["UNITS_OF_COST", "CostRow", "CostUnit", "GroupCosts", "cost_rows", "group_costs"]
+__all__ = ["UNITS_OF_COST", "CostRow", "CostUnit", "GroupCosts", "cost_rows", "group_costs", "stated_sums"]
 
 CostUnit = Literal["agent", "role", "decision", "model", "trace"]
 UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "model", "trace")
@@ -24,7 +24,7 @@ class Amount:
     """A sum over events.
 
     Attributes:
-      total: over the events that have a number; None where none has.
+      total: over the events that have a number; None where none has one above 0 and some lack theirs.
       missing: events without one; above 0, `total` is a lower bound, except of money: tokens that a model read from
         its cache are priced as other input.
     """
@@ -94,9 +94,12 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         texts = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
     elif by == "decision":
         texts = np.array([*DECISION_KINDS, "other"])[np.array(DECISION_KIND)[np.asarray(graph.event_type)[:n]]].tolist()
+    elif by == "model":
+        models, model = event_models(traces)
+        texts = [models[i] or "unknown" for i in model.tolist()]
     else:
-        column = traces.traces[by].to_pylist()
-        texts = [column[t] or "unknown" for t in trace.tolist()]
+        column = traces.traces["trace"].to_pylist()
+        texts = [column[t] for t in trace.tolist()]
     number: dict[str, int] = {}
     unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
     rows = list(_rows(list(number), unit, costs))
@@ -117,7 +120,25 @@ def _amounts(cost: np.ndarray, unit: np.ndarray, count: int) -> list[Amount]:
     total = np.bincount(unit[known], cost[known], count)
     missing = np.bincount(unit[~known], minlength=count)
     some = np.bincount(unit[known], minlength=count) > 0
+    # Nothing is known where all events that need a number lack it: the others have 0.
+    some &= (total != 0) | (missing == 0)
     return [Amount(float(t) if s else None, int(m)) for t, s, m in zip(total, some, missing, strict=True)]
+
+
+def stated_sums(traces: Traces) -> dict[str, Amount]:
+    """Costs that the log states of whole traces, summed; `missing` counts the traces without one.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()}, costs={"money": 0.25})
+      >>> _ = record.event("x", 3, "a", action=True)
+      >>> stated_sums(assemble([record]))
+      {'money': Amount(total=0.25, missing=0)}
+    """
+    names = [name.removeprefix("costs.") for name in traces.evidence if name.startswith("costs.")]
+    whole = {name: stated_costs(traces, name)[: traces.sizes.traces] for name in sorted(names)}
+    return {name: _amounts(cost, np.zeros(len(cost), np.int64), 1)[0] for name, cost in whole.items()}
 
 
 def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:

@@ -74,15 +74,15 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
 
         money(e) = (input(model) · input_tokens(e) + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
 
-    An action needs both counts, one where the price of the other is 0.
+    The model is that of the event (`event_models`). An action needs both counts, one where the price of the other is 0.
 
     Args:
-      traces: what was read; the model is that of the trace.
+      traces: what was read.
       prices: of models and tools.
       facts: of the teams, where they are known.
 
     Raises:
-      CreditError: prices lack the model of a trace.
+      CreditError: prices lack the model of an action.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -97,20 +97,55 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
     tokens, read = token_counts(traces, "tokens"), token_counts(traces, "input_tokens")
     money = np.full(n, np.nan)
     if prices is not None:
-        names = traces.traces["model"].to_pylist()
-        lacking = sorted({name or "" for name in names} - prices.models.keys())
+        names, model = event_models(traces)
+        acting = np.unique(model[np.asarray(graph.action_mask)[:n]]).tolist()
+        lacking = sorted(names[i] for i in acting if names[i] not in prices.models)
         if lacking:
             known = ", ".join(sorted(prices.models)) or "none"
-            joint = ": a trace of several models takes a row of this joint name" if " + " in lacking[0] else ""
-            which = joint or ", which acts in a trace"
+            joint = ": calls of several models that do not say which take a row of this joint name"
+            which = joint if " + " in lacking[0] else ", which acts in a trace"
             raise CreditError(f"prices have no model {lacking[0]!r}{which}; they have: {known}")
-        trace = np.asarray(graph.trace_ids)[:n]
-        of_trace = np.array([[prices.models[name or ""].input, prices.models[name or ""].output] for name in names])
-        of_input, of_output = of_trace[trace].T / MILLION
+        free = Price(0.0, 0.0)
+        of_model = np.array([dataclasses.astuple(prices.models.get(name, free)) for name in names])
+        of_input, of_output = of_model[model].T / MILLION
         money = np.where(of_input > 0, of_input * read, 0) + np.where(of_output > 0, of_output * tokens, 0)
         tools = traces.events["tool"].to_pylist()
         money += [prices.tools.get(tool or "", 0.0) if call else 0.0 for tool, call in zip(tools, called, strict=True)]
     return EventCosts(tokens, read, called.astype(np.float64), durations(facts or TeamFacts(traces)).event, money)
+
+
+def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
+    """Names of models, and the model of each real event: int [events].
+
+    An action has the model that it states, and another event that of the latest action of its agent instance. Where
+    these state none it is the trace's, which joins the names of several by " + ".
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()}, model="m + n")
+      >>> _ = [record.event(name, 3, "a", action=True, model=model) for name, model in (("x", "m"), ("y", "n"))]
+      >>> names, model = event_models(assemble([record]))
+      >>> [names[i] for i in model]
+      ['m', 'n']
+    """
+    graph, n = traces.graph, traces.sizes.events
+    called, of_trace = (table["model"].combine_chunks().dictionary_encode() for table in (traces.events, traces.traces))
+    stated, model = (texts.indices.fill_null(-1).to_numpy(zero_copy_only=False) for texts in (called, of_trace))
+    names = ["", *of_trace.dictionary.to_pylist(), *called.dictionary.to_pylist()]
+    model = model[np.asarray(graph.trace_ids)[:n]] + 1
+    if called.dictionary:
+        # Effects of a call follow it among the events of its instance.
+        agent = np.asarray(graph.agent_ids)[:n]
+        order = np.argsort(agent, kind="stable")
+        calls = (stated >= 0) | np.asarray(graph.action_mask)[:n]
+        latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), 0))
+        source = np.where(agent[order[latest]] == agent[order], order[latest], order)
+        own = np.empty(n, np.int64)
+        own[order] = stated[source]
+        model = np.where(own >= 0, own + 1 + len(of_trace.dictionary), model)
+    distinct, which = np.unique(names, return_inverse=True)
+    return distinct.tolist(), which[model]
 
 
 def stated_costs(traces: Traces, name: str) -> np.ndarray:

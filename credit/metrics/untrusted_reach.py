@@ -107,16 +107,15 @@ def untrusted_reach(
     if credit is not None:
         differs = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
         amount = np.where(np.asarray(credit.valid), np.abs(differs), 0)[:n]
-    bits = [0] * n  # one for each unit, all of which spread in one pass
-    for place, rows in enumerate(units.values()):
-        for row in rows:
-            bits[row] |= 1 << place
-    EdgeOrder(*dependencies(traces)).spread(bits)
-    number: dict[int, int] = {}
-    pattern = np.array([number.setdefault(marks, len(number)) for marks in bits], np.int64)
-    found = []
-    for place, (name, rows) in enumerate(units.items()):
-        reached = np.array([bool(marks >> place & 1) for marks in number], bool)[pattern] & action
+    edges, found = EdgeOrder(*dependencies(traces)), []
+    reaches: list[np.ndarray] = []
+    for first in range(0, len(units), 32):  # a bit for each unit; 32 of them spread in one walk
+        bits, some = np.zeros(n, np.uint32), list(units.values())[first : first + 32]
+        for place, rows in enumerate(some):
+            bits[rows] |= np.uint32(1 << place)
+        bits = edges.spread(bits)
+        reaches += [(bits >> place & 1).astype(bool) & action for place in range(len(some))]
+    for (name, rows), reached in zip(units.items(), reaches, strict=True):
         total = 0.0 if amount is None else float(amount.sum())
         found.append(
             Exposure(

@@ -13,7 +13,7 @@ import numpy as np
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
-from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_list import counted_tokens, has_statuses
 from graphs.errors import expect
 from graphs.task_means import LEAST_TASKS, TaskMean, chance_above, holm, task_mean
 from graphs.text import counted
@@ -247,7 +247,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
     yield "events", count(np.arange(n.events))
     yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
-    states = _formats_with_a_status(traces, trace)
+    states = has_statuses(traces)
     yield "errors", np.where(states, count(np.flatnonzero(calls.errors)), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
@@ -276,17 +276,6 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     order = np.array([f"{a}, then {b}" for a, b in zip(called[:-1][follows], called[1:][follows], strict=True)], object)
     for name in _frequent(order, trace[rows]):
         yield name, count(rows[order == name])
-
-
-def _formats_with_a_status(traces: Traces, trace: np.ndarray) -> np.ndarray:
-    """Whether an event of any trace of the same format has a status: bool [traces].
-
-    Most formats state errors only, so that a trace of theirs without a status had none; others, as SWE-agent, state no
-    status at all.
-    """
-    formats = np.array([name or "" for name in traces.traces["format"].to_pylist()], object)
-    with_status = traces.events["status"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
-    return np.isin(formats, formats[np.unique(trace[with_status])])
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from credit.reports.trace_events import event_texts
+from credit.reports.event_texts import event_texts
 from credit.reports.trace_list import error_mask
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from estimators.sequence.stepping import side_by_side
 from graphs.event_graph import Array, EventGraph
+from graphs.running_sum import running_sum
 from graphs.segment import segment_count, segment_sum
 from graphs.stable_order import stable_order
 
@@ -149,7 +150,7 @@ def walks(graph: EventGraph, rows: Array) -> Walks:
         senders=senders,
         receivers=receivers,
         real=real,
-        last=jnp.cumsum(edges, dtype=jnp.int32),
+        last=running_sum(edges),
         edges=edges,
         successors=segment_count(senders, n, real),
         row=jnp.asarray(rows),

@@ -27,7 +27,7 @@ from graphs.formats.common.chat import OpenCalls
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode_record
 from graphs.reading.documents import Document, Place, documents
-from graphs.reading.files import model_names
+from graphs.reading.files import name_models
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.text import excerpt
@@ -256,7 +256,7 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
     call that it could read of each branch, unless that call handed over to it.
     """
     place = Place(record.file, record.line, record.offset)
-    team, models = Team(record), set[str | None]()
+    team = Team(record)
     targets, of_transfers = _transfers(events)
     listener, listeners = _USER, list[str]()  # who speaks next, and thus hears what the user writes
     for event in reversed(events):
@@ -292,11 +292,11 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
             team.result(agent, result, place, answers=answered[0], tool=answered[1], **columns)
         if not is_call:
             continue
-        models.add(event.model_version)
         usage = event.usage_metadata or _Usage()
         written = [count for count in (usage.candidates_token_count, usage.thoughts_token_count) if count is not None]
         call = team.call(
             agent, name, place, tokens=sum(written) if written else None, input_tokens=usage.prompt_token_count,
+            model=event.model_version or None,
             status="error" if event.error_code is not None else None, **columns,
         )  # fmt: skip
         giver = givers.pop(agent, None)
@@ -319,7 +319,7 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
             givers[target] = call
     if not record.ids:
         record.refuse("no-events", "events", "none", "an event with content")
-    record.model = model_names(models)
+    name_models(record)
     return team.finish()
 
 

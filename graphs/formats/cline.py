@@ -26,7 +26,7 @@ from graphs.formats.common.sessions import Session, Writer, records, write_neste
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
-from graphs.reading.files import model_names
+from graphs.reading.files import name_models
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
@@ -205,25 +205,30 @@ def _pair(sessions: list[_Parsed]) -> None:
 def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(session.id, session.id, *session.place, format="cline", system=session.system)
-    team, models = Team(record), set[str | None]()
+    team = Team(record)
     team.agent(_AGENT, _AGENT)
-    write_nested(_events(team, _AGENT, session, parts, models))
+    write_nested(_events(team, _AGENT, session, parts))
     if not record.ids:
         record.refuse("no-events", "messages", "none", "a message of a user or of the assistant")
-    record.model = model_names(models)
+    name_models(record)
     return team.finish()
 
 
-def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed], models: set[str | None]) -> Writer:
+def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed]) -> Writer:
     """Append the events of a session. The texts to a sub-agent are of the agent that started it."""
     calls: dict[str, tuple[int, str]] = {}  # tool call without a result -> its event and tool
     for message, place in session.messages:
         time = math.nan if message.ts is None else message.ts / 1000
         if message.role == "assistant":
             info, used = message.model_info or _ModelInfo(), message.metrics or _Metrics()
-            models.add("/".join(part for part in (info.provider, info.id) if part))
             position = team.call(
-                agent, message.id, place, time=time, tokens=used.output_tokens, input_tokens=used.input_tokens
+                agent,
+                message.id,
+                place,
+                time=time,
+                tokens=used.output_tokens,
+                input_tokens=used.input_tokens,
+                model="/".join(part for part in (info.provider, info.id) if part) or None,
             )
             uses = [block for block in message.content if block.type == "tool_use"]
             for number, block in enumerate(uses):
@@ -232,7 +237,7 @@ def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed],
                     team.agent(started, "subagent", parent=agent)
                     spawn = team.spawn(agent, effect, started, place, call=position, time=time, tool=block.name)
                     calls[block.id] = spawn, block.name
-                    yield _events(team, started, parts[started], parts, models)
+                    yield _events(team, started, parts[started], parts)
                 else:
                     call = team.tool_call(agent, effect, place, call=position, time=time, tool=block.name)
                     calls[block.id] = call, block.name

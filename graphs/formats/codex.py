@@ -37,7 +37,7 @@ from graphs.formats.common.sessions import Session, Writer, check_session, once,
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
-from graphs.reading.files import model_names, short_names
+from graphs.reading.files import name_models, short_names
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
@@ -133,6 +133,7 @@ class _Step(NamedTuple):
     field: str = ""
     item: Item | None = None
     usage: Usage | None = None
+    model: str | None = None
     is_human: bool = False
     ended: tuple[tuple[str, str, str], ...] = ()
 
@@ -143,7 +144,6 @@ class _Rollout(Session):
 
     role: str = "subagent"
     system: str = ""
-    models: set[str | None] = dataclasses.field(default_factory=set)
     steps: list[_Step] = dataclasses.field(default_factory=list)
     tools: dict[str, str] = dataclasses.field(default_factory=dict)
     spawned: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -245,7 +245,7 @@ def _rollout(source: Source, name: str) -> _Rollout:
             if is_copied and has_history:
                 continue
         if line.type == "turn_context":
-            rollout.models.add(context.model)
+            rollout.steps.append(_Step(place, math.nan, model=context.model))
         elif event.type == "token_count" and event.info is not None and event.info.last_token_usage is not None:
             rollout.steps.append(_Step(place, math.nan, usage=event.info.last_token_usage))
         elif line.type == "response_item":
@@ -261,19 +261,18 @@ def _rollout(source: Source, name: str) -> _Rollout:
 def _record(rollout: _Rollout, parts: dict[str, _Rollout]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(rollout.id, rollout.id, *rollout.place, format="codex", system=rollout.system)
-    team, models = Team(record), set[str | None]()
-    write_nested(_events(team, _AGENT, rollout, parts, models))
-    record.model = model_names(models)
+    team = Team(record)
+    write_nested(_events(team, _AGENT, rollout, parts))
+    name_models(record)
     return team.finish()
 
 
-def _events(team: Team, agent: str, rollout: _Rollout, parts: dict[str, _Rollout], models: set[str | None]) -> Writer:
+def _events(team: Team, agent: str, rollout: _Rollout, parts: dict[str, _Rollout]) -> Writer:
     """Append the events of a session. The texts to a sub-agent are of the agent that started it."""
     chat, texts_seen = Chat(team.record, agent, team=team), set[tuple[str, str, str]]()
     chat.starts = {call: (name, parts[name].role) for call, name in rollout.spawned.items() if name in parts}
     joined, prefix = {name for name, _ in chat.starts.values()}, "" if agent == _AGENT else f"{agent}/"
     responses = Responses(chat)
-    models |= rollout.models
     for step in rollout.steps:
         event_id, item = f"{prefix}{step.place.number}", step.item
         for number, end in enumerate(step.ended):  # a note repeats what an agent that waits was told
@@ -285,10 +284,13 @@ def _events(team: Team, agent: str, rollout: _Rollout, parts: dict[str, _Rollout
                 )
         if step.usage is not None:
             responses.count_last(step.usage)
+        elif step.model is not None:
+            responses.end()
+            responses.model = step.model
         elif item is not None and item.type in OUTPUTS and item.call_id in chat.starts:
             responses.end()
             name, _ = chat.starts[item.call_id]
-            yield _events(team, name, parts[name], parts, models)
+            yield _events(team, name, parts[name], parts)
         elif item is not None:
             responses.add(item, event_id, step.place, step.field, time=step.time)
         elif step.is_human:

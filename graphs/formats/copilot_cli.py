@@ -25,7 +25,7 @@ from graphs.formats.common.sessions import check_session
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
-from graphs.reading.files import model_names, short_names
+from graphs.reading.files import name_models, short_names
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
@@ -138,8 +138,7 @@ class _Session:
         Raises:
           TraceError: "unknown-tool-call", "several-sessions", "no-events".
         """
-        model: str | None = None
-        session, models = "", set[str | None]()
+        session, model = "", None
         self.team.agent(_MAIN, _MAIN)
         for number, (line, data, place) in enumerate(self.events):
             agent, time, name = self._agent(line, data), seconds(line.timestamp), line.id or str(number)
@@ -158,8 +157,7 @@ class _Session:
                 used = decode(_USAGE, data.usage, file=place.file, line=place.line, field="data.usage", trace=trace)
                 self.usage[agent, used.api_call_id] = used
             elif line.type == "assistant.message":
-                models.add(data.model or model)
-                self._message(agent, name, data, place, time)
+                self._message(agent, name, data, place, time, data.model or model)
             elif line.type == "tool.execution_start":
                 if data.tool_call_id not in self.tools and data.tool_call_id not in self.callers:
                     self._tool(agent, data.tool_call_id or name, data.tool_name or "tool", place, time, None)
@@ -167,7 +165,7 @@ class _Session:
                 self._end(line, data, place, time)
         if not self.record.ids:
             self.record.refuse("no-events", "type", "none", "a message of a user or of the assistant")
-        self.record.model = model_names(models)
+        name_models(self.record)
         return self.team.finish()
 
     def _agent(self, line: _Line, data: _Data) -> str:
@@ -177,7 +175,7 @@ class _Session:
         above = data.parent_tool_call_id or ""
         return self.started[above][0] if above in self.started else _MAIN
 
-    def _message(self, agent: str, name: str, data: _Data, place: Place, time: float) -> None:
+    def _message(self, agent: str, name: str, data: _Data, place: Place, time: float, model: str | None) -> None:
         """Append a model call; a later part of its message adds to it."""
         key = (agent, data.message_id or name)
         if key not in self.calls:
@@ -185,7 +183,9 @@ class _Session:
             used = self.usage.pop((agent, data.api_call_id), None) if data.api_call_id else None
             tokens = data.output_tokens if used is None else used.output_tokens
             read = None if used is None else used.input_tokens
-            self.calls[key] = self.team.call(agent, name, place, time=time, tokens=tokens, input_tokens=read)
+            self.calls[key] = self.team.call(
+                agent, name, place, time=time, tokens=tokens, input_tokens=read, model=model or None
+            )
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])
 

@@ -27,7 +27,7 @@ from graphs.formats.common.sessions import Session, check_session, once, records
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place, documents
-from graphs.reading.files import model_names, short_names
+from graphs.reading.files import name_models, short_names
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
@@ -160,7 +160,7 @@ def _record(session: _Session, parts: dict[str, _Session]) -> TraceRecord:
     A stack takes the place of recursion: agents may nest deeper than Python's stack.
     """
     record = TraceRecord(session.id, session.id, *session.place, format="gemini-cli", system="gemini-cli")
-    team, models = Team(record), set[str | None]()
+    team = Team(record)
     team.agent(_MAIN, _MAIN)
     taken, positions = {session.id}, dict[str, int]()  # tool call -> its event
     stack = [(_MAIN, _steps(session, spawned=False))]
@@ -176,10 +176,10 @@ def _record(session: _Session, parts: dict[str, _Session]) -> TraceRecord:
             if message.type == "user":
                 team.human(agent, name, place, time=time)
                 continue
-            models.add(message.model)
             used = message.tokens
             tokens = None if used is None else used.output + (used.thoughts or 0)
-            team.call(agent, name, place, time=time, tokens=tokens, input_tokens=None if used is None else used.input)
+            read = None if used is None else used.input
+            team.call(agent, name, place, time=time, tokens=tokens, input_tokens=read, model=message.model or None)
         elif is_result:
             status = _ENDED[call.status]
             if name in positions:
@@ -202,7 +202,7 @@ def _record(session: _Session, parts: dict[str, _Session]) -> TraceRecord:
             positions[name] = team.tool_call(agent, name, place, time=time, tool=call.name)
     if not record.ids:
         record.refuse("no-events", "messages", "none", "a message of a user or a model")
-    record.model = model_names(models)
+    name_models(record)
     return team.finish()
 
 

@@ -23,11 +23,12 @@ from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Place
-from graphs.traces.record import LARGEST_COUNT, TraceRecord
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
-__all__ = ["Info", "Trajectory", "is_mini", "read_mini"]
+__all__ = ["Info", "Stats", "Trajectory", "is_mini", "read_mini"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Cost = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_FLOAT)]
 _ENDED = frozenset({"", "Submitted", "LimitsExceeded", "TimeExceeded", "RepeatedFormatError", "UserInterruption"})
 """States in which a run ends by itself; any other is the name of an exception."""
 _BLOCK = re.compile(r"```(?:bash|mswea_bash_command)[ \t]*\n(.*?)\n```", re.DOTALL)  # one of them is the command
@@ -42,11 +43,25 @@ class _Config(msgspec.Struct):
     model: _Model | None = None
 
 
+class Stats(msgspec.Struct):
+    """What the models of a run were asked, and what they cost."""
+
+    tokens_sent: _Count | None = None
+    tokens_received: _Count | None = None
+    instance_cost: _Cost | None = None
+
+    def costs(self) -> dict[str, float]:
+        """The costs of the trace that are stated. SWE-agent writes 0 for a model whose price it does not know."""
+        stated = {"tokens": self.tokens_received, "input_tokens": self.tokens_sent, "money": self.instance_cost or None}
+        return {name: float(amount) for name, amount in stated.items() if amount is not None}
+
+
 class Info(msgspec.Struct):
     """What a run says of itself."""
 
     exit_status: str | None = None
     mini_version: str | None = None
+    model_stats: Stats | None = None
     config: _Config | None = None
 
 
@@ -121,6 +136,7 @@ def read_mini(data: bytes, place: Place, name: str, instance: str) -> TraceRecor
     record = TraceRecord(name, wire.instance_id or instance, *place, format="swe-agent")
     record.system = f"mini-swe-agent {wire.info.mini_version or ''}".strip()
     model = wire.info.config.model if wire.info.config else None
+    record.costs = wire.info.model_stats.costs() if wire.info.model_stats else {}
     record.model = (model.model_name if model else None) or ""
     ended = wire.info.exit_status or ""
     record.error = "" if ended in _ENDED else ended

@@ -25,7 +25,7 @@ from graphs.formats.common.sessions import Session, Writer, records, write_neste
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
-from graphs.reading.files import model_names
+from graphs.reading.files import name_models
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.text import excerpt
@@ -181,25 +181,24 @@ def _session(document: Document) -> _Parsed:
 def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(session.id, session.id, *session.place, format="opencode", system=session.system)
-    team, models = Team(record), set[str | None]()
+    team = Team(record)
     team.agent(_AGENT, _AGENT)
-    write_nested(_events(team, _AGENT, session, parts, models))
+    write_nested(_events(team, _AGENT, session, parts))
     if not record.ids:
         record.refuse("no-events", "messages", "none", "a message of a user or of the assistant")
-    record.model = model_names(models)
+    name_models(record)
     return team.finish()
 
 
-def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed], models: set[str | None]) -> Writer:
+def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed]) -> Writer:
     """Append the events of a session. The texts to a sub-agent are of the agent that started it."""
     for message, place in session.messages:
         about = message.info
         time = _seconds(about.time.created if about.time is not None else None)
         if about.role == "assistant":
-            models.add("/".join(part for part in (about.provider, about.model) if part))
             joined = {part: task for part, task in session.tasks.items() if task[0] in parts}
             for started in _add_steps(team, agent, message, place, time, joined):
-                yield _events(team, started, parts[started], parts, models)
+                yield _events(team, started, parts[started], parts)
         elif agent == _AGENT and any(part.type == "text" and not part.synthetic for part in message.parts):
             team.human(agent, about.id, place, time=time)
 
@@ -222,6 +221,7 @@ def _add_steps(
         cache, name = used.cache or _Cache(), message.info.id if len(steps) == 1 else f"{message.info.id}/{number}"
         call = team.call(
             agent, name, place, time=time,
+            model="/".join(part for part in (message.info.provider, message.info.model) if part) or None,
             tokens=used.output + used.reasoning or None, input_tokens=used.input + cache.read + cache.write or None,
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
         )  # fmt: skip

@@ -18,16 +18,17 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
-from graphs.reading.files import model_names, short_names
+from graphs.reading.files import model_names, name_models, short_names
 from graphs.reading.keys import has_key, opening
 from graphs.reading.source import Source
 from graphs.reading.times import seconds
 from graphs.text import excerpt
-from graphs.traces.record import LARGEST_COUNT, TraceRecord
+from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
 
@@ -58,6 +59,7 @@ class _Tool(msgspec.Struct):
 
 
 class _Metrics(msgspec.Struct):
+    accumulated_cost: Annotated[float, msgspec.Meta(ge=0, le=LARGEST_FLOAT)] | None = None
     token_usages: list[_Usage] = []
 
 
@@ -86,7 +88,7 @@ class _Issue(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    history: list[msgspec.Raw]
+    history: msgspec.Raw
     instance_id: str | None = None
     issue: _Issue | None = None
     metrics: _Metrics | None = None
@@ -130,7 +132,6 @@ RECORDS = (_Row, _Event)
 _ROW = msgspec.json.Decoder(_Row)
 _SETTINGS = msgspec.json.Decoder(_Settings | None)
 _EVENT = msgspec.json.Decoder(_Event)
-_PAIR = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def sniff(head: bytes) -> bool:
@@ -180,23 +181,26 @@ def _row(document: Document, trace: str) -> TraceRecord:
     settings = decode(_SETTINGS, stated, file=place.file, line=place.line, field="metadata", trace=trace) or _Settings()
     model = settings.llm_config.model if settings.llm_config is not None else None
     record.system = settings.agent_class or "openhands"
+    if row.metrics is not None and row.metrics.accumulated_cost:  # 0 is written for a model without a known price, too
+        record.costs["money"] = row.metrics.accumulated_cost
     record.model = model or model_names(usage.model for usage in usages)
     verdicts = row.verdicts
     if len(set(verdicts)) > 1:
         record.refuse("disagreeing-rewards", "resolved", verdicts, "one verdict of the tests")
     if verdicts:
         record.rewards = {"resolved": float(verdicts[0]), "team": float(verdicts[0])}
-    return _History(record, usages, row.task, settings).add_all(_events(row, place, trace))
+    return _History(record, usages, row.task, settings).add_all(_events(row, document, trace))
 
 
-def _events(row: _Row, place: Place, trace: str) -> Iterator[Document]:
+def _events(row: _Row, document: Document, trace: str) -> Iterator[Document]:
     """The events of a row. Older rows pair an action with its observation, which may be null."""
-    for element in map(bytes, row.history):
-        if not element.startswith(b"["):
-            yield Document(element, place)
+    for event in nested_documents(document, row.history, "history", trace):
+        if not event.raw.startswith(b"["):
+            yield event
             continue
-        pair = decode(_PAIR, element, file=place.file, line=place.line, field="history", trace=trace)
-        yield from (Document(bytes(part), place) for part in pair if bytes(part) != b"null")
+        yield from (
+            part for part in nested_documents(event, msgspec.Raw(event.raw), "history", trace) if part.raw != b"null"
+        )
 
 
 class _History:
@@ -246,6 +250,7 @@ class _History:
             elif event.observation is not None and event.observation not in _SILENT_RESULTS:
                 self._observation(index, event, place)
         self.record.run = run_digest(*self.stated, events)
+        name_models(self.record)
         return self.team.finish()
 
     def _action(self, event_id: str, event: _Event, place: Place, *, first: bool) -> None:
@@ -278,7 +283,7 @@ class _History:
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
-            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens,
+            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens, model=usage.model or None,
         )  # fmt: skip
         if name:
             self.calls[name] = position

@@ -22,7 +22,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
-from graphs.formats.mini_swe_agent import Info, Trajectory, is_mini, read_mini
+from graphs.formats.mini_swe_agent import Info, Stats, Trajectory, is_mini, read_mini
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Document, Place, documents, stem
@@ -49,15 +49,9 @@ class _Step(msgspec.Struct):
     execution_time: Any = None
 
 
-class _Stats(msgspec.Struct):
-    api_calls: _Count | None = None
-    tokens_sent: _Count | None = None
-    tokens_received: _Count | None = None
-
-
 class _Info(msgspec.Struct):
     exit_status: str | None = None
-    model_stats: _Stats | None = None
+    model_stats: Stats | None = None
 
 
 class _Trajectory(msgspec.Struct):
@@ -253,8 +247,8 @@ def _record(source: Source, name: str, evaluation: _Evaluation) -> TraceRecord:
     status = (wire.info.exit_status if wire.info else None) or ""
     if status.removeprefix("submitted (").removesuffix(")") in _FAILED:
         record.error = status
-    if wire.info and wire.info.model_stats and wire.info.model_stats.tokens_received is not None:
-        record.costs["tokens"] = float(wire.info.model_stats.tokens_received)
+    if wire.info and wire.info.model_stats:
+        record.costs = wire.info.model_stats.costs()
     chat, steps = Chat(record, "agent"), []
     for index, (raw, where) in enumerate(placed_elements(data, wire.trajectory, place, field="trajectory", trace=name)):
         step = decode(_STEP, raw, file=source.name, line=where.line, field=f"trajectory[{index}]", trace=name)

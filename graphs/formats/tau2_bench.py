@@ -93,6 +93,7 @@ class _Simulation(msgspec.Struct):
     trial: int | None = None
     reward_info: _Reward | None = None
     termination_reason: str | None = None
+    agent_cost: Annotated[float, msgspec.Meta(ge=0, le=LARGEST_FLOAT)] | None = None
 
 
 RECORDS = (_Results, _Simulation)
@@ -182,6 +183,8 @@ def _record(info: _Info, raw: bytes, place: Place, record_field: str, file: str,
     record.model, record.system = agent.llm or "", agent.implementation or ""
     if simulation.termination_reason in _FAILED:
         record.error = simulation.termination_reason or ""
+    if simulation.agent_cost:  # 0 is written for a model without a known price, too
+        record.costs["money"] = simulation.agent_cost
     if simulation.reward_info is not None:
         parts = simulation.reward_info.reward_breakdown or {}
         record.rewards = {name: part for name, part in parts.items() if part is not None and name != "team"}

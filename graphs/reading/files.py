@@ -20,6 +20,7 @@ __all__ = [
     "WrittenIds",
     "canonical",
     "model_names",
+    "name_models",
     "short_names",
     "systems",
 ]
@@ -72,6 +73,14 @@ def _shortest(parts: Mapping[str, list[str]]) -> dict[str, str]:
 def model_names(models: Iterable[str | None]) -> str:
     """The models of a trace as one text: the distinct names, sorted; "" without any."""
     return " + ".join(sorted({model for model in models if model}))
+
+
+def name_models(record: TraceRecord) -> None:
+    """Name the trace's model, unless its log does: from its calls, which keep their own where they ask several."""
+    models = set(record.columns.get("model", ()))
+    record.model = record.model or model_names(models)
+    if len(models - {None}) < 2:
+        record.columns.pop("model", None)
 
 
 def canonical(raw: bytes | msgspec.Raw) -> bytes:

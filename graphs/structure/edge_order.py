@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from graphs.errors import CreditError
@@ -11,12 +16,16 @@ from graphs.event_graph import Array
 
 __all__ = ["EdgeOrder"]
 
+COMPILED = 1 << 14
+"""Edges from which a walk is compiled. Python takes a few milliseconds for fewer, and a compilation a hundred."""
+
 
 class EdgeOrder:
     """Edges, for any number of walks.
 
     Every edge runs forward in position. So a walk in the order of the causes has settled an event before it comes to
-    the event's own edges. Sorting takes O(K log K), a walk O(E + K). The sorted lists take about 70 bytes an edge.
+    the event's own edges. Sorting takes O(K log K), a walk O(E + K). From `COMPILED` edges on walks are compiled, for
+    the processor: an edge then takes 5 to 10 ns, a tenth of what Python takes.
 
     Args:
       senders, receivers: the edges, int [K] without padding.
@@ -33,11 +42,15 @@ class EdgeOrder:
         self.senders, self.receivers = senders, receivers
 
     @functools.cached_property
-    def _in_order(self) -> tuple[list[int], list[int]]:
+    def _in_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Causes and their effects, in the order of the causes."""
         order = np.argsort(self.senders, kind="stable")  # the quickest where edges are almost in order
-        # Loops over Python's numbers are ten times as fast as over NumPy's scalars.
-        return self.senders[order].tolist(), self.receivers[order].tolist()
+        return self.senders[order], self.receivers[order]
+
+    @functools.cached_property
+    def _placed(self) -> tuple[jax.Array, ...]:
+        """The same as padded arrays of JAX."""
+        return tuple(jnp.asarray(_padded(ends.astype(np.int32))) for ends in self._in_order)
 
     def longest(self, weight: Array) -> tuple[np.ndarray, np.ndarray]:
         """Greatest weight of a path that ends at each event, with and without the event itself: [E], [E].
@@ -54,15 +67,7 @@ class EdgeOrder:
           ([1, 5, 6], [0, 0, 5])
         """
         weight = np.asarray(weight)
-        # Python's numbers of the same precision are several times as fast; others round as NumPy's scalars do.
-        exact = weight.dtype in (np.int64, np.float64)
-        reached, added = (x.tolist() if exact else list(x) for x in (np.zeros(1, weight.dtype), weight))
-        reached *= len(weight)
-        for cause, effect in zip(*self._in_order, strict=True):
-            far = reached[cause] + added[cause]
-            if far > reached[effect]:  # a call of `max` takes as long as the rest of the loop
-                reached[effect] = far
-        previous = np.fromiter(reached, weight.dtype, len(reached))
+        previous = self._walked(np.zeros_like(weight), weight)
         return previous + weight, previous
 
     def reachable(self, start: np.ndarray, *, backward: bool = False, ends: np.ndarray | None = None) -> np.ndarray:
@@ -98,18 +103,72 @@ class EdgeOrder:
         reached[breadth_first_order(edges, n, return_predecessors=False)] = True
         return reached[:n]
 
-    def spread(self, bits: list[int]) -> None:
-        """Add to the bits of each event, in place, those of all events with a path to it: many `reachable` in one walk.
+    def spread(self, bits: np.ndarray) -> np.ndarray:
+        """The bits of each event and of all events with a path to it: as many `reachable` as there are bits, in one
+        walk.
 
         Args:
-          bits: a number for each event, whose bits mark the starts.
+          bits: uint32 [E].
+
+        Returns:
+          uint32 [E].
 
         Examples:
-          >>> bits = [1, 2, 0, 0]
-          >>> EdgeOrder(np.array([0, 1, 2]), np.array([2, 2, 3])).spread(bits)
-          >>> bits
+          >>> edges = EdgeOrder(np.array([0, 1, 2]), np.array([2, 2, 3]))
+          >>> edges.spread(np.array([1, 2, 0, 0], np.uint32)).tolist()
           [1, 2, 3, 3]
         """
-        for cause, effect in zip(*self._in_order, strict=True):
-            if bits[cause]:
-                bits[effect] |= bits[cause]
+        return self._walked(bits, None)
+
+    def _walked(self, start: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """What each event holds after the walk: the greatest sum, or without `weight` the bits, that reach it."""
+        if len(self.senders) >= COMPILED:
+            numbers = (_padded(start), None if weight is None else _padded(weight))
+            with _on_processor():
+                return np.asarray(_walk(np.int32(len(self.senders)), *self._placed, *numbers))[: len(start)]
+        causes, effects = (ends.tolist() for ends in self._in_order)
+        # Loops over Python's numbers are ten times as fast as over NumPy's scalars; those of less precision round.
+        exact = start.dtype in (np.int64, np.float64, np.uint32)
+        held = start.tolist() if exact else list(start)
+        if weight is None:
+            for cause, effect in zip(causes, effects, strict=True):
+                held[effect] |= held[cause]
+            return np.fromiter(held, start.dtype, len(held))
+        added = weight.tolist() if exact else list(weight)
+        for cause, effect in zip(causes, effects, strict=True):
+            far = held[cause] + added[cause]
+            if far > held[effect]:  # a call of `max` takes as long as the rest of the loop
+                held[effect] = far
+        return np.fromiter(held, start.dtype, len(held))
+
+
+def _padded(x: np.ndarray) -> np.ndarray:
+    """With zeros up to a power of two, so that one compiled walk serves many batches."""
+    whole = np.zeros(1 << len(x).bit_length(), x.dtype)
+    whole[: len(x)] = x
+    return whole
+
+
+@contextlib.contextmanager
+def _on_processor() -> Iterator[None]:
+    """Steps one after another are no work for an accelerator, and sums keep the precision of the weights."""
+    with jax.enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
+        yield
+
+
+@jax.jit
+def _walk(
+    count: np.int32, senders: jax.Array, receivers: jax.Array, start: jax.Array, weight: jax.Array | None
+) -> jax.Array:
+    def step(edge: Any, held: Any) -> Any:
+        cause, effect = senders[edge], receivers[edge]
+        old = held[effect]
+        if weight is None:
+            new = old | held[cause]
+        else:
+            far = held[cause] + weight[cause]
+            new = jnp.where(far > old, far, old)
+        return jax.lax.dynamic_update_index_in_dim(held, new, effect, 0)  # in place; a scatter is no single write
+
+    held: jax.Array = jax.lax.fori_loop(np.int32(0), count, step, start)
+    return held

@@ -49,7 +49,7 @@ __all__ = [
     "topological_order",
 ]
 
-NEVER_NEGATIVE = ("tokens", "wall_clock_s", "tool_calls", "messages")
+NEVER_NEGATIVE = ("tokens", "input_tokens", "wall_clock_s", "tool_calls", "messages", "money")
 """Costs that are 0 or more."""
 
 ONE_ZONE = "a zone in every time of the trace, or in none"

@@ -11,11 +11,15 @@ import pytest
 
 import credit
 from credit.bench.doctor_trial import doctor_trials
-from credit.bench.planted_faults import FAULTS
+from credit.bench.planted_faults import FAULTS, healthy_team, plant
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
 from graphs.errors import CreditError
+from graphs.event_types import EventType
+from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
+from graphs.worlds import TeamWorld
 
 
 def event(name: str, kind: str, agent: str, time: float, **more: Any) -> dict[str, Any]:
@@ -154,6 +158,20 @@ def test_the_level_and_the_batch_are_checked(tmp_path: Path) -> None:
         examine(traces, credit.run(rows, "discounted_return"))
 
 
+@pytest.mark.parametrize(
+    ("groups", "rewards", "words"),
+    [("qr", {"team": 1.0}, "each trace is alone"), ("qq", {}, "no trace has an outcome")],
+)
+def test_single_runs_and_logs_without_outcomes_have_no_idle_groups(
+    groups: str, rewards: dict[str, float], words: str
+) -> None:
+    records = [TraceRecord(f"t{i}", q, "x", instances={"a": Agent()}, rewards=rewards) for i, q in enumerate(groups)]
+    for record in records:
+        record.event("e", EventType.MESSAGE, "a", action=True)
+    finding = next(finding for finding in examine(assemble(records)) if finding.check == "idle_groups")
+    assert finding.found is None and finding.words.startswith(words)
+
+
 def test_each_check_has_a_planted_fault() -> None:
     assert FAULTS.keys() == CHECKS.keys()
 
@@ -164,3 +182,12 @@ def test_planted_faults_are_found_in_worlds_of_another_seed() -> None:
     assert sum(trial.false_alarms for trial in trials) == 0
     missed = {trial.check for trial in trials if trial.found < trial.planted}
     assert len(missed) <= 1, missed
+
+
+def test_logs_with_a_planted_fault_are_read_whole_where_agents_start_late() -> None:
+    rng = np.random.default_rng(0)
+    for form in ("centralized", "swarm", "hierarchical", "harness"):
+        records = healthy_team(rng, TeamWorld(form, agents=9, events=130, kind="bernoulli"), 2)
+        for fault in FAULTS:
+            planted = plant(fault, rng, records)
+            assert planted is None or not assemble(planted).problems, (form, fault)

@@ -57,17 +57,22 @@ def costs(
     Sums over events whose number the log lacks are lower bounds and marked so. Money is none, since cache reads are
     priced as input.
     """
-    from credit.metrics.cost_summary import cost_rows, group_costs
+    from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums
     from credit.metrics.event_costs import read_prices
 
     prices = None if price_table is None else read_prices(price_table)
     traces = read_traces(paths, **reading)
-    rows, groups = cost_rows(traces, by, prices), group_costs(traces)
+    rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
-        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups)})
+        whole = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
+        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": whole})
     else:
         _print(stdout(), rows, groups, by, prices is not None)
+        for name, amount in stated.items():
+            if amount.total is not None:
+                some = counted(traces.sizes.traces - amount.missing, "trace")
+                stdout().print(f"costs.{name}, as the log states it of {some}: {amount.total:.6g}", soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 

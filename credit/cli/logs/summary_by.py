@@ -43,7 +43,7 @@ MOST = 8
 """Numbers that are shown whether or not they stand out."""
 
 TRIAGE = (
-    "errors: events, or calls of a tool, whose status the log calls an error. "
+    "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them. "
     "tokens: generated. seconds: from first to last event."
@@ -164,11 +164,14 @@ def _agent_table(result: Triage) -> Table:
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
     for row in result.agents:
         seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
-        counts = [str(getattr(row, name)) for name in names[:-1]] + [
-            str(row.tokens) if row.actions_with_tokens else "–"
-        ]
+        counts = [_count(getattr(row, name)) for name in names[:-1]]
+        counts.append(str(row.tokens) if row.actions_with_tokens else "–")
         table.add_row(words(row.agent), *counts, seconds)
     return table
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else str(number)
 
 
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
@@ -207,8 +210,12 @@ def _tool_table(result: Triage) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
     table = plain_table("tool", *(f"#{name}" for name in names))
     for row in result.tools:
-        table.add_row(words(row.tool or "not named"), *(str(getattr(row, name)) for name in names))
+        table.add_row(words(row.tool or "not named"), *(_count(getattr(row, name)) for name in names))
     return table
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else str(number)
 
 
 def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, traces: int) -> None:

@@ -19,7 +19,7 @@ from graphs.formats.common.order_of_time import Moment, order_of_time, refuse_un
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode
 from graphs.reading.documents import Document
-from graphs.reading.files import canonical, model_names
+from graphs.reading.files import canonical, name_models
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 
@@ -126,7 +126,6 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
     asked: dict[str, tuple[int, str, str]] = {}  # tool call id -> position, agent, tool, until its result is seen
     rewards: list[_TimedReward] = []
     call: int | None = None
-    models: set[str | None] = set()
     for index, number in enumerate([*order, *sole]):
         event, moment = events[number], moments[number]
         place = moment.place
@@ -136,14 +135,13 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
         data = decode(_MODEL_REQUEST, event.data, file=place.file, line=place.line, field="data", trace=trace)
         if data.status != "ok" or not data.response.choices:
             continue  # it failed: nothing was chosen
-        models.add(data.model)
         agent, time = _agent(data), float("nan") if event.timestamp is None else event.timestamp
         team.agent(agent, agent)
         for message in data.request.messages or []:
             if message.role == "tool" and message.tool_call_id in asked:
                 position, caller, tool = asked.pop(message.tool_call_id)
                 team.result(caller, f"{index}/{message.tool_call_id}.result", place, answers=position, tool=tool)
-        call = team.call(agent, str(index), place, time=time, **_evidence(data))
+        call = team.call(agent, str(index), place, time=time, model=data.model or None, **_evidence(data))
         reply = data.response.choices[0].message
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"
@@ -155,7 +153,7 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
         if is_tie and events[after] != events[before]:
             refuse_untimed(late.time, late.place, early.place, trace, "timestamp")
     team.finish()
-    record.model = model_names(models)
+    name_models(record)
     place_rewards(record, [("reward", reward.amount, reward.call) for reward in ordered])
 
 

@@ -14,7 +14,7 @@ from graphs.formats.atif.library import Library
 from graphs.formats.atif.trajectories import Result, Step, Trajectory
 from graphs.formats.common.team import Team
 from graphs.reading.documents import Place
-from graphs.reading.files import model_names
+from graphs.reading.files import model_names, name_models
 from graphs.reading.times import seconds
 from graphs.text import counted, excerpt
 from graphs.traces.record import TraceRecord
@@ -57,6 +57,7 @@ class Writer:
             expected = "the id of a trajectory that the result of a tool call refers to"
             self.note("unlinked-subagent", unlinked.place, "trajectory_id", unlinked.id, expected)
         self.record.model, self.record.system = model_names(part.model for part in self.parts), self.root.agent
+        name_models(self.record)
         return self.team.finish()
 
     def _prefix(self, instance: str) -> str:
@@ -115,7 +116,8 @@ class _Turn:
         if self.step.source == "agent" and self.step.llm_call_count != 0:
             columns = self._evidence()
             time = seconds(self.step.timestamp)
-            self.call = self.team.call(self.instance, self.id, self.place, time=time, **columns)
+            model = self.step.model_name or self.part.model or None
+            self.call = self.team.call(self.instance, self.id, self.place, time=time, model=model, **columns)
         self._call_tools()
         children = [self._start(number, result) for number, result in enumerate(self.results)]
         for number, (result, started) in enumerate(zip(self.results, children, strict=True)):

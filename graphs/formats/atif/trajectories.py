@@ -87,6 +87,7 @@ class Step(msgspec.Struct):
     metrics: Metrics | None = None
     is_copied_context: bool | None = None
     llm_call_count: _Count | None = None
+    model_name: str | None = None
 
 
 class Wire(msgspec.Struct):

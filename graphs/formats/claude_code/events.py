@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.claude_code.lines import Block, Entry
 from graphs.formats.claude_code.links import Chain, Spawn, is_prompt
-from graphs.reading.files import model_names
+from graphs.reading.files import name_models
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["write_events"]
@@ -87,7 +87,7 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
             writer.result(step.entry, step.result, agent)
         else:
             writer.human(step.entry, agent)
-    record.model = model_names(writer.models)
+    name_models(record)
 
 
 def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
@@ -140,7 +140,6 @@ class _Writer:
         self.begun_by: dict[str, list[int]] = {}  # agent -> spawns that its next event answers
         self.causes: dict[str, list[tuple[int, EdgeType]]] = {}  # agent -> what its next call answers
         self.last_call: dict[str, int] = {}
-        self.models: set[str | None] = set()
 
     def call(self, call: _Call, agent: str) -> list[Spawn]:
         """Append a call and its effects.
@@ -148,7 +147,6 @@ class _Writer:
         Returns:
           The spawns among them.
         """
-        self.models.add(call.entry.message.model)
         position = self._event(
             call.entry.message.id or "",
             EventType.ORCHESTRATOR_DECISION if agent in self.spawners else EventType.MESSAGE,
@@ -157,6 +155,7 @@ class _Writer:
             action=True,
             tokens=call.tokens,
             input_tokens=call.read,
+            model=call.entry.message.model,
         )
         for cause, edge_type in self.causes.pop(agent, ()):
             self.record.edge(cause, position, edge_type)

@@ -15,7 +15,7 @@ from graphs.event_types import EventType
 from graphs.formats.common.event_order import in_order
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
-from graphs.reading.files import model_names
+from graphs.reading.files import name_models
 from graphs.traces.record import ONE_ZONE, TraceRecord, stray_zoneless
 
 __all__ = ["Written", "write_events", "write_spans"]
@@ -65,8 +65,7 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
         field, value = ("start", "end")[stray % 2], (spans[stray // 2].start, spans[stray // 2].end)[stray % 2]
         raise spans[stray // 2].refuse("mixed-zones", field, value, ONE_ZONE, record.trace_id)
     written = _Writer(record, tree, root).write()
-    calls = (span.model for span_id, span in tree.spans.items() if tree.kind[span_id] is Kind.CALL)
-    record.model = record.model or model_names(calls)
+    name_models(record)
     whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
@@ -253,6 +252,7 @@ class _Writer:
         if act is _Act.CALL:
             if span.id in tree.planned:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
+            columns["model"] = span.model or None
             position = team.call(agent, event_id, span.place, **columns | span.columns)
             if self.is_clocks or span.id not in tree.inside_tool:
                 self.calls[agent] = position

@@ -44,6 +44,7 @@ class _Event(msgspec.Struct):
     source: str | None = None
     intermediate: bool | None = None
     scorer: str | None = None
+    model: str | None = None
     agent_span_id: str | None = None
     output: msgspec.Raw = msgspec.Raw()
     score: msgspec.Raw = msgspec.Raw()
@@ -211,7 +212,7 @@ class _Reading:
         output = decode(_OUTPUT, event.output, file=self.file, line=line, field=field, trace=self.trace)
         if not output.choices:
             return
-        span.kind = Kind.CALL
+        span.kind, span.model = Kind.CALL, event.model or ""
         self.repeatable.setdefault(span.parent, []).append(span)
         if output.usage is not None:
             span.columns["tokens"] = output.usage.output_tokens

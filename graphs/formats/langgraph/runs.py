@@ -16,7 +16,7 @@ from graphs.formats.common.chat import OpenCalls
 from graphs.formats.langgraph.input_edges import USER, Causes, EdgeBudget, InputEdges, StepCalls
 from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, SubGraphMessages, Usage, messages_of
 from graphs.reading.documents import Place
-from graphs.reading.files import model_names
+from graphs.reading.files import name_models
 from graphs.text import excerpt
 from graphs.traces.record import Agent, TraceRecord
 
@@ -100,7 +100,6 @@ class Run:
         self.results: dict[str, list[int]] = {}  # agent -> results of its tools since its last call
         self.step_calls: dict[Graph, dict[int, StepCalls]] = {}  # by step
         self.steps: dict[Graph, list[int]] = {}  # steps with calls, ascending
-        self.models: set[str | None] = set()
         self._input: tuple[msgspec.Raw, collections.Counter[str], Causes] | None = None  # of the last task
 
     def grow(self, size: int) -> None:
@@ -209,9 +208,14 @@ class Run:
     def _call(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int:
         record, agent = self.record, begun.agent
         usage = message.usage_metadata or Usage()
-        self.models.add(message.response_metadata.model_name if message.response_metadata is not None else None)
         position = self._event(
-            event_id, EventType.MESSAGE, agent, step, tokens=usage.output_tokens, input_tokens=usage.input_tokens
+            event_id,
+            EventType.MESSAGE,
+            agent,
+            step,
+            tokens=usage.output_tokens,
+            input_tokens=usage.input_tokens,
+            model=(message.response_metadata.model_name if message.response_metadata is not None else None) or None,
         )
         record.actions[position] = True
         self.edges.add_call(agent, position, begun.causes, self.results.pop(agent, ()))
@@ -238,7 +242,7 @@ class Run:
         if self.fault is not None:
             raise TraceError(self.of_trace(self.fault))
         self.edges.draw()
-        self.record.model = model_names(self.models)
+        name_models(self.record)
         return self.record
 
     def of_trace(self, problem: Problem) -> Problem:

@@ -14,7 +14,7 @@ from graphs.event_types import EdgeType, EventType
 from graphs.formats.verifiers.wire import AgentTrace, Episode, Link, Node, Task, Usage
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place
-from graphs.reading.files import model_names
+from graphs.reading.files import model_names, name_models
 from graphs.text import counted
 from graphs.traces.record import Agent, TraceRecord
 
@@ -58,6 +58,7 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
         if trace.reward is not None and "team" not in record.rewards:
             _pay(record, trace, start)
     if record.ids:
+        name_models(record)
         yield record
     else:
         yield Problem("no-events", place.file, place.line, "traces", "no message", "what an agent did", episode.id)
@@ -207,6 +208,7 @@ class _Graph:
         position = self._append(
             index, node, EventType.MESSAGE, self.trace.id, action=True, tokens=sampled or usage.completion_tokens,
             trainable=float(self.trace.agent.trainable), input_tokens=prompt,
+            model=call.model or None if call is not None else None,
             log_prob=math.fsum(node.logprobs) if node.logprobs else None,
         )  # fmt: skip
         self._join_prompt(index, position)

@@ -24,9 +24,13 @@ from graphs.structure.prefix import agent_births
 from graphs.structure.topology import _spawned
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.float32])
-@pytest.mark.parametrize("width", [1, 63, 65, 200])
-def test_longest_paths_are_those_of_a_slow_reading(width: int, kind: type) -> None:
+@pytest.mark.parametrize("compiled_from", [0, 1 << 30])
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 65])
+def test_longest_paths_and_bits_are_those_of_a_slow_reading(
+    width: int, kind: type, compiled_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphs.structure.edge_order.COMPILED", compiled_from)
     rng = np.random.default_rng(width)
     num = 40 * width
     senders = rng.integers(0, num - width, 3 * num)
@@ -36,12 +40,17 @@ def test_longest_paths_are_those_of_a_slow_reading(width: int, kind: type) -> No
     for s, r in zip(senders, receivers, strict=True):
         causes[r].append(s)
     before, total = np.zeros_like(weight), weight.copy()
+    start = (rng.integers(0, 2**32, num) * (rng.random(num) < 0.1)).astype(np.uint32)
+    bits = start.copy()
     for event in range(num):
         before[event] = max(total[causes[event]], default=kind(0))
         total[event] = before[event] + weight[event]
-    found = EdgeOrder(senders, receivers).longest(weight)
+        bits[event] |= np.bitwise_or.reduce(bits[causes[event]], initial=np.uint32(0))
+    edges = EdgeOrder(senders, receivers)
+    found, spread = edges.longest(weight), edges.spread(start)
     np.testing.assert_array_equal(found, (total, before))
-    assert found[0].dtype == weight.dtype
+    np.testing.assert_array_equal(spread, bits)
+    assert found[0].dtype == weight.dtype and spread.dtype == np.uint32
     with pytest.raises(CreditError, match="cycle"):
         EdgeOrder(np.append(receivers, senders), np.append(senders, receivers))
 

@@ -1,0 +1,66 @@
+"""Calls of several models in one trace: each keeps its own, in every form, so that money by model is right."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import credit
+from credit.metrics.cost_summary import cost_rows
+from credit.metrics.event_costs import Price, Prices, event_models
+from graphs.traces.batch import Traces
+from graphs.writers import native, otlp
+
+from .samples import SAMPLES
+
+LATER: dict[str, dict[int, dict[str, Any]]] = {
+    "codex": {8: {"timestamp": "2026-01-01T00:00:05.000Z", "type": "turn_context", "payload": {"model": "zz"}}},
+    "copilot-cli": {5: {"type": "session.model_change", "id": "x", "timestamp": "2026-08-01T00:00:04.500Z",
+                        "data": {"newModel": "zz"}}},
+}  # fmt: skip
+"""Lines to insert, by their number, from which on another model is asked."""
+
+
+def named(traces: Traces) -> list[str]:
+    """The models of the actions of the first trace, in order."""
+    first = (traces.graph.trace_ids == 0) & traces.graph.action_mask
+    names, model = event_models(traces)
+    return [names[i] for i in model[first[: len(model)]]]
+
+
+@pytest.mark.parametrize(
+    "name", [*LATER, "adk", "braintrust", "gemini-cli before lines", "langfuse", "langgraph", "verifiers", "weave"]
+)
+def test_calls_of_two_models_keep_their_own_in_every_form(name: str, tmp_path: Path) -> None:
+    sample = SAMPLES[name]
+    (tmp_path / "log").mkdir()
+    path = sample.write(tmp_path / "log")
+    model = credit.read(path).traces["model"][0].as_py()
+    assert set(credit.read(path).events["model"].to_pylist()) == {None}  # the trace's is that of every call
+    if name in LATER:
+        lines = path.read_text().splitlines()
+        for number, line in LATER[name].items():
+            lines.insert(number, json.dumps(line))
+        path.write_text("\n".join(lines))
+    else:
+        text = path.read_text()
+        for place in (match.start() for match in re.finditer(f'"{model}"', text)):
+            path.write_text(text[:place] + '"zz"' + text[place + len(model) + 2 :])
+            if "zz" in named(credit.read(path)):
+                break
+    traces = credit.read(path)
+    assert traces.traces["model"][0].as_py() == f"{model} + zz"
+    assert set(named(traces)) == {model, "zz"}
+    native.write(traces, tmp_path / "native.jsonl")
+    otlp.write(traces, tmp_path / "otlp")
+    for copy in ("native.jsonl", "otlp"):
+        assert named(credit.read(tmp_path / copy)) == named(traces), copy
+    prices = Prices({model: Price(1.0, 0.0), "zz": Price(2.0, 0.0)})  # no row of the joint name
+    rows = {row.unit: row for row in cost_rows(traces, "model", prices)}
+    for unit, price in (("zz", 2), (model, 1)):
+        read = rows[unit].input_tokens.total
+        assert rows[unit].money.total == (None if read is None else pytest.approx(price * read / 1e6))
