@@ -48,9 +48,6 @@ SKETCH = (48, 80)
 MEMORY, RIDGE = 0.95, 3.0
 """Of the critic's sums after a step, and the traces that its prior counts for, as in `credit.bench`."""
 
-RUNS = 2
-"""Re-runs from each decision that `exact` takes its increments from. It does not pay: it is a bound."""
-
 
 def token_features(task: VerifiedTask, played: Played) -> tuple[jax.Array, jax.Array, np.ndarray]:
     """Columns and numbers of each decision, int32 and float32 [n, D, J]; and the role of each of the F features."""
@@ -86,7 +83,7 @@ def hidden_features(played: Played, hidden: jax.Array) -> tuple[jax.Array, jax.A
 
 
 def increments(
-    name: str, networks: Networks, question: np.ndarray, played: Played, rng: np.random.Generator, runs: int = RUNS
+    name: str, networks: Networks, question: np.ndarray, played: Played, rng: np.random.Generator, runs: int
 ) -> np.ndarray:
     """What each decision added to the mean outcome of so many re-runs, float32 [L, n, D], one lane after another.
 
@@ -102,6 +99,21 @@ def increments(
         again = _play(name)(one, question[lane, at][None], _noise(name, 1, len(at), rng), words, start[None], Mode())
         rows.append(np.asarray(again.reward).reshape(n, d, runs).mean(axis=2))
     return np.diff(np.concatenate([rows, np.asarray(played.reward)[..., None]], axis=2), axis=2)
+
+
+def exact_increments(played: Played, shown: Played) -> jax.Array:
+    """What each decision of `facts` adds, float32 [L, n, D]: a bound, which no log holds.
+
+    Args:
+      played: the traces.
+      shown: the same questions with right calls and answers, by the same networks.
+    """
+    chance = jnp.exp(jnp.take_along_axis(shown.worker, shown.answer[..., None], axis=3)[..., 0])
+    called = jnp.exp(jnp.take_along_axis(played.lead, shown.call[..., None], axis=3)[..., 0])
+    asked = (played.call == shown.call).astype(chance.dtype)
+    right = (played.answer == shown.answer).astype(chance.dtype)
+    of_rounds = jnp.stack([(asked - called) * chance, asked * (right - chance)], axis=3) / chance.shape[2]
+    return of_rounds.reshape(played.taken.shape)
 
 
 def fresh_task_state(task: VerifiedTask, signal: str) -> Any:
@@ -271,7 +283,9 @@ def training(
         yield update
         extra: Any = update.reference_hidden(name) if signal == "posterior_reference" else None
         if signal == "exact":
-            extra = increments(name, carry[0], question, played, np.random.default_rng([number, *seeds]))
+            words = played.call, played.answer
+            shown = _play(name)(carry[0], question, noise, words, np.zeros((lanes, n), np.int32), Mode(taught=True))
+            extra = exact_increments(played, shown)
         advantage, state = _weigh(name, signal, GROUP_SIZE)(played, state, extra)
         carry = step(carry, question, noise, (played.call, played.answer), advantage, rate, mode)
 

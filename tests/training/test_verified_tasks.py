@@ -14,6 +14,7 @@ from benchmarks.language.task_training import (
     _centred,
     _drawn,
     _play,
+    exact_increments,
     hidden_features,
     increments,
     token_features,
@@ -115,11 +116,14 @@ def test_features_have_a_mean_of_zero_under_the_policy() -> None:
 @pytest.mark.slow
 def test_increments_of_reruns_add_up_to_the_outcome_less_its_mean() -> None:
     networks, question, traces = played("facts")
-    found = increments("facts", networks, question, traces, np.random.default_rng(0))
+    found = increments("facts", networks, question, traces, np.random.default_rng(0), 64)
     mean = traces.reward - found.sum(axis=2)
     assert found.shape == traces.taken.shape and np.all((mean > -1e-6) & (mean < 0.5))
     right = (traces.call == question // 4) & (traces.answer == question)
     assert found[:, :, 1::2][right].mean() > 0.04 and abs(found[:, :, 1::2][~right].mean()) < 0.02  # 1 / 12, and none
+    exact = np.asarray(exact_increments(traces, played("facts", taught=True)[2]))
+    assert np.corrcoef(found.ravel(), exact.ravel())[0, 1] > 0.7
+    np.testing.assert_allclose(np.polyfit(exact.ravel(), found.ravel(), 1), [1, 0], atol=0.1)
 
 
 @pytest.mark.slow
