@@ -127,9 +127,9 @@ def train() -> dict[str, dict[str, Any]]:
             steps = [places[0] / (POINTS - 1) * budget if len(places) else np.inf for places in near]
             median = float(np.median(steps))
             table.setdefault(signal, {})[task] = {
-                "stopped": sum(row["final"] >= NEAR * row["optimum"] for row in rows),
+                "stopped": sum(row["final_return"] >= NEAR * row["optimum"] for row in rows),
                 "events": round(median) if np.isfinite(median) else None,
-                "final": round(float(np.mean([row["final"] / row["optimum"] for row in rows])), 3),
+                "final": round(float(np.mean([row["final_return"] / row["optimum"] for row in rows])), 3),
             }
             print(signal, task, table[signal][task], flush=True)
     return table

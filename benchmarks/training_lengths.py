@@ -4,7 +4,7 @@
     python benchmarks/training_lengths.py bound        (what a regression with the right model needs, without a policy)
 
 Rates are chosen on seeds 0 to 4, and the cells are of seeds 1000 and up. The budget of a signal is 2.5 times the median
-of `rloo`. Cells are computed in the order of `WORLDS`.
+of `rloo`. Cells are computed in the order of `WORLDS`, then those of `BATCHES`, with other numbers of traces a step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from credit.bench.training.long_tasks import draw_long_task
-from credit.bench.training.long_training import long_cell
+from credit.bench.training.long_training import OPTIMIZERS, long_cell
 
 RESULT = Path(__file__).parent / "results" / "training_lengths.json"
 SEEDS, TUNING = range(1000, 1032), range(5)
@@ -27,16 +27,22 @@ STEPS = 1500
 """The budget of `rloo`, in steps of 16 traces."""
 
 ALL = ("rloo", "control", "posterior", "exact")
-OPTIMIZERS = ("sgd", "adam")
 WORLDS = (
     *itertools.product(("add", "interact"), (100,), (0.0, 0.1, 0.3, 0.6), OPTIMIZERS, (ALL,)),
     *itertools.product(("add", "interact"), (30,), (0.0, 0.1, 0.3, 0.6), OPTIMIZERS, (ALL,)),
     *itertools.product(("add", "interact"), (10,), (0.0, 0.1, 0.3, 0.6, 0.9), OPTIMIZERS, (ALL,)),
     *itertools.product(("threshold",), (30,), (0.0, 0.1, 0.3, 0.6), OPTIMIZERS, (ALL,)),
-    *itertools.product(("add",), (30,), (0.0, 0.3), OPTIMIZERS, (("siblings",),)),
+    *itertools.product(("add",), (30,), (0.0, 0.3), ("sgd", "adam"), (("siblings",),)),
     *itertools.product(("shared",), (10,), (0.0, 0.1, 0.3), OPTIMIZERS, (ALL,)),
     *itertools.product(("add",), (300,), (0.0, 0.1, 0.3), OPTIMIZERS, (("rloo", "posterior", "exact"),)),
 )
+BATCHES = tuple(
+    (*world, ("rloo", "posterior"), traces)
+    for traces, *world in itertools.product(
+        (8, 32, 128), ("add", "interact"), (30, 100), (0.0, 0.1, 0.3), ("sgd", "adam")
+    )
+)
+NAMES = ("outcome", "decisions", "luck", "optimizer", "signal", "traces")
 
 
 def bound(decisions: int, luck: float) -> float:
@@ -63,27 +69,27 @@ def main(minutes: float) -> None:
     """Compute what is missing, and write after each cell."""
     end = time.time() + 60 * minutes
     cells = json.loads(RESULT.read_text()) if RESULT.exists() else []
-    done = {(c["outcome"], c["decisions"], c["luck"], c["optimizer"], c["signal"]): c for c in cells}
-    for outcome, decisions, luck, optimizer, signals in WORLDS:
+    done = {tuple(cell[name] for name in NAMES): cell for cell in cells}
+    for outcome, decisions, luck, optimizer, signals, traces in (*((*world, 16) for world in WORLDS), *BATCHES):
         for signal in signals:
-            key = (outcome, decisions, luck, optimizer, signal)
+            key = (outcome, decisions, luck, optimizer, signal, traces)
             if key in done:
                 continue
             if time.time() > end:
                 return
-            base = done.get((*key[:4], "rloo"))
+            base = done.get((*key[:4], "rloo", traces))
             least = base["median"] if base and base["median"] else STEPS * 16 * decisions / 2.5
-            budget = STEPS * 16 * decisions if signal == "rloo" else 2.5 * max(least, 160 * decisions)
+            budget = STEPS * 16 * decisions if signal == "rloo" else 2.5 * max(least, 10 * traces * decisions)
             found = long_cell(outcome, decisions, luck, signal, seeds=SEEDS, tuning=TUNING, optimizer=optimizer,
-                              budget=budget)  # fmt: skip
+                              budget=budget, groups=traces // 4)  # fmt: skip
             median = float(np.median(found.events))
-            done[key] = dict(zip(("outcome", "decisions", "luck", "optimizer", "signal"), key, strict=True)) | {
+            done[key] = dict(zip(NAMES, key, strict=True)) | {
                 "rate": found.rate,
                 "median": median if math.isfinite(median) else None,
                 "events": [e if math.isfinite(e) else None for e in found.events.tolist()],
             }
             RESULT.write_text(json.dumps(list(done.values()), indent=1) + "\n")
-            print(key, found.rate, median / 16 / decisions, round(end - time.time()), flush=True)
+            print(key, found.rate, median / traces / decisions, round(end - time.time()), flush=True)
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["bound"]:

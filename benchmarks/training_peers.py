@@ -36,13 +36,11 @@ LAMBDA = 0.95
 
 def _peer(name: str) -> Any:
     def gradient(drawn: Any, state: Any) -> Any:
-        from credit.bench.training.long_training import _graph
-
         gram, moment = state
         n, size = drawn.choice.shape
         weights = jnp.linalg.solve(gram + 3 * jnp.eye(size + 1), moment)[1:]
         claims = drawn.x * weights
-        centred = drawn.of_decisions(rloo(_graph(size), drawn.reward).advantage)  # R − b, at each decision
+        centred = drawn.of_decisions(rloo(drawn.graph(), drawn.reward).advantage)  # R − b, at each decision
         mean = drawn.chance[drawn.kind] * (1 - drawn.chance[drawn.kind]) * weights
         if name == "coma":
             scored = drawn.x * claims

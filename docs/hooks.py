@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 CLUSTERS = BENCHMARKS / "results" / "clusters.json"
+MARK = re.compile(r"^\[([a-z -]+)\]\((\S+)\)$", re.MULTILINE)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -32,10 +33,16 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put below each mark of a page its table; `<!-- end -->` ends it."""
-    return re.sub(
-        "|".join(map(re.escape, TABLES)), lambda mark: f"{mark[0]}\n\n{TABLES[mark[0]]()}\n\n<!-- end -->", markdown
-    )
+    """Put in the place of each mark of a page its table; a comment with its name begins it, `<!-- end -->` ends it.
+
+    A mark is a line that only links to what its table is made of. In a checkout, readers get that instead.
+    """
+
+    def table(mark: re.Match[str]) -> str:
+        make = TABLES.get(mark[1])
+        return mark[0] if make is None else f"<!-- {mark[1]} -->\n\n{make()}\n\n<!-- end -->"
+
+    return MARK.sub(table, markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -220,16 +227,45 @@ def language_team_table() -> str:
     return markdown_table(head, rows)
 
 
+def language_long_table() -> str:
+    """Calls that each signal needs on longer tasks of language teams, by those of `rloo`, and what it ends with."""
+    tasks = ("facts", "search", "calculation")
+    found = {(row["task"], row["signal"]): row for row in results("language_long")["rows"]}
+    rows: dict[str, list[str]] = {}
+    for task, signal in found:
+        if ":" not in signal:
+            rows.setdefault(signal, [f"`{signal}`", *["–"] * (3 * len(tasks))])
+            row, first = found[task, signal], 1 + 3 * tasks.index(task)
+            ratios = (
+                [_with_bounds(row["ratio_90"]), _with_bounds(row["ratio_final"])] if signal != "rloo" else ["1", "1"]
+            )
+            rows[signal][first : first + 3] = [*ratios, f"{sum(row['final']) / len(row['final']):.3f}"]
+    head = [f"{task}: {what}" for task in tasks for what in ("90 %", "as `rloo`", "end")]
+    return markdown_table(["signal", *head], list(rows.values()))
+
+
+def _with_bounds(numbers: list[float | None]) -> str:
+    """A median and its interval; – for what is infinite."""
+    middle, low, high = ("–" if x is None else f"{x:.2f}" for x in numbers)
+    return middle if low == "–" else f"{middle} ({low} to {high})"
+
+
 def language_rounds_table() -> str:
-    """Mean rewards of language teams that stop by choice, and of those with a fixed number of rounds."""
-    rows = []
-    for rounds, found in results("language_rounds").items():
-        final = list(found["final"].values())
-        name = f"{rounds} of every question" if int(rounds) else "until the lead stops"
-        rows.append([name, f"{found['best']:.3f}", f"{sum(final) / len(final):.3f}", *(f"{x:.3f}" for x in final)])
-    return markdown_table(
-        ["rounds", "best possible", "mean", *(f"seed {seed}" for seed in range(len(rows[0]) - 3))], rows
-    )
+    """Outcomes of language teams that stop by choice, and of those with a fixed number of rounds."""
+    document, rows = results("language_long"), []
+    lengths = range(document["chain"][0], document["chain"][1] + 1)
+    found = {row["signal"]: row for row in document["rows"] if row["task"] == "search"}
+    stops = found["rloo"]["final"]
+    for signal, row in found.items():
+        if signal.partition(":")[0] != "rloo":
+            continue
+        rounds = int(signal.partition(":")[2] or 0)
+        best = [min(rounds or n, n) / n - document["price"] * (rounds or n) for n in lengths]
+        ahead = sum(a > b for a, b in zip(stops, row["final"], strict=True))
+        means = [sum(x) / len(x) for x in (best, row["area"], row["final"])]
+        name, behind = (f"{rounds} of every question", f"{ahead} of {len(stops)}") if rounds else ("by choice", "")
+        rows.append([name, f"{row['rate']:g}", *(f"{x:.3f}" for x in means), behind])
+    return markdown_table(["rounds", "rate", "best possible", "mean of training", "end", "seeds behind"], rows)
 
 
 def trainers_table() -> str:
@@ -295,7 +331,7 @@ def training_table() -> str:
     rows = []
     for signal in sorted(ranks, key=lambda name: ranks[name]):
         mine = [found[signal, task] for task in tasks]
-        marks = ["" if c.p >= 0.05 else " **+**" if c.difference > 0 else " **−**" for c in mine]
+        marks = ["" if c.ahead_p >= 0.05 else " **+**" if c.difference > 0 else " **−**" for c in mine]
         areas = [f"{c.area:.2f} ± {c.stderr:.2f}{mark}" for c, mark in zip(mine, marks, strict=True)]
         rows.append([f"`{signal}`", f"{ranks[signal]:.1f}", *areas])
     return markdown_table(["signal", "rank", *tasks], rows)
@@ -645,60 +681,61 @@ def options_table(path: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "<!-- published -->": published_table,
-    "<!-- table readers -->": lambda: file_table("readers.csv"),
-    "<!-- clusters -->": lambda: clusters_tables(CLUSTERS),
-    "<!-- laws -->": laws_table,
-    "<!-- table bias -->": bias_table,
-    "<!-- table worlds -->": worlds_table,
-    "<!-- table enumerated -->": enumerated_table,
-    "<!-- replay table -->": replay_bias_table,
-    "<!-- table replay tasks -->": replay_tasks_table,
-    "<!-- table language team -->": language_team_table,
-    "<!-- table language rounds -->": language_rounds_table,
-    "<!-- table trainers -->": trainers_table,
-    "<!-- commands -->": commands_table,
-    "<!-- table bounds -->": lambda: file_table("bounds.csv"),
-    "<!-- table failed runs -->": lambda: file_table("failed-runs.csv"),
-    "<!-- table evidence -->": evidence_table,
-    "<!-- table methods -->": methods_table,
-    "<!-- table speed -->": speed_table,
-    "<!-- table growth -->": growth_table,
+    "published": published_table,
+    "table readers": lambda: file_table("readers.csv"),
+    "clusters": lambda: clusters_tables(CLUSTERS),
+    "laws": laws_table,
+    "table bias": bias_table,
+    "table worlds": worlds_table,
+    "table enumerated": enumerated_table,
+    "replay table": replay_bias_table,
+    "table replay tasks": replay_tasks_table,
+    "table language team": language_team_table,
+    "table language long": language_long_table,
+    "table language rounds": language_rounds_table,
+    "table trainers": trainers_table,
+    "commands": commands_table,
+    "table bounds": lambda: file_table("bounds.csv"),
+    "table failed runs": lambda: file_table("failed-runs.csv"),
+    "table evidence": evidence_table,
+    "table methods": methods_table,
+    "table speed": speed_table,
+    "table growth": growth_table,
     **{
-        f"<!-- table speed of {name} -->": functools.partial(speed_of, name)
+        f"table speed of {name}": functools.partial(speed_of, name)
         for name in ("commands", "steps", "reading", "formats")
     },
-    "<!-- table training -->": training_table,
-    "<!-- table lengths -->": lengths_table,
-    "<!-- table composed -->": lambda: compositions_table("composed"),
-    "<!-- table drawn -->": lambda: compositions_table("drawn"),
-    "<!-- table snr -->": snr_table,
-    "<!-- table coverage of runs -->": coverage_table,
-    "<!-- table allocation -->": allocation_table,
-    "<!-- table ledger errors -->": ledger_errors_table,
-    "<!-- table stack -->": ledger_stack_table,
-    "<!-- table coefficients -->": ledger_coefficients_table,
-    "<!-- table ledger speed -->": ledger_speed_table,
-    "<!-- table few traces -->": few_traces_table,
-    "<!-- table critic runs -->": critic_runs_table,
-    "<!-- table named critics -->": named_critics_table,
-    "<!-- table mixture -->": ledger_mixture_table,
-    "<!-- table coverage of worlds -->": coverage_of_worlds_table,
-    "<!-- table shapley peers -->": shapley_peers_table,
-    "<!-- table critic signs -->": critic_signs_table,
-    "<!-- table shifts -->": lambda: off_policy_table("shifts"),
-    "<!-- table free -->": lambda: off_policy_table("free"),
-    "<!-- table hidden -->": lambda: off_policy_table("hidden"),
-    "<!-- table stopping coverage -->": lambda: stopping_table("coverage"),
-    "<!-- table stopping training -->": lambda: stopping_table("training"),
-    "<!-- checks -->": checks_table,
-    "<!-- metrics -->": metrics_table,
-    "<!-- table doctor -->": doctor_table,
-    "<!-- table robustness -->": robustness_table,
-    "<!-- table questions -->": questions_table,
-    "<!-- table overlap -->": lambda: off_policy_table("overlap"),
+    "table training": training_table,
+    "table lengths": lengths_table,
+    "table composed": lambda: compositions_table("composed"),
+    "table drawn": lambda: compositions_table("drawn"),
+    "table snr": snr_table,
+    "table coverage of runs": coverage_table,
+    "table allocation": allocation_table,
+    "table ledger errors": ledger_errors_table,
+    "table stack": ledger_stack_table,
+    "table coefficients": ledger_coefficients_table,
+    "table ledger speed": ledger_speed_table,
+    "table few traces": few_traces_table,
+    "table critic runs": critic_runs_table,
+    "table named critics": named_critics_table,
+    "table mixture": ledger_mixture_table,
+    "table coverage of worlds": coverage_of_worlds_table,
+    "table shapley peers": shapley_peers_table,
+    "table critic signs": critic_signs_table,
+    "table shifts": lambda: off_policy_table("shifts"),
+    "table free": lambda: off_policy_table("free"),
+    "table hidden": lambda: off_policy_table("hidden"),
+    "table stopping coverage": lambda: stopping_table("coverage"),
+    "table stopping training": lambda: stopping_table("training"),
+    "checks": checks_table,
+    "metrics": metrics_table,
+    "table doctor": doctor_table,
+    "table robustness": robustness_table,
+    "table questions": questions_table,
+    "table overlap": lambda: off_policy_table("overlap"),
     **{
-        f"<!-- options {path} -->": functools.partial(options_table, path)
+        f"options {path}": functools.partial(options_table, path)
         for path in (
             "reading",
             "picture",
@@ -742,4 +779,4 @@ TABLES: dict[str, Callable[[], str]] = {
         )
     },
 }
-"""The marks of all pages, and what makes their tables."""
+"""What makes the table of each mark, by the text of its link."""

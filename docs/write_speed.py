@@ -34,7 +34,7 @@ loaded at 3 to 25. So everything takes two to three times as long as alone; roun
 `python benchmarks/methods.py`: 512 traces of 4,000 events and 300 agents, groups of 8. The unit is one `segment_sum` of
 a float per event into traces, timed right before and after each call: {unit:.0f} ns an event.
 
-<!-- table speed -->
+[table speed](../benchmarks/results/methods.json)
 
 Each of {count} methods takes at most {most} segment sums; {over} take more than 60 ns an event, which was the aim.
 Those that number turns sort the events by agent instance, which takes 14 segment sums. `c3` passes 66 times over nodes
@@ -51,7 +51,7 @@ plan and solve 800 evaluations of 20 units takes `shapley` 5 ms, and 80 where it
 `python benchmarks/waits.py`: seconds of a process. `report` is of 100 traces of 500 events, the others of 80 traces of
 30. "Cold" is with an empty cache of compiled functions.
 
-<!-- table speed of commands -->
+[table speed of commands](../benchmarks/results/waits.json)
 
 Commands keep compiled functions in the user's cache folder, if it is the user's alone;
 `JAX_ENABLE_COMPILATION_CACHE=false` switches that off. `validate`, `traces`, `convert`, and `show` without `--plot` do
@@ -64,7 +64,7 @@ without JAX.
 `python benchmarks/waits.py`: columns of 8,192 rows to `dr_mas` advantages, beside the same formula in NumPy without
 checks or metrics. Medians in milliseconds, the least in brackets.
 
-<!-- table speed of steps -->
+[table speed of steps](../benchmarks/results/waits.json)
 
 The aim of 1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns,
 alone takes longer. Half of the step checks the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
@@ -76,7 +76,7 @@ Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchma
 `python benchmarks/reading.py`: 5 MB. "Typed" is decoding by msgspec into structs, "plain" into Python's objects.
 "Others'" logs have shuffled and unknown keys, escaped texts and nested objects.
 
-<!-- table speed of reading -->
+[table speed of reading](../benchmarks/results/reading.json)
 
 The Parquet cache reads in a sixth of the time.
 
@@ -85,7 +85,7 @@ The Parquet cache reads in a sixth of the time.
 `python benchmarks/formats.py`: reading 5 MB over plain decoding. Logs from `otlp` on have traces of three lines.
 "Messy" logs have shuffled and unknown keys, escaped texts and objects; "indented" ones are messy in one list.
 
-<!-- table speed of formats -->
+[table speed of formats](../benchmarks/results/formats.json)
 
 {messy}
 {larger}
@@ -105,7 +105,7 @@ Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 
 another, and on many of three events. A cell has seconds, gigabytes, and the exponents of both over the last factor of
 ten; in brackets without the kernel's time.
 
-<!-- table growth -->
+[table growth](../benchmarks/results/growth_million.json)
 
 No command has an exponent above 1.1 over all sizes. `convert --to otlp` of one trace of 1,000,000 events takes 11 GB.
 

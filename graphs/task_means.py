@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEAST_TASKS", "ROUNDING", "TaskMean", "chance_above", "holm", "task_mean"]
+__all__ = ["LEAST_TASKS", "ROUNDING", "TaskMean", "chance_above", "holm", "share_interval", "task_mean"]
 
 LEAST_TASKS = 8
 """Clusters that say something, for an interval. Three coin flips agree in a quarter of cases, and the interval of three
@@ -59,6 +59,31 @@ def task_mean(values: np.ndarray, nothing: float = 0.0) -> TaskMean:
     if speaking < LEAST_TASKS or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return TaskMean(mean, float("nan"), float("nan"), float("nan"))
     return _around(mean, float(values.std(ddof=1)) / count**0.5, count - 1, nothing)
+
+
+def share_interval(values: np.ndarray) -> tuple[float, float]:
+    """The 95 % interval of a mean of numbers between 0 and 1, one a cluster: that of a share of an effective number.
+
+    With their mean p and standard deviation s over G clusters, m = p (1 − p) G / s² · (1.96 / t_{0.975, G−1})² coins
+    are effective, m p of them heads; ends are the quantiles of Jeffreys' posterior, Beta(m p + ½, m (1 − p) + ½).
+
+    Args:
+      values: float [G], from 0 to 1 and not all equal.
+
+    Reference: Korn and Graubard 1998, Confidence intervals for proportions with small expected number of positive
+    counts estimated from survey data; Brown, Cai and DasGupta 2001.
+
+    Examples:
+      >>> low, high = share_interval(np.array([1.0] + [0.0] * 39))
+      >>> round(low, 4), round(high, 4)
+      (0.0025, 0.1166)
+    """
+    from scipy.special import betaincinv, ndtri, stdtrit  # comes with JAX; slow to import
+
+    count, mean = len(values), float(np.mean(values))
+    coins = mean * (1 - mean) * count / float(values.var(ddof=1)) * float(ndtri(0.975) / stdtrit(count - 1, 0.975)) ** 2
+    heads, tails = coins * mean + 0.5, coins * (1 - mean) + 0.5
+    return float(betaincinv(heads, tails, 0.025)), float(betaincinv(heads, tails, 0.975))
 
 
 def chance_above(first: np.ndarray, other: np.ndarray) -> TaskMean:

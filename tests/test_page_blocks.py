@@ -167,7 +167,7 @@ def shorten(page: str, patch: pytest.MonkeyPatch) -> None:
         short = Settings(members=2, model="additive")
         patch.setattr(credit, "fit_critic", functools.partial(credit.fit_critic, settings=short))
     if page == "docs/laws.md":
-        for name in ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_event_reward"):
+        for name in ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_event_reward", "replays"):
             patch.delitem(LAWS, name)
 
 

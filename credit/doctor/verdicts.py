@@ -52,8 +52,6 @@ def drift(traces: Traces) -> Suspicion:
 
     Reference: Kendall 1938.
     """
-    from scipy.stats import kendalltau  # comes with JAX; slow to import
-
     channels = _channels(traces)
     version = traces.evidence.get("policy_version")
     if not channels or version is None:
@@ -68,6 +66,8 @@ def drift(traces: Traces) -> Suspicion:
             size = np.bincount(of_task)
             if len(size) < LEAST_TASKS or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
                 continue
+            from scipy.stats import kendalltau  # comes with JAX; takes a second and 45 MB to import
+
             left = _residual(verdict[known], outcome[known])
             tau, p = kendalltau(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left))
             if np.isfinite(p):

@@ -39,8 +39,6 @@ def check(
 ) -> LawReport:
     """Test a method by the laws.
 
-    Replays that share a prefix (clusters) are not tried. `no_event_reward` notes where event rewards change nothing.
-
     Args:
       fn: `fn(graph, reward, *, event_reward=None, **evidence) -> Credit`, with `functools.partial` for other options;
         or an entry of `METHODS`, which brings its own `needs` and `scope`. `event_reward` may be missing.
@@ -78,7 +76,9 @@ def check(
     for name in skip:
         if name not in LAWS:
             raise CreditError(f"skip has {name!r}; expected names among {', '.join(LAWS)}")
-    subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped, nonnegative=nonnegative)
+    inner = fn.func if isinstance(fn, functools.partial) else fn
+    is_own = method is fn and not (getattr(inner, "__module__", None) or "").startswith("estimators.")
+    subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped, nonnegative=nonnegative, is_own=is_own)
     results: list[LawResult] = []
     for name, law in LAWS.items():
         if name in skip:
@@ -87,7 +87,6 @@ def check(
             results.append(LawResult(name, None, "not tried: the method cannot be compiled"))
             continue
         results.append(subject.try_law(name, law))
-    inner = fn.func if isinstance(fn, functools.partial) else fn
     report = LawReport(getattr(inner, "__name__", excerpt(fn)), tuple(results))
     if strict and report.broken:
         raise LawError(report)
@@ -126,6 +125,7 @@ LAWS: dict[str, Callable[[Subject], str]] = {
         meaning.bounded,
         arrays.vmap,
         meaning.no_event_reward,
+        meaning.replays,
         meaning.unit,
         meaning.absent_evidence,
     )

@@ -169,7 +169,8 @@ def bounded(s: Subject) -> str:
 def no_event_reward(s: Subject) -> str:
     """A log without event rewards gives the same numbers as one whose event rewards are all 0.
 
-    A method whose numbers no event reward changes is told so. That is no fault, for some published methods are such.
+    A function of your own that takes an `event_reward` must read it: without the parameter, a reader of its signature
+    knows that it counts outcomes alone. Methods of the library all take it, and some published ones ignore it.
     """
     if not s.takes_event_reward:
         raise NotApplicable("the method takes no event_reward")
@@ -184,7 +185,35 @@ def no_event_reward(s: Subject) -> str:
         unpaid = dataclasses.replace(paid, event_reward=np.zeros_like(paid.event_reward))
         if differ(s.run(paid), s.run(unpaid), paid.graph.event_mask, exactly=True):
             return ""
-    raise NotApplicable("it has an event_reward, but no reward at an event changed a number: is it read?")
+    unread = "it takes an event_reward, but no reward at an event changes a number"
+    if s.is_own:
+        return f"{unread}: read it, or leave the parameter out"
+    raise NotApplicable(unread)
+
+
+def replays(s: Subject) -> str:
+    """A replay that repeats the outcome of its trace is no further sample: other traces have the numbers they had.
+
+    Tried on functions of your own without evidence. The library's methods are tried on every batch that small teams
+    with replays can draw.
+    """
+    if not s.is_own or s.needs or s.scope not in ("group", "batch"):
+        raise NotApplicable("tried on functions of your own that compare traces and need no evidence")
+    batch = padded(s.regular(), SIZES)
+    group, real = np.asarray(batch.graph.group_ids), np.asarray(batch.graph.trace_mask)
+    by_group = [np.flatnonzero(real & (group == g)) for g in np.unique(group[real])]
+    cluster, repeated, absent = np.where(real, np.arange(len(group)), 0), batch.reward.copy(), batch.reward.copy()
+    for first, replay, *_ in by_group:
+        cluster[replay], repeated[replay], absent[replay] = first, batch.reward[first], np.nan
+    graph = dataclasses.replace(batch.graph, cluster_ids=cluster.astype(np.int32))
+    batch = dataclasses.replace(batch, graph=graph, event_reward=np.zeros_like(batch.event_reward))
+    others = np.isin(graph.trace_ids, np.concatenate([members[2:] for members in by_group])) & graph.event_mask
+    with_replays, without = (
+        s.once(dataclasses.replace(batch, reward=reward))["advantage"] for reward in (repeated, absent)
+    )
+    if detail := differ({"advantage": with_replays}, {"advantage": without}, others):
+        return f"{detail}, as without the replays: `estimators.members` counts the traces of a cluster as one sample"
+    return ""
 
 
 def absent_evidence(s: Subject) -> str:

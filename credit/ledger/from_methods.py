@@ -11,7 +11,7 @@ import numpy as np
 from credit.ledger.channels import channel
 from credit.ledger.composition import compose
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
-from credit.ledger.sums import weighted_sum
+from credit.ledger.sums import weighted_claim, weighted_sum
 from credit.methods.published import find_method
 from credit.methods.running import has_agent_outcomes
 from credit.reports.trace_returns import returns
@@ -111,8 +111,8 @@ def compose_channels(
     *,
     outcome: str = "team",
     **composing: Any,
-) -> Ledger:
-    """One ledger a reward channel, each from the methods run on that channel's reward, and their weighted sum.
+) -> tuple[Ledger, dict[str, Credit]]:
+    """The weighted sum of one ledger a reward channel, each from the methods run on that channel's reward.
 
     A method that needs values or re-runs of the outcome is refused, by name, on other channels.
 
@@ -124,12 +124,16 @@ def compose_channels(
       outcome: the channel that is the outcome of the log.
       **composing: arguments of `compose_claims`.
 
+    Returns:
+      The ledger, and the claims times the weight of their channel, by "CHANNEL/METHOD".
+
     Raises:
       CreditError: no channel of that name in the log; the claims of a channel cannot be composed.
     """
     names = tuple(methods)
-    ledgers = {}
-    for name in weights:
+    ledgers: dict[str, Ledger] = {}
+    weighted: dict[str, Credit] = {}
+    for name, weight in weights.items():
         part = channel(traces, name)
         # Rewards of other channels, and evidence that is not about this one.
         replaced = frozenset() if name == outcome else OF_THE_OUTCOME & traces.evidence.keys()
@@ -151,7 +155,8 @@ def compose_channels(
             if keys
         }
         ledgers[name] = dataclasses.replace(ledger, refused={**ledger.refused, **refused})
-    return weighted_sum(ledgers, weights)
+        weighted |= {f"{name}/{method}": weighted_claim(claim, name, weight) for method, claim in claims.items()}
+    return weighted_sum(ledgers, weights), weighted
 
 
 def _value_at_start(traces: Traces) -> np.ndarray:

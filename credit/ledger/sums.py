@@ -16,7 +16,7 @@ from estimators.base import Credit
 from estimators.composition.votes import Errors
 from graphs.errors import CreditError, expect
 
-__all__ = ["weighted_sum"]
+__all__ = ["weighted_claim", "weighted_sum"]
 
 
 def weighted_sum(ledgers: Mapping[str, Ledger], weights: Mapping[str, float]) -> Ledger:
@@ -95,7 +95,7 @@ def _composed(
         stderr=stderr,
         claimed=claimed,
         claims=tuple(
-            _scaled(claim, name, weights[name])
+            weighted_claim(claim, name, weights[name])
             for name, ledger in used.items()
             for claim in ledger.claims
             if abs(weights[name]) > 0
@@ -105,7 +105,8 @@ def _composed(
     )
 
 
-def _scaled(claim: Credit, channel: str, weight: float) -> Credit:
+def weighted_claim(claim: Credit, channel: str, weight: float) -> Credit:
+    """A claim on a channel's reward times the channel's weight, with the channel before its source."""
     return dataclasses.replace(
         claim,
         credit=weight * jnp.asarray(claim.credit),

@@ -96,7 +96,7 @@ def _token_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
 
 def _texts(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """Ids of the texts of the log's records, in traces without two rows of one record."""
-    from credit.reports.trace_events import event_texts
+    from credit.reports.event_texts import event_texts
 
     trace = np.asarray(traces.graph.trace_ids)[rows]
     places = [trace.tolist(), *(traces.events[name].take(rows).to_pylist() for name in ("file", "offset"))]

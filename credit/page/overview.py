@@ -86,7 +86,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         },
         "legend": LEGEND,
         "differences": outcome_differences(traces, calls=calls).as_json(),
-        "triage": dataclasses.asdict(triage(traces, calls=calls)),
+        "triage": dataclasses.asdict(triage(traces, calls=calls, texts=findings.texts)),
         "questions": questions(traces, claims.get(_opening(matters) or "")),
         "ledger": None,
         "comparison": None,

@@ -42,9 +42,9 @@ def draw_calibration(
     """Draw mean outcomes against mean predictions, in bins of equally many predictions; below, how predictions spread.
 
     On the diagonal predictions equal outcomes. With `tasks` a bin's outcome is the mean over tasks of their means in
-    it, with a bar for its 95 % interval over tasks; a bin of fewer than 40 tasks, or of fewer than 10 above or below
-    the mean, has no bar. Without `tasks` nothing has one: outcomes of one task depend on each other. The legend
-    states the expected calibration error: the distance of a bin from the diagonal, averaged over predictions.
+    it, with a bar for its 95 % interval over tasks; a bin of fewer than 40 tasks, or of equal outcomes, has no bar.
+    Without `tasks` nothing has one: outcomes of one task depend on each other. The legend states the expected
+    calibration error: the distance of a bin from the diagonal, averaged over predictions.
 
     Args:
       series: by name, predictions and outcomes, float [N] each; pairs that are not finite are left out.

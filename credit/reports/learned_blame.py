@@ -18,7 +18,7 @@ import zlib
 import numpy as np
 
 from credit.reports.blame import Case
-from credit.reports.trace_events import event_texts
+from credit.reports.event_texts import event_texts
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges

@@ -13,7 +13,7 @@ import numpy as np
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
-from credit.reports.trace_list import counted_tokens, states_errors
+from credit.reports.trace_list import counted_tokens, has_statuses
 from graphs.errors import expect
 from graphs.task_means import LEAST_TASKS, TaskMean, chance_above, holm, task_mean
 from graphs.text import counted
@@ -247,8 +247,8 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
     yield "events", count(np.arange(n.events))
     yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
-    states = states_errors(traces)
-    yield "errors", np.where(states, count(np.flatnonzero(calls.errors)), np.nan)
+    states = has_statuses(traces)
+    yield "errors", np.where(states, count(np.flatnonzero(calls.counted)), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, count(calls.rows[calls.retry]), np.nan)

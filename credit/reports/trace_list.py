@@ -11,7 +11,7 @@ from graphs.errors import CreditError, expect
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["counted_tokens", "error_mask", "states_errors", "trace_rows"]
+__all__ = ["counted_tokens", "error_mask", "has_statuses", "trace_rows"]
 
 ERRORS = r"error|failed|failure|exception|timeout|denied|rejected|cancelled|(^|[^a-z])err([^a-z]|$)"
 """What the status, in lower case, of an event that went wrong has in it; "err" as a word, since "deferred" has it."""
@@ -24,16 +24,17 @@ def error_mask(traces: Traces) -> np.ndarray:
     return errors
 
 
-def states_errors(traces: Traces) -> np.ndarray:
-    """Whether an event of any trace of the same format has a status: bool [real traces].
+def has_statuses(traces: Traces) -> np.ndarray:
+    """Whether an event of any trace of the same format has a status: bool [traces].
 
     Most formats state errors only, so that a trace of theirs without a status had none; others, as SWE-agent, state no
-    status at all.
+    status at all, so that the number of errors is unknown.
     """
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     formats = np.array([name or "" for name in traces.traces["format"].to_pylist()], object)
     with_status = traces.events["status"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
-    return np.isin(formats, formats[np.unique(trace[with_status])])
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    states: np.ndarray = np.isin(formats, formats[np.unique(trace[with_status])])
+    return states
 
 
 def counted_tokens(traces: Traces) -> np.ndarray:
@@ -57,7 +58,8 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
       group: only the traces of this group.
 
     Returns:
-      Rows in the order of the batch; `reward` is None where the log has no outcome, `tokens` where it states none.
+      Rows in the order of the batch; `reward` is None where the log has no outcome, `tokens` where it states none,
+      `errors` where no trace of the format states a status.
 
     Raises:
       CreditError: no such group.
@@ -85,15 +87,16 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     counts["actions_with_tokens"] = np.bincount(of_event[stated & action], minlength=n.traces)
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
+    states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward, stated_errors = np.asarray(traces.reward)[: n.traces], states_errors(traces)
+    reward = np.asarray(traces.reward)[: n.traces]
     rows = [
         {
             "trace": row["trace"],
             "group": row["group"],
             "reward": float(reward[i]) if np.isfinite(reward[i]) else None,
             **{name: int(count[i]) for name, count in counts.items()},
-            **({} if stated_errors[i] else {"errors": None}),
+            "errors": int(counts["errors"][i]) if states[i] else None,
             "tokens": int(spent[i]) if has_tokens[i] else None,
             "format": row["format"],
             "file": row["file"],

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
+from credit.reports.event_texts import event_texts
 from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, Loop, ToolCalls
-from credit.reports.trace_events import event_texts
-from credit.reports.trace_list import counted_tokens, states_errors
+from credit.reports.trace_list import counted_tokens, has_statuses
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
 from graphs.text import counted, printable
@@ -32,7 +34,8 @@ class Workload:
       traces: traces in which it acts.
       events, actions: counts.
       calls: tool calls.
-      errors: events whose status the log calls an error; None where the format of its logs states no status.
+      errors: events whose status the log calls an error, a call and its result once; None where no log of these formats
+        states a status.
       retries: calls of a tool whose previous call by the same agent ended in an error; None likewise.
       loops: runs of three or more calls of one tool in a row with the same arguments. Where the log has no arguments,
         of one tool in a row.
@@ -83,7 +86,7 @@ class ToolUse:
     Attributes:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
-      errors: calls that failed; retries, loops: as of `Workload`.
+      errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
     """
 
     tool: str
@@ -103,7 +106,14 @@ class Triage:
     suspects: tuple[Suspect, ...]
 
 
-def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, calls: ToolCalls | None = None) -> Triage:
+def triage(
+    traces: Traces,
+    *,
+    most: int = 10,
+    only: np.ndarray | None = None,
+    calls: ToolCalls | None = None,
+    texts: Callable[[np.ndarray, int], list[str]] | None = None,
+) -> Triage:
     """Count what went wrong, without any outcome.
 
     Args:
@@ -111,6 +121,7 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
       most: how many events to name.
       only: bool [traces], which traces to look at; None for all.
       calls: its tool calls, where they are known already.
+      texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
@@ -123,8 +134,8 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
       >>> graph, reward, rows = credit.from_columns(
       ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
       ... )
-      >>> triage(rows.traces).agents[0].actions
-      3
+      >>> triage(rows.traces).agents[0].errors is None  # columns state no status
+      True
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
@@ -136,7 +147,7 @@ def triage(traces: Traces, *, most: int = 10, only: np.ndarray | None = None, ca
     return Triage(
         agents=_workloads(traces, calls, [row for row, _ in loops], kept),
         tools=_tools(traces, calls, failures, repeated, kept),
-        suspects=_suspects(traces, failures, loops, most, kept),
+        suspects=_suspects(traces, failures, loops, most, kept, texts or functools.partial(event_texts, traces)),
     )
 
 
@@ -156,18 +167,12 @@ def _tools(
     where: dict[str, set[int]] = {}
     for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
-    told = set(map(named.__getitem__, called[states_errors(traces)[trace[called]]].tolist()))
-    rows = [
-        ToolUse(
-            tool,
-            len(where[tool]),
-            n,
-            failed[tool] if tool in told else None,
-            again[tool] if tool in told else None,
-            looped[tool],
-        )
-        for tool, n in used.items()
-    ]
+    states = has_statuses(traces)
+    known = {tool for tool, of_tool in where.items() if states[list(of_tool)].any()}
+    rows = []
+    for tool, n in used.items():
+        errors, retries = (failed[tool], again[tool]) if tool in known else (None, None)
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, looped[tool]))
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.calls)))
 
 
@@ -187,11 +192,10 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndar
         workloads: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
         return workloads
 
-    told = np.array(count(kept & states_errors(traces)[trace])) > 0
+    def where_stated(counts: list[int]) -> list[int | None]:
+        return [number if states else None for number, states in zip(counts, stating, strict=True)]
 
-    def known(counts: list[int]) -> list[int | None]:
-        """The counts of names with an event in a log that states errors."""
-        return [number if some else None for number, some in zip(counts, told.tolist(), strict=True)]
+    stating = count(has_statuses(traces)[trace] & kept)
 
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces) & action & kept
@@ -205,8 +209,8 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndar
         count(kept),
         count(action & kept),
         count(calls.rows[kept[calls.rows]]),
-        known(count(calls.errors & kept)),
-        known(count(calls.rows[calls.retry & kept[calls.rows]])),
+        where_stated(count(calls.counted & kept)),
+        where_stated(count(calls.rows[calls.retry & kept[calls.rows]])),
         count(np.asarray(loops, np.int64)),
         spent.astype(np.int64).tolist(),
         count(stated),
@@ -234,7 +238,12 @@ def _seconds(traces: Traces, instance: np.ndarray, width: int, kept: np.ndarray)
 
 
 def _suspects(
-    traces: Traces, failures: list[Failures], loops: list[tuple[int, str]], most: int, kept: np.ndarray
+    traces: Traces,
+    failures: list[Failures],
+    loops: list[tuple[int, str]],
+    most: int,
+    kept: np.ndarray,
+    texts: Callable[[np.ndarray, int], list[str]],
 ) -> tuple[Suspect, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
@@ -263,7 +272,7 @@ def _suspects(
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
     names = traces.agents["name"]
     chosen = list(reasons.items())[:most]
-    texts = event_texts(traces, np.array([row for row, _ in chosen], np.int64), EXCERPT)
+    said = texts(np.array([row for row, _ in chosen], np.int64), EXCERPT)
     return tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -274,7 +283,7 @@ def _suspects(
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
             text=text,
         )
-        for (row, why), text in zip(chosen, texts, strict=True)
+        for (row, why), text in zip(chosen, said, strict=True)
     )
 
 

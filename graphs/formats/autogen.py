@@ -19,6 +19,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
+from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
@@ -63,7 +64,7 @@ class Message(msgspec.Struct):
 
 
 class _Result(msgspec.Struct):
-    messages: list[msgspec.Raw]
+    messages: msgspec.Raw
 
 
 RECORDS = (Message, _Result, _Usage)
@@ -101,7 +102,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
             trace = name if results == 1 else f"{name}/{place.number}"
             try:
                 result = decode(_RESULT, raw, file=place.file, line=place.line, trace=trace)
-                yield _record([Document(bytes(message), place) for message in result.messages], trace, place)
+                yield _record(nested_documents(document, result.messages, "messages", trace), trace, place)
             except TraceError as error:
                 yield error.problem
         if messages:

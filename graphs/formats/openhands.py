@@ -18,6 +18,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record, object_text
@@ -87,7 +88,7 @@ class _Issue(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    history: list[msgspec.Raw]
+    history: msgspec.Raw
     instance_id: str | None = None
     issue: _Issue | None = None
     metrics: _Metrics | None = None
@@ -131,7 +132,6 @@ RECORDS = (_Row, _Event)
 _ROW = msgspec.json.Decoder(_Row)
 _SETTINGS = msgspec.json.Decoder(_Settings | None)
 _EVENT = msgspec.json.Decoder(_Event)
-_PAIR = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def sniff(head: bytes) -> bool:
@@ -189,17 +189,18 @@ def _row(document: Document, trace: str) -> TraceRecord:
         record.refuse("disagreeing-rewards", "resolved", verdicts, "one verdict of the tests")
     if verdicts:
         record.rewards = {"resolved": float(verdicts[0]), "team": float(verdicts[0])}
-    return _History(record, usages, row.task, settings).add_all(_events(row, place, trace))
+    return _History(record, usages, row.task, settings).add_all(_events(row, document, trace))
 
 
-def _events(row: _Row, place: Place, trace: str) -> Iterator[Document]:
+def _events(row: _Row, document: Document, trace: str) -> Iterator[Document]:
     """The events of a row. Older rows pair an action with its observation, which may be null."""
-    for element in map(bytes, row.history):
-        if not element.startswith(b"["):
-            yield Document(element, place)
+    for event in nested_documents(document, row.history, "history", trace):
+        if not event.raw.startswith(b"["):
+            yield event
             continue
-        pair = decode(_PAIR, element, file=place.file, line=place.line, field="history", trace=trace)
-        yield from (Document(bytes(part), place) for part in pair if bytes(part) != b"null")
+        yield from (
+            part for part in nested_documents(event, msgspec.Raw(event.raw), "history", trace) if part.raw != b"null"
+        )
 
 
 class _History:

@@ -284,13 +284,21 @@ def _detect_further(source: Source, head: bytes) -> str | None:
 
 def _detect_shortened(text: bytes) -> str | None:
     """The format of the first record, or the whole content, with few elements of each list."""
-    first = text[: text.find(b"\n")] if b"\n" in text else text
-    for part in dict.fromkeys((first, text)):
+    line = text[: text.find(b"\n")] if b"\n" in text else text
+    for decode, part in ((msgspec.json.decode, line), (msgspec.json.decode, text), (_begun, text)):
         try:
-            return detect(json.dumps(_shortened(msgspec.json.decode(part)), ensure_ascii=False).encode())
-        except JSON_ERRORS:
+            return detect(json.dumps(_shortened(decode(part)), ensure_ascii=False).encode())
+        except (*JSON_ERRORS, ValueError):
             continue
     return None
+
+
+def _begun(text: bytes) -> Any:
+    """The value that a text begins with, whatever follows; of a list its first element, alone in a list."""
+    is_list = text.startswith(b"[")
+    first = text[is_list:].decode("utf-8", "replace").lstrip()
+    value, _ = json.JSONDecoder().raw_decode(first)
+    return [value] if is_list else value
 
 
 def _shortened(value: Any) -> Any:

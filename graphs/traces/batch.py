@@ -98,6 +98,34 @@ class Traces:
             raise CreditError(f"trace is {trace}; expected 0 to {self.traces.num_rows - 1}, or the id of a trace")
         return trace
 
+    def event_row(self, trace: int | str, event: int | str) -> int:
+        """The row of an event, given its trace as `index` takes it, and its id or its place in the trace.
+
+        A place may be a text, where no event has it as id.
+
+        Raises:
+          CreditError: no such trace or event.
+
+        Examples:
+          >>> import credit
+          >>> _, _, rows = credit.from_columns(group=["q"] * 3, trace=["a", "b", "b"], reward=[1.0, 0.0, 0.0])
+          >>> rows.traces.event_row("b", 1), rows.traces.event_row("b", "1")  # a place, and the id of another
+          (2, 1)
+        """
+        row = self.index(trace)
+        members = np.flatnonzero(np.asarray(self.graph.trace_ids)[: self.sizes.events] == row)
+        ids: list[str] = self.events["event"].take(members).to_pylist()
+        if event in ids:
+            return int(members[ids.index(str(event))])
+        place = int(event) if isinstance(event, int | np.integer) or event.isdecimal() else -1
+        if 0 <= place < len(members):
+            return int(members[place])
+        near = near_names(event, ids) if isinstance(event, str) else ""
+        hint = f". {near}" if near.startswith("Did") else ""
+        name = self.traces["trace"][row].as_py()
+        expected = f"the id of an event of trace {name!r}, or its number from 0 to {len(ids) - 1}"
+        raise CreditError(f"event is {event!r}; expected {expected}{hint}")
+
     def __repr__(self) -> str:
         n = self.sizes
         groups = len(set(self.traces["group"].to_pylist()))

@@ -28,9 +28,12 @@ def good(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
 
 def against_mean(graph: Any, x: Any, there: Any, **changes: Any) -> Credit:
     groups, num = jnp.asarray(graph.group_ids), graph.num_traces
-    n = segment_count(groups, num, there, x.dtype)
+    weight = jnp.ones_like(x)
+    if graph.cluster_ids is not None:  # replays of one trace are one sample
+        weight = safe_divide(weight, segment_count(graph.cluster_ids, num, there, x.dtype)[graph.cluster_ids])
+    n = segment_sum(weight, groups, num, there)
     reference = x[segment_first(groups, num, there)]
-    relative = segment_sum(x - reference[groups], groups, num, there)
+    relative = segment_sum(weight * (x - reference[groups]), groups, num, there)
     mean = reference + safe_divide(relative, n)
     trace = jnp.asarray(graph.trace_ids)
     reason = jnp.where(there, jnp.where(n[groups] > 1, Reason.VALID, Reason.SINGLETON), Reason.NO_REWARD)
@@ -172,6 +175,15 @@ def keeps_the_last_axis(graph: Any, reward: Any, *, event_reward: Any = None) ->
 def dislikes_no_event_reward(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
     return out if event_reward is not None else replaced(out, credit=out.credit * 2)
+
+
+def forgets_event_rewards(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    return good(graph, reward)
+
+
+def counts_each_replay(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    alone = dataclasses.replace(graph, cluster_ids=None)
+    return good(alone, reward, event_reward=event_reward)
 
 
 def splits_units(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:

@@ -107,7 +107,7 @@ def forget_subjects(compiled_since: int) -> None:
         subject.cache_clear()
 
 
-COSTLY = ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_event_reward")
+COSTLY = ("jit", "padding_changes_nothing", "gradients", "dtypes", "vmap", "no_event_reward", "replays")
 """Laws that compile the method anew or run it uncompiled; the others share one compiled function."""
 
 OPTIMISED = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}

@@ -36,6 +36,8 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("bounded", flawed.divides_marks_by_the_spread_of_outcomes, "where rewards of a group differ by"),
     ("vmap", flawed.keeps_the_last_axis, "(mapped)"),
     ("no_event_reward", flawed.dislikes_no_event_reward, "credit of event"),
+    ("no_event_reward", flawed.forgets_event_rewards, "read it, or leave the parameter out"),
+    ("replays", flawed.counts_each_replay, "counts the traces of a cluster as one sample"),
     ("unit", flawed.splits_units, "another event of its trace"),
     ("unit", flawed.names_no_unit, "unit is 'team'"),
 ]

@@ -118,7 +118,7 @@ _CORE = (
     Mutation(_FOREST, "is_root = mask & (parent == here)", "is_root = parent == here", "padding has roots"),
     Mutation(_FOREST, "depth = depth + depth[jump]", "depth = np.maximum(depth, depth[jump])",
              "no tree is deeper than 1"),
-    Mutation(_EDGE_ORDER, "reached[effect] = far", "reached[effect] += far",
+    Mutation(_EDGE_ORDER, "held[effect] = far", "held[effect] += far",
              "a path takes several causes of one event"),
     Mutation(_PREFIX, "agents &= agent_births(graph) <= positions[t]", "agents &= agent_births(graph) < positions[t]",
              "an agent is not there yet at its spawn"),

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from credit.bench.training import training_loop, training_runs
-from credit.bench.training.training_comparison import cells, mean_ranks
+from credit.bench.training.training_comparison import Cell, cells, mean_ranks
+from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
@@ -78,17 +79,17 @@ def resumable(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("area", None, "area None; expected a number, got null"),
-        ("area", "x", "area 'x'; expected a number, got"),
-        ("area", NAN, "area nan; expected a finite number"),
-        ("final", -INF, "final -inf; expected a finite number"),
+        ("mean_return", None, "mean_return None; expected a number, got null"),
+        ("mean_return", "x", "mean_return 'x'; expected a number, got"),
+        ("mean_return", NAN, "mean_return nan; expected a finite number"),
+        ("final_return", -INF, "final_return -inf; expected a finite number"),
         ("start", 10**400, "start 1000.*; expected a finite number"),
         ("events_to_90", NAN, "events_to_90 nan; expected a number >= 0"),
         ("seed", True, "seed True; expected a whole number"),
         ("curve", None, "curve None; expected a list"),
         ("curve", [0.5] * 30 + [NAN], "curve .*; expected a finite number"),
         ("curve", [0.5], "a curve of 1 point; expected 31"),
-        *((name, ..., f"no {name}; expected") for name in ("task", "area", "curve", "events_to_90")),
+        *((name, ..., f"no {name}; expected") for name in ("task", "mean_return", "curve", "events_to_90")),
     ],
 )
 def test_a_broken_row_is_named_when_a_run_is_resumed(
@@ -108,11 +109,17 @@ def test_a_broken_row_is_named_when_a_run_is_resumed(
     assert json.loads(path.read_text()).keys() == document.keys()
 
 
+def test_a_row_and_a_cell_share_no_name_of_different_quantities() -> None:
+    """A row's `area` was a mean return, and a cell's a share of the way to the optimum."""
+    shared = set(_Row.__struct_fields__) & set(Cell._fields)
+    assert shared == {"task", "signal", "learning_rate", "events_to_90", "cosine", "entropy", "teaching"}
+
+
 @pytest.mark.slow
 def test_a_row_that_is_there_twice_is_named(resumable: str, tmp_path: Path) -> None:
     """The later one won."""
     document = json.loads(resumable)
-    document["rows"].append(document["rows"][0] | {"area": 0.9})
+    document["rows"].append(document["rows"][0] | {"mean_return": 0.9})
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(document))
     with pytest.raises(
@@ -156,7 +163,7 @@ def test_a_method_that_refuses_every_action_is_not_trained(signal: str) -> None:
 def test_what_compares_no_traces_is_trained_in_groups_of_one() -> None:
     alone = TrainingSettings(steps=3, groups=4, group_size=1)
     rows = run_training(["exact_increments", "zero"], ["pivotal"], 1, alone, learning_rates=(0.4,))
-    assert rows[0]["area"] > rows[1]["area"] == pytest.approx(rows[1]["start"], abs=1e-6)
+    assert rows[0]["mean_return"] > rows[1]["mean_return"] == pytest.approx(rows[1]["start"], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -191,9 +198,9 @@ def test_cells_are_paired_over_seeds_and_corrected() -> None:
     from scipy.stats import wilcoxon
 
     def row(signal: str, seed: int, area: float) -> dict[str, Any]:
-        numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final": 1.0}
+        numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0}
         reached = None if seed == 0 else 10.0 * seed
-        return {"task": "t", "signal": signal, "seed": seed, "start": 0.0, "optimum": 1.0, "area": area,
+        return {"task": "t", "signal": signal, "seed": seed, "start": 0.0, "optimum": 1.0, "mean_return": area,
                 "events_to_90": reached, **numbers}  # fmt: skip
 
     base = [0.1, 0.5, 0.9, 0.3, 0.7, 0.2, 0.8, 0.4]
@@ -227,9 +234,9 @@ def test_few_seeds_with_rare_failures_mark_no_difference() -> None:
     for seeds in (3, 5, 6, 8, 12):
         for _ in range(300):
             areas = 0.9 - 0.02 * rng.random((2, seeds)) - 0.5 * (rng.random((2, seeds)) < 0.08)
-            numbers = {"learning_rate": 0.1, "start": 0.0, "optimum": 1.0, "final": 1.0, "events_to_90": 1.0}
+            numbers = {"learning_rate": 0.1, "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0}
             numbers |= {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0}
-            rows = [{"task": "t", "signal": name, "seed": s, "area": float(a), **numbers}
+            rows = [{"task": "t", "signal": name, "seed": s, "mean_return": float(a), **numbers}
                     for name, of in zip("ab", areas, strict=True) for s, a in enumerate(of)]  # fmt: skip
             marked[seeds] += cells(rows)[1].ahead_p < 0.05
     assert marked[3] == marked[5] == 0 and all(count <= 0.08 * 300 for count in marked.values()), marked
@@ -241,7 +248,7 @@ def test_the_rate_can_be_chosen_by_the_events(monkeypatch: pytest.MonkeyPatch) -
     def row(task: Any, signal: str, seed: int, rate: float, *_: Any) -> dict[str, Any]:
         events = {0.1: 20.0, 0.4: None if seed % 3 == 0 else 5.0}[rate]
         return {"task": task.name, "signal": signal, "seed": seed, "learning_rate": rate, "sweep": True,
-                "area": {0.1: 0.9, 0.4: 0.8}[rate], "events_to_90": events}  # fmt: skip
+                "mean_return": {0.1: 0.9, 0.4: 0.8}[rate], "events_to_90": events}  # fmt: skip
 
     monkeypatch.setattr(training_runs, "_row", row)
     for tune_by, rate in (("area", 0.1), ("events_to_90", 0.4)):
@@ -265,8 +272,8 @@ def test_a_missing_optax_and_a_missing_folder_are_named_before_anything_is_train
 def test_events_are_compared_by_ranks_and_a_seed_that_does_not_arrive_is_last() -> None:
     from scipy.stats import wilcoxon
 
-    numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final": 1.0}
-    numbers |= {"start": 0.0, "optimum": 1.0, "area": 0.5}
+    numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0}
+    numbers |= {"start": 0.0, "optimum": 1.0, "mean_return": 0.5}
     reached = {"rloo": [100.0 + s for s in range(9)] + [None], "faster": [50.0 + s for s in range(10)]}
     rows: list[dict[str, Any]] = [
         {"task": "t", "signal": signal, "seed": seed, "events_to_90": events, **numbers}

@@ -1,7 +1,12 @@
 """Events to 90 % of the way by length and luck: one compiled loop for all seeds, with exact returns.
 
-A team of tabular policies takes D decisions of two choices each; a step has four groups of four traces. Learning rates
-are tried on other seeds, from small to large by factors of two, until two in a row are worse than the best.
+A team of tabular policies takes D decisions of two choices each; a step has groups of four traces. Learning rates are
+tried on other seeds, from small to large by factors of two, until two in a row are worse than the best. Steps are
+
+    sgd        the rate times the mean over traces of advantages times scores, s
+    adam       Adam on s
+    natural    the rate times s / (p (1 − p) + DAMPING): p (1 − p) is the Fisher information of a logit whose choice has
+               chance p, and decisions are independent (Kakade 2001)
 
     rloo       the return against the mean of the rest of the group: shared credit
     siblings   at three decisions a trace, one re-run from each: R − R' on the choice of both; the re-runs are paid
@@ -17,7 +22,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -32,18 +37,29 @@ from estimators.composition.control import control_advantage
 from estimators.critic.repaid_posterior import choice_features, fresh_posterior, posterior_advantage
 from graphs.errors import CreditError
 
-__all__ = ["RATES", "SIGNALS", "LongCell", "long_cell", "steps_to_90"]
+__all__ = ["OPTIMIZERS", "RATES", "SIGNALS", "LongCell", "Optimizer", "long_cell", "steps_to_90"]
 
 GROUPS, GROUP_SIZE, AGENTS = 4, 4, 8
+"""Groups of a step unless others are asked for, traces of a group, and agents of the team."""
+
+Optimizer = Literal["sgd", "adam", "natural"]
+OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
+
+DAMPING = 1 / 32
+"""Added to the Fisher information, for every signal alike: a settled decision moves at most eight times as far."""
 
 REPLAYED = 3
 """Decisions of a trace that `siblings` re-runs from."""
 
-RATES = {"sgd": tuple(2.0**k for k in range(-1, 11)), "adam": tuple(0.05 * 2.0**k for k in range(-2, 8))}
+RATES = {
+    "sgd": tuple(2.0**k for k in range(-1, 11)),
+    "adam": tuple(0.05 * 2.0**k for k in range(-2, 8)),
+    "natural": tuple(2.0**k for k in range(-4, 9)),
+}
 """Learning rates of each optimizer. The best ones measured are none of the first or last."""
 
-CHUNK = 10
-"""Steps of one call of the compiled loop."""
+CHUNK, LANES = 10, 16
+"""Steps and seeds of one call of the compiled loop, which is compiled once for any number of seeds."""
 
 
 class LongCell(NamedTuple):
@@ -73,11 +89,17 @@ class _Drawn(NamedTuple):
         """Numbers of events, [n D], as [n, D]."""
         return events.reshape(self.choice.shape)
 
+    def graph(self) -> Any:
+        """The step as an event graph: an event for each trace and decision."""
+        n, size = self.choice.shape
+        agents = tuple(d % AGENTS for d in range(size))
+        return decision_graph(agents, n // GROUP_SIZE, GROUP_SIZE, jnp.ones(n * size, bool), None)
 
-def _draw(task: LongTask, chance: jax.Array, key: jax.Array) -> _Drawn:
+
+def _draw(task: LongTask, chance: jax.Array, groups: int, key: jax.Array) -> _Drawn:
     choose, luck, more = jax.random.split(key, 3)
-    n = GROUPS * GROUP_SIZE
-    kind = jnp.repeat(jnp.arange(GROUPS, dtype=jnp.int32) % len(chance), GROUP_SIZE)
+    n = groups * GROUP_SIZE
+    kind = jnp.repeat(jnp.arange(groups, dtype=jnp.int32) % len(chance), GROUP_SIZE)
     choice = (jax.random.uniform(choose, (n, chance.shape[1])) < chance[kind]).astype(jnp.int32)
     return _Drawn(
         task, kind, choice, choice.astype(chance.dtype) - chance[kind], _reward(task, kind, choice, luck), chance, more
@@ -91,14 +113,8 @@ def _reward(task: LongTask, kind: jax.Array, choice: jax.Array, key: jax.Array) 
     )
 
 
-def _graph(decisions: int) -> Any:
-    agents = tuple(d % AGENTS for d in range(decisions))
-    n = GROUPS * GROUP_SIZE
-    return decision_graph(agents, GROUPS, GROUP_SIZE, jnp.ones(n * decisions, bool), None)
-
-
 def _rloo(drawn: _Drawn, state: Any) -> tuple[jax.Array, Any, float]:
-    credit = rloo(_graph(drawn.choice.shape[1]), drawn.reward)
+    credit = rloo(drawn.graph(), drawn.reward)
     return drawn.of_decisions(credit.advantage) * drawn.x, state, 0.0
 
 
@@ -120,7 +136,7 @@ def _siblings(drawn: _Drawn, state: Any) -> tuple[jax.Array, Any, jax.Array]:
 def _control(drawn: _Drawn, state: Any) -> tuple[jax.Array, Any, float]:
     """A critic by ridge regression on choices, its sums forgetting 5 % a step, as `online_critic` has it."""
     gram, moment, fits = state
-    graph, size = _graph(drawn.choice.shape[1]), drawn.choice.shape[1]
+    graph, size = drawn.graph(), drawn.choice.shape[1]
     kinds = len(moment)
     factor = jnp.linalg.cholesky(gram + 3 * jnp.eye(size + 1)[None] * jnp.ones((kinds, 1, 1)))
     weights = jax.scipy.linalg.cho_solve((factor, True), moment[..., None])[..., 0]
@@ -145,7 +161,7 @@ def _posterior(drawn: _Drawn, state: Any) -> tuple[jax.Array, Any, float]:
     if kinds > 1:
         of_kind = size * (1 + jnp.repeat(drawn.kind, size))[:, None] + columns
         columns, values = jnp.concatenate([columns, of_kind], axis=1), jnp.concatenate([values, values], axis=1)
-    credit, state = posterior_advantage(_graph(size), drawn.reward, state, columns, values)
+    credit, state = posterior_advantage(drawn.graph(), drawn.reward, state, columns, values)
     return drawn.of_decisions(credit.advantage) * drawn.x, state, 0.0
 
 
@@ -178,16 +194,18 @@ STARTS: dict[str, Callable[[int, int], Any]] = {"control": _fresh_control, "post
 
 
 @functools.cache
-def _compiled(signal: str, kinds: int, size: int) -> Callable[..., Any]:
-    def step(carry: Any, key: jax.Array, task: LongTask, rate: jax.Array, adam: jax.Array) -> Any:
+def _compiled(signal: str, kinds: int, size: int, groups: int) -> Callable[..., Any]:
+    def step(carry: Any, key: jax.Array, task: LongTask, rate: jax.Array, optimizer: jax.Array) -> Any:
         logits, first, second, state, count, spent = carry
-        drawn = _draw(task, jax.nn.sigmoid(logits), key)
+        chance = jax.nn.sigmoid(logits)
+        drawn = _draw(task, chance, groups, key)
         scored, state, cost = SIGNALS[signal](drawn, state)
         slope = jax.ops.segment_sum(scored, drawn.kind, kinds) / len(drawn.kind)
         first, second, count = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2, count + 1
         even = (first / (1 - 0.9**count)) / (jnp.sqrt(second / (1 - 0.999**count)) + 1e-8)
+        moves = (slope, even, slope / (chance * (1 - chance) + DAMPING))
         # No logit leaves ±30, where single precision has no smaller chance to give.
-        logits = jnp.clip(logits + rate * jnp.where(adam, even, slope), -30, 30)
+        logits = jnp.clip(logits + rate * jnp.stack(moves)[optimizer], -30, 30)
         spent = spent + drawn.choice.size + cost
         share = (expected_return(task, jax.nn.sigmoid(logits)) - task.first) / (task.best - task.first)
         return (logits, first, second, state, count, spent), (share, spent)
@@ -195,8 +213,8 @@ def _compiled(signal: str, kinds: int, size: int) -> Callable[..., Any]:
     each = jax.vmap(step, in_axes=(0, 0, 0, None, None))
 
     @jax.jit
-    def chunk(task: LongTask, carry: Any, keys: jax.Array, rate: jax.Array, adam: jax.Array) -> Any:
-        return jax.lax.scan(lambda c, k: each(c, k, task, rate, adam), carry, keys)
+    def chunk(task: LongTask, carry: Any, keys: jax.Array, rate: jax.Array, optimizer: jax.Array) -> Any:
+        return jax.lax.scan(lambda c, k: each(c, k, task, rate, optimizer), carry, keys)
 
     return chunk
 
@@ -208,8 +226,9 @@ def steps_to_90(
     signal: str,
     seeds: Sequence[int],
     rate: float,
-    optimizer: Literal["adam", "sgd"],
+    optimizer: Optimizer,
     budget: float,
+    groups: int = GROUPS,
 ) -> np.ndarray:
     """Events of each seed before the first policy with 90 % of the way; infinite where the budget ended first: [S].
 
@@ -218,28 +237,47 @@ def steps_to_90(
       signal: one of `SIGNALS`.
       seeds: of tasks and draws.
       rate: the learning rate.
-      optimizer: Adam, or steps along the gradient.
+      optimizer: one of `OPTIMIZERS`.
       budget: events of a seed.
+      groups: of four traces each, in a step.
     """
-    drawn = [draw_long_task(outcome, decisions, luck, seed) for seed in seeds]
+    parts = [seeds[start : start + LANES] for start in range(0, len(seeds), LANES)]
+    found = [_reached(outcome, decisions, luck, signal, part, rate, optimizer, budget, groups) for part in parts]
+    return np.concatenate(found)
+
+
+def _reached(
+    outcome: Outcome,
+    decisions: int,
+    luck: float,
+    signal: str,
+    seeds: Sequence[int],
+    rate: float,
+    optimizer: Optimizer,
+    budget: float,
+    groups: int,
+) -> np.ndarray:
+    """`steps_to_90` of at most `LANES` seeds; where there are fewer, the first runs again in the other lanes."""
+    lanes = [*seeds, *[seeds[0]] * (LANES - len(seeds))]
+    drawn = [draw_long_task(outcome, decisions, luck, seed) for seed in lanes]
     task = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *drawn)
-    kinds, count = drawn[0].weights.shape[0], len(seeds)
-    run = _compiled(signal, kinds, decisions)
+    kinds = drawn[0].weights.shape[0]
+    run = _compiled(signal, kinds, decisions, groups)
     start = STARTS[signal](kinds, decisions) if signal in STARTS else None
     fresh = (*(jnp.zeros((kinds, decisions)) for _ in range(3)), start, 0.0, 0.0)
-    carry = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * count), fresh)
-    keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(0), s))(jnp.asarray(seeds))
-    reached, part = np.full(count, np.inf), 0
+    carry = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * LANES), fresh)
+    keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(0), s))(jnp.asarray(lanes))
+    reached, part = np.full(LANES, np.inf), 0
     while True:
         now = jax.vmap(lambda key, part=part: jax.random.split(jax.random.fold_in(key, part), CHUNK), out_axes=1)(keys)
         # JAX's check of keys counts the turn of the axes as a use of these: as new keys they are checked in the loop.
         now = jax.random.wrap_key_data(jnp.asarray(np.asarray(jax.random.key_data(now))))
-        carry, (share, spent) = run(task, carry, now, rate, optimizer == "adam")
+        carry, (share, spent) = run(task, carry, now, rate, OPTIMIZERS.index(optimizer))
         share, spent, part = np.asarray(share).T, np.asarray(spent).T, part + 1
-        for seed in np.flatnonzero(np.isinf(reached) & (share >= 0.9).any(axis=1)):
-            reached[seed] = spent[seed, np.argmax(share[seed] >= 0.9)]
+        for lane in np.flatnonzero(np.isinf(reached) & (share >= 0.9).any(axis=1)):
+            reached[lane] = spent[lane, np.argmax(share[lane] >= 0.9)]
         if np.isfinite(reached).all() or spent[:, -1].min() >= budget:
-            return np.where(reached <= budget, reached, np.inf)
+            return np.where(reached <= budget, reached, np.inf)[: len(seeds)]
 
 
 def long_cell(
@@ -250,8 +288,9 @@ def long_cell(
     *,
     seeds: Sequence[int],
     tuning: Sequence[int],
-    optimizer: Literal["adam", "sgd"] = "sgd",
+    optimizer: Optimizer = "sgd",
     budget: float,
+    groups: int = GROUPS,
     rates: Sequence[float] | None = None,
 ) -> LongCell:
     """Events to 90 % of one signal on tasks of one world, at the learning rate that was best on other seeds.
@@ -261,8 +300,9 @@ def long_cell(
       signal: one of `SIGNALS`.
       seeds: of the result.
       tuning: seeds of the sweep, none of `seeds`.
-      optimizer: Adam, or steps along the gradient.
+      optimizer: one of `OPTIMIZERS`.
       budget: events of a seed. In the sweep a rate is left once it needs twice the events of the best so far.
+      groups: of four traces each, in a step.
       rates: to try, in order; default those of `RATES`.
 
     Raises:
@@ -274,10 +314,10 @@ def long_cell(
         raise CreditError(f"seeds and tuning share {sorted(set(seeds) & set(tuning))}; expected other seeds")
     best, least, worse = 0.0, math.inf, 0
     for rate in rates or RATES[optimizer]:
-        found = steps_to_90(outcome, decisions, luck, signal, tuning, rate, optimizer, min(budget, 2 * least))
+        found = steps_to_90(outcome, decisions, luck, signal, tuning, rate, optimizer, min(budget, 2 * least), groups)
         median = float(np.median(found))
         worse = 0 if median < least else worse + math.isfinite(least)
         best, least = (rate, median) if median < least else (best, least)
         if worse == 2:  # two larger rates in a row are worse
             break
-    return LongCell(best, steps_to_90(outcome, decisions, luck, signal, seeds, best, optimizer, budget))
+    return LongCell(best, steps_to_90(outcome, decisions, luck, signal, seeds, best, optimizer, budget, groups))

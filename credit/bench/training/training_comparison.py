@@ -63,7 +63,8 @@ def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Ce
 
     Examples:
       >>> row = {"task": "t", "signal": "s", "seed": 0, "learning_rate": 0.1, "start": 0.5, "optimum": 0.9,
-      ...        "area": 0.7, "final": 0.9, "events_to_90": 40.0, "cosine": 0.5, "entropy": 0.1, "teaching": 1.0}
+      ...        "mean_return": 0.7, "final_return": 0.9, "events_to_90": 40.0, "cosine": 0.5, "entropy": 0.1,
+      ...        "teaching": 1.0}
       >>> [(round(c.area, 3), c.final, c.p) for c in cells([row])]
       [(0.5, 1.0, 1.0)]
 
@@ -122,7 +123,7 @@ def _paired(
     from scipy.special import stdtr
 
     seeds = sorted(first.keys() & other.keys())
-    gap = np.array([_share(first[s], "area") - _share(other[s], "area") for s in seeds])
+    gap = np.array([_share(first[s], "mean_return") - _share(other[s], "mean_return") for s in seeds])
     gap = np.where(np.abs(gap) > 1e-12, gap, 0)
     mean, student = float(gap.mean()) if len(gap) else 0.0, 1.0
     if len(gap) > 1:
@@ -149,7 +150,7 @@ def _cell(
     ahead: int,
     p_values: tuple[float, float, float],
 ) -> Cell:
-    area = np.array([_share(row, "area") for row in rows])
+    area = np.array([_share(row, "mean_return") for row in rows])
     reached = sorted(float("inf") if row["events_to_90"] is None else row["events_to_90"] for row in rows)
     middle = [reached[(len(reached) - 1) // 2], reached[len(reached) // 2]]
 
@@ -163,7 +164,7 @@ def _cell(
         learning_rate=rows[0]["learning_rate"],
         area=float(area.mean()),
         stderr=float(area.std(ddof=1)) / len(area) ** 0.5 if len(area) > 1 else float("inf"),
-        final=float(np.mean([_share(row, "final") for row in rows])),
+        final=float(np.mean([_share(row, "final_return") for row in rows])),
         events_to_90=sum(middle) / 2,
         cosine=mean("cosine"),
         entropy=mean("entropy"),

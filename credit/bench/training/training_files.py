@@ -37,8 +37,8 @@ class _Row(msgspec.Struct):
     sweep: bool
     optimum: _Finite
     start: _Finite
-    final: _Finite
-    area: _Finite
+    final_return: _Finite
+    mean_return: _Finite
     events_to_90: _Events | None
     cosine: _Finite
     entropy: _Finite

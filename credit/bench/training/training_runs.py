@@ -58,10 +58,12 @@ def run_training(
       after_row: called with each row of the result, those of the file included.
 
     Returns:
-      One row for each task, signal and seed: names, `learning_rate`, numbers (`final`, `area`, `events_to_90`,
-      `cosine`, `entropy`, `teaching`, `updates`, `optimum`, `start`) and `curve`, the exact expected return at even
-      shares of the budget. `events_to_90` counts the events before the first policy that has 90 % of the way from
-      `start` to `optimum`; None if there is none. The file also holds the rows of the sweep, with `sweep` true.
+      One row for each task, signal and seed: names, `learning_rate`, numbers (`events_to_90`, `cosine`, `entropy`,
+      `teaching`, `updates`), exact expected returns (`start` of the first policy, `final_return` of the last one,
+      `optimum`, `mean_return` over the budget) and `curve`, the expected return at even shares of the budget. The area
+      and the final share of a `Cell` are `mean_return` and `final_return` on the way from `start` to `optimum`.
+      `events_to_90` counts the events before the first policy that has 90 % of this way; None if there is none. The
+      file also holds the rows of the sweep, with `sweep` true.
 
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a signal
@@ -113,7 +115,7 @@ def run_training(
 
 
 def _mean_area(rows: list[dict[str, Any]]) -> float:
-    return float(np.mean([row["area"] for row in rows]))
+    return float(np.mean([row["mean_return"] for row in rows]))
 
 
 def _sooner(budget: int, rows: list[dict[str, Any]]) -> float:
@@ -140,8 +142,8 @@ def _row(
         "sweep": sweep,
         "optimum": task.optimum,
         "start": float(expected[0]),
-        "final": float(expected[-1]),
-        "area": float(np.sum(expected * np.diff(np.append(spent, budget))) / budget),
+        "final_return": float(expected[-1]),
+        "mean_return": float(np.sum(expected * np.diff(np.append(spent, budget))) / budget),
         "events_to_90": float(spent[reached[0]]) if len(reached) else None,
         "cosine": float(curves.cosine[:-1].mean()),
         "entropy": float(curves.entropy[-1]),

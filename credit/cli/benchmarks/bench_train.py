@@ -72,7 +72,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--outcome", type=click.Choice(["add", "interact", "threshold", "shared"]), default="add",
               show_default=True, help="With --lengths: how choices make the reward.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Keep every row in a .json or .parquet file; a run that was cut off resumes.")  # fmt: skip
+              help="Keep every run as returns in a .json or .parquet file; a cut run resumes.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
 @picture_option
 @json_option

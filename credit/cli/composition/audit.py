@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.channel_weights import takes_channels
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option, save_table
@@ -46,6 +47,7 @@ LEGEND = (
 @reads_logs()
 @takes_claims
 @makes_ledger
+@takes_channels
 @output_option("Also write every payment: .parquet, .csv, .jsonl or .arrow.")
 @click.option(
     "--level",
@@ -66,6 +68,7 @@ def audit(
     paths: tuple[str, ...],
     asked: ClaimRequest,
     making: dict[str, Any],
+    weights: dict[str, float],
     output: Path | None,
     level: str,
     worst: int,
@@ -77,13 +80,22 @@ def audit(
     if output is None and ctx.get_parameter_source("level") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--level applies to the rows of --output; expected --output FILE with it")
     asked.check()
+    import numpy as np
+
     from credit.ledger.auditing import audit as add_up
-    from credit.ledger.from_methods import compose_claims, total_of
+    from credit.ledger.from_methods import compose_channels, compose_claims, total_of
 
     traces = read_traces(paths, **reading)
-    traces, claims = asked.settled(traces).run(traces, progress=functools.partial(steps, stderr()))
-    ledger = compose_claims(traces, claims, **making)
-    report = add_up(traces.graph, total_of(traces), claims, ledger=ledger)
+    asked = asked.settled(traces)
+    if weights:
+        making.pop("expected")
+        outcome = reading["reward_channel"]
+        ledger, claims = compose_channels(traces, weights, asked.names, asked.compute, outcome=outcome, **making)
+        total = np.where(ledger.scored, ledger.reward, np.nan)
+    else:
+        traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
+        ledger, total = compose_claims(traces, claims, **making), total_of(traces)
+    report = add_up(traces.graph, total, claims, ledger=ledger)
     if as_json:
         print_json(report.as_json(traces))
     else:

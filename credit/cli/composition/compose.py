@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
+from credit.cli.shared.channel_weights import takes_channels
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table, table_path
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.errors import CreditError
 
 if TYPE_CHECKING:
     from credit.ledger import Ledger
     from credit.methods.claims import ClaimRequest
     from estimators.base import Credit
 
-__all__ = ["compose", "parse_channels"]
-
-NUMBER = r"-?(?:\d+(?:\.\d+)?|\.\d+)(?:e-?\d+)?"  # a minus or no sign; neither inf nor nan
+__all__ = ["compose"]
 
 LEGEND = (
     "entry: an action's part of return − expected. explained: by what was known before the outcome; 1 is all of it, "
@@ -45,6 +41,7 @@ LEGEND = (
 @reads_logs()
 @takes_claims
 @makes_ledger
+@takes_channels
 @output_option("File to write: .parquet, .csv, .jsonl or .arrow.", required=True)
 @click.option(
     "--level",
@@ -60,16 +57,6 @@ LEGEND = (
     "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
     help="File for the advantages, as `credit assign` writes it.",
 )  # fmt: skip
-@click.option(
-    "--channel",
-    "channels",
-    multiple=True,
-    metavar="NAME=WEIGHT",
-    help="Reward of the log and its weight. NAME=START..END/STEPS anneals the weight. May be repeated.",
-)
-@click.option(
-    "--step", default=0, show_default=True, type=click.IntRange(0), help="Step of training, for annealed weights."
-)
 @click.option("--scale", metavar="NAME", help="Divide the advantages by a scale: agent_name, role_name, or a method.")
 @click.option(
     "--max-advantage",
@@ -99,8 +86,7 @@ def compose(
     level: Any,
     advantage: Any,
     target: Path | None,
-    channels: tuple[str, ...],
-    step: int,
+    weights: dict[str, float],
     scale: str | None,
     max_advantage: float | None,
     before: tuple[str, ...],
@@ -115,19 +101,12 @@ def compose(
     The entries of a trace sum to its reward exactly. Claims on one event are averaged, never added.
     """
     _check_advantage(advantage, target, scale, max_advantage, before)
-    if step and not channels:
-        raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
     if drawn is not None and plot is None:
         raise click.UsageError("--trace names the trace to draw; expected --plot FILE with it")
     asked.check()
-    if channels and (asked.files or making["expected"] == "value"):
-        raise click.UsageError(
-            "--channel runs methods on each reward; expected it without --judgements and --expected value"
-        )
     from credit.ledger.from_methods import compose_channels, compose_claims
     from credit.ledger_summary import ledger_summary
 
-    weights = parse_channels(channels, step)
     traces = read_traces(paths, **reading)
     asked = asked.settled(traces)
     shown = None if drawn is None else traces.index(drawn)
@@ -135,7 +114,7 @@ def compose(
     if weights:
         outcome = reading["reward_channel"]
         making.pop("expected")
-        ledger = compose_channels(traces, weights, asked.names, asked.compute, outcome=outcome, **making)
+        ledger, _ = compose_channels(traces, weights, asked.names, asked.compute, outcome=outcome, **making)
     else:
         traces, claims = asked.run(traces, progress=functools.partial(steps, stderr()))
         ledger = compose_claims(traces, claims, **making)
@@ -207,25 +186,3 @@ def _sources(name: str, claims: dict[str, Credit], ledger: Ledger, weights: dict
 
         raise CreditError(f"--decided-before names {name!r}; expected one of --methods or of the judges")
     return sources
-
-
-def parse_channels(texts: Iterable[str], step: int) -> dict[str, float]:
-    """`NAME=WEIGHT` and `NAME=START..END/STEPS` as the weight of each channel at a step of training.
-
-    Raises:
-      CreditError: another form, or a channel named twice.
-    """
-    from credit.ledger.channels import annealed
-
-    weights: dict[str, float] = {}
-    for text in texts:
-        name, sign, amount = text.rpartition("=")
-        # One number, or two with ".." between them and the number of steps behind a slash.
-        match = re.fullmatch(rf"({NUMBER})(?:\.\.({NUMBER})/(\d+))?", amount)
-        if not sign or not name or match is None:
-            raise CreditError(f"--channel {text!r}; expected NAME=WEIGHT or NAME=START..END/STEPS")
-        if name in weights:
-            raise CreditError(f"--channel names {name!r} twice")
-        start, end, steps = match.groups()
-        weights[name] = float(start) if end is None else annealed(float(start), float(end), int(steps))(step)
-    return weights

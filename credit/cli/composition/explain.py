@@ -53,18 +53,17 @@ def explain(
 ) -> None:
     """Explain the credit of one event: its claims, what each of them estimates, and what the ledger pays.
 
-    The last two arguments are the id of a trace and the id of one of its events: PATH... TRACE EVENT.
+    The last two arguments are a trace's id and the id or number of one of its events: PATH... TRACE EVENT.
     """
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
     asked.check()
     from credit.ledger.from_methods import compose_claims
-    from credit.ledger.receipts.explaining import event_index
     from credit.ledger.receipts.explaining import explain as write_receipt
 
     *logs, trace, event = paths
     traces = read_traces(tuple(logs), **reading)
-    event_index(traces, trace, event)  # before methods run
+    traces.event_row(trace, event)  # before methods run
     traces, claims = asked.settled(traces).run(traces, progress=functools.partial(steps, stderr()))
     ledger = compose_claims(traces, claims, **making)
     receipt = write_receipt(traces, trace, event, claims, ledger=ledger)

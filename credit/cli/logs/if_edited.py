@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import working
@@ -59,8 +59,8 @@ def if_edited(
 ) -> None:
     """Say which events an edit of one event undoes, what making them again costs, and the expected change of reward.
 
-    The last two arguments are the id of a trace and the id of one of its events: PATH... TRACE EVENT. With --run the
-    trace is run again from there, and the change is measured.
+    The last two arguments are a trace's id and the id or number of one of its events: PATH... TRACE EVENT. With --run
+    the trace is run again from there, and the change is measured.
     """
     if (driver is None) != (results is None):
         raise click.UsageError("--run and --results come together")
@@ -68,12 +68,11 @@ def if_edited(
         raise click.UsageError("--replace is for runs; expected --run with it")
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
-    from credit.ledger.receipts.explaining import event_index
     from credit.metrics.event_influence import if_edited as find_effect
 
     *logs, trace, event = paths
     traces = read_traces(tuple(logs), **reading)
-    row = event_index(traces, trace, event)[1]
+    row = traces.event_row(trace, event)
     effect = find_effect(traces, row)
     made = None if driver is None or results is None else _run(traces, row, driver, replace, runs, seed, results)
     if as_json:
@@ -92,7 +91,7 @@ def if_edited(
         table.add_row("expected change of the return", change)
         if made is not None:
             table.add_row(f"change of the return by {counted(made.runs, 'run')}", _change(made))
-        stdout().print(table)
+        print_whole(table)
         if made is not None and made.strayed:
             stdout().print(words(f"the prefix did not reproduce: {made.strayed}"), soft_wrap=True)
         if made is not None and made.failed:

@@ -6,14 +6,17 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
 __all__ = ["traces"]
 
 SHOWN = 100  # traces that are listed unless all are asked for
-LEGEND = "reward: the outcome, – where the log has none. errors: events whose status the log calls an error."
+LEGEND = (
+    "reward: the outcome, – where the log has none. errors: events whose status the log calls an error, – where no log "
+    "of the format states a status."
+)
 
 
 @click.command(
@@ -52,10 +55,16 @@ def traces(
         for row in rows if all_ else rows[:SHOWN]:
             reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
             tokens = "–" if row["tokens"] is None else str(row["tokens"])
-            errors = "–" if row["errors"] is None else str(row["errors"])
-            numbers = (reward, str(row["events"]), str(row["actions"]), str(row["agents"]), tokens, errors)
+            numbers = (
+                reward,
+                str(row["events"]),
+                str(row["actions"]),
+                str(row["agents"]),
+                tokens,
+                "–" if row["errors"] is None else str(row["errors"]),
+            )
             table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))
-        stdout().print(table)
+        print_whole(table)
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
         stdout().print(LEGEND, soft_wrap=True)

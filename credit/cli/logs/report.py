@@ -36,7 +36,9 @@ __all__ = ["report"]
 @makes_ledger
 @output_option("HTML file to write.", required=True, suffixes=(".html", ".htm"))
 @titled
-@click.option("--no-text", is_flag=True, help="Leave out excerpts of what events said.")
+@click.option(
+    "--no-text", is_flag=True, help="Quote nothing of the logs but names: no texts of events, no refused values."
+)
 @allow_bad
 @json_option
 @click.pass_context
@@ -64,14 +66,13 @@ def report(
     traces = read_traces(paths, **reading)
     traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing"):
-        findings = Findings.of(traces, claims, **making)
+        findings = Findings.of(traces, claims, text=not no_text, **making)
     title = title or page_title("Credit report", paths)
     with progress_bar(stderr()) as bar:
         counts = write_page(
             findings,
             output,
             title=title,
-            text=not no_text,
             watch=lambda rows: bar.track(rows, description="packing"),
         )
     number = traces.sizes.traces

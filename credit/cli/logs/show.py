@@ -13,8 +13,6 @@ from credit.cli.shared.answers import json_option, print_json, stderr, stdout, w
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.errors import CreditError
-from graphs.text import near_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,12 +101,11 @@ def _print_around(console: Console, traces: Traces, trace: int, event: str) -> N
 
     from credit.reports.trace_events import event_rows
 
-    mask = np.asarray(traces.graph.event_mask) & (np.asarray(traces.graph.trace_ids) == trace)
-    ids = traces.events["event"].take(np.flatnonzero(mask)).to_pylist()
-    place = _position(ids, event)
-    near = range(max(place - NEAR, 0), min(place + NEAR + 1, len(ids)))
+    members = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == trace)
+    place = traces.event_row(trace, event) - int(members[0])
+    near = range(max(place - NEAR, 0), min(place + NEAR + 1, len(members)))
     name = traces.traces["trace"][trace].as_py()
-    console.print(words(f"trace {name}: events {near[0]} to {near[-1]} of {len(ids)}"), soft_wrap=True)
+    console.print(words(f"trace {name}: events {near[0]} to {near[-1]} of {len(members)}"), soft_wrap=True)
     for row in event_rows(traces, trace, near, limit=LONG):
         console.print()
         parts = [str(row.position), row.agent, row.type, row.tool, row.status, row.event]
@@ -118,21 +115,6 @@ def _print_around(console: Console, traces: Traces, trace: int, event: str) -> N
         console.print(words(mark + "  ".join(filter(None, parts)), "bold" if mark.strip() else ""), soft_wrap=True)
         if row.text:
             console.print(Padding(words(row.text), (0, 0, 0, 6)))
-
-
-def _position(ids: list[str], event: str) -> int:
-    """The place of an event in its trace, from its id, or else its number.
-
-    Raises:
-      CreditError: the trace has no such event.
-    """
-    if event in ids:
-        return ids.index(event)
-    if event.isdecimal() and int(event) < len(ids):
-        return int(event)
-    near = near_names(event, ids)
-    hint = f". {near}" if near.startswith("Did") else ""
-    raise CreditError(f"event is {event!r}; expected an id of the trace, or a number below {len(ids)}{hint}")
 
 
 def _draw(

@@ -43,7 +43,7 @@ MOST = 8
 """Numbers that are shown whether or not they stand out."""
 
 TRIAGE = (
-    "errors: events, or calls of a tool, whose status the log calls an error. "
+    "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them. "
     "tokens: generated. seconds: from first to last event."

@@ -32,7 +32,9 @@ __all__ = ["view"]
 @takes_claims
 @makes_ledger
 @titled
-@click.option("--no-text", is_flag=True, help="Leave out excerpts of what events said.")
+@click.option(
+    "--no-text", is_flag=True, help="Quote nothing of the logs but names: no texts of events, no refused values."
+)
 @served
 @allow_bad
 @click.pass_context
@@ -64,9 +66,8 @@ def view(
     title = title or page_title("Credit report", paths)
     with working(stderr(), "composing"):
         server = PageServer(
-            Findings.of(traces, claims, **making),
+            Findings.of(traces, claims, text=not no_text, **making),
             title=title,
-            text=not no_text,
             port=port,
         )
     serve(server, no_browser=no_browser)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -48,13 +48,12 @@ def why(
 ) -> None:
     """List the actions that an event depended on, the largest credit first, with causal paths.
 
-    The last two arguments are the id of a trace and the id of one of its events: PATH... TRACE EVENT.
+    The last two arguments are a trace's id and the id or number of one of its events: PATH... TRACE EVENT.
     """
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
     import numpy as np
 
-    from credit.ledger.receipts.explaining import event_index
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.metrics.event_influence import why as find_responsible
@@ -63,7 +62,7 @@ def why(
     *logs, trace, event = paths
     options = parse_options(method, option_texts)
     traces = read_traces(tuple(logs), **reading)
-    _, row, _ = event_index(traces, trace, event)
+    row = traces.event_row(trace, event)
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **options)
     found = find_responsible(traces, row, credit, most=most)
@@ -77,7 +76,7 @@ def why(
             error = "–" if reason.stderr is None else f"{reason.stderr:.3g}"
             cells = (f"{reason.amount:+z.4g}", error, "*" if reason.stands_out else "")
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
-        stdout().print(table)
+        print_whole(table)
         stdout().print(LEGEND, soft_wrap=True)
     else:
         acts = np.asarray(traces.graph.action_mask) & (traces.graph.trace_ids == traces.graph.trace_ids[row])

@@ -15,11 +15,11 @@ from credit.tables.advantages import TYPE_NAMES
 from estimators.base import Credit
 from estimators.composition.increments import combine
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, expect
+from graphs.errors import expect
 from graphs.event_graph import EventGraph
 from graphs.traces.batch import Traces
 
-__all__ = ["AMOUNTS", "LineColumns", "ReceiptColumns", "Receipts", "event_index", "explain"]
+__all__ = ["AMOUNTS", "LineColumns", "ReceiptColumns", "Receipts", "explain"]
 
 AMOUNTS = ("wanted", "stderr", "increment", "weight", "got")
 """Numbers of a line, which it may lack."""
@@ -115,8 +115,7 @@ class Receipts:
         Raises:
           CreditError: no such trace or event.
         """
-        _, row, _ = event_index(self._traces, trace, event)
-        return self.at(row)
+        return self.at(self._traces.event_row(trace, event))
 
     def at(self, at: int) -> Receipt:
         """The receipt of the event in a row of the batch."""
@@ -266,27 +265,6 @@ class ReceiptColumns(NamedTuple):
 def _plain(column: np.ndarray) -> float | None:
     """The only number of a column; None for NaN."""
     return None if np.isnan(column[0]) else float(column[0])
-
-
-def event_index(traces: Traces, trace: int | str, event: int | str) -> tuple[int, int, int]:
-    """The row of the trace, and the positions of the event and of the trace's first event in the batch.
-
-    Raises:
-      CreditError: no such trace or event.
-    """
-    row = traces.index(trace)
-    members = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == row)
-    name = traces.traces["trace"][row].as_py()
-    if isinstance(event, str):
-        ids = traces.events["event"].take(members).to_pylist()
-        if event not in ids:
-            raise CreditError(f"trace {name!r} has no event {event!r}; expected one of its {len(ids)} event ids")
-        return row, int(members[ids.index(event)]), int(members[0])
-    if not 0 <= event < len(members):
-        raise CreditError(
-            f"event is {event}; expected 0 to {len(members) - 1}, or the id of an event of trace {name!r}"
-        )
-    return row, int(members[event]), int(members[0])
 
 
 def _calls(graph: EventGraph) -> np.ndarray:

@@ -14,7 +14,7 @@
   const mean = scored.length ? scored.reduce((sum, row) => sum + row.reward, 0) / scored.length : null;
   const signals = groups.filter((row) => row.signal === "signal").length;
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
-  const total = (key) => triage.agents.reduce((sum, row) => sum + row[key], 0);
+  const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
   document.getElementById("lead").textContent = scored.length
     ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
       (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`

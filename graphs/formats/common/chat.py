@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode
 from graphs.reading.documents import Place
@@ -125,24 +126,26 @@ class Chat:
         place: Place,
         calls: Sequence[tuple[str | None, str]] = (),
         *,
+        places: Sequence[Place] = (),
         sampled: bool = True,
         **columns: Any,
     ) -> int:
         """Append a model call of the agent, with the ids and names of the tools that it called.
 
+        `places` are those of the calls where they do not stand in the record of the reply.
         What is not `sampled` is a message in its name that no model call of this run wrote, such as an example.
         """
         append = self.team.call if sampled else self.team.fixed
         position = append(self.agent, event_id, place, **columns)
         for number, (call_id, tool) in enumerate(calls):
-            effect_id = f"{event_id}/call-{number}"
+            effect_id, where = f"{event_id}/call-{number}", places[number] if places else place
             if call_id in self.starts:
                 instance, name = self.starts[call_id]
                 self.team.agent(instance, name, parent=self.agent)
-                self.team.spawn(self.agent, effect_id, instance, place, call=position, tool=tool)
+                self.team.spawn(self.agent, effect_id, instance, where, call=position, tool=tool)
             else:
                 call = position if sampled else None
-                effect = self.team.tool_call(self.agent, effect_id, place, call=call, tool=tool)
+                effect = self.team.tool_call(self.agent, effect_id, where, call=call, tool=tool)
                 self.open_calls.add(call_id, effect, tool)
         return position
 
@@ -214,13 +217,19 @@ def add_messages(
             chat.refuse("bad-value", place, f"{field}.role", message.role, expected)
 
 
-def decode_messages(raw: msgspec.Raw | bytes, place: Place, field: str, trace: str) -> Iterator[tuple[Message, Place]]:
-    """The messages of a JSON list within a record, each with the place of the record.
+def decode_messages(
+    raw: msgspec.Raw | bytes, place: Place, field: str, trace: str, record: bytes = b""
+) -> Iterator[tuple[Message, Place]]:
+    """The messages of a JSON list within a record, each with its place, or with the record's where `record` is absent.
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`.
     """
-    elements: list[msgspec.Raw] = decode(_LIST, raw, file=place.file, line=place.line, field=field, trace=trace)
-    for index, element in enumerate(elements):
-        message = decode(_MESSAGE, element, file=place.file, line=place.line, field=f"{field}[{index}]", trace=trace)
-        yield message, place
+    if record:
+        placed = placed_elements(record, msgspec.Raw(bytes(raw)), place, field=field, trace=trace)
+    else:
+        elements: list[msgspec.Raw] = decode(_LIST, raw, file=place.file, line=place.line, field=field, trace=trace)
+        placed = ((element, place) for element in elements)
+    for index, (element, where) in enumerate(placed):
+        message = decode(_MESSAGE, element, file=where.file, line=where.line, field=f"{field}[{index}]", trace=trace)
+        yield message, where

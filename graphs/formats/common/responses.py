@@ -50,10 +50,12 @@ class Responses:
         self.chat = chat
         self.calls: list[int] = []  # positions of model calls
         self.model: str | None = None  # that they ask from here on
-        self._items: list[Item] = []  # of the model call that is open
+        self._items: list[tuple[Item, Place]] = []  # of the model call that is open
         self._begun = ("", Place("", 0, -1), math.nan)  # event id, place and time of the first of them
 
-    def add(self, item: Item, event_id: str, place: Place, field: str, *, time: float = math.nan) -> None:
+    def add(
+        self, item: Item, event_id: str, place: Place, field: str, *, time: float = math.nan, status: str | None = None
+    ) -> None:
         """Append an item.
 
         Args:
@@ -62,17 +64,18 @@ class Responses:
           place: where it stands.
           field: its field in the log, for errors.
           time: when it was written.
+          status: of a tool's output.
 
         Raises:
           TraceError: kinds "unknown-tool-call", "bad-value".
         """
         if item.type in _OF_MODEL or (item.type == "message" and item.role == "assistant"):
             self._begun = self._begun if self._items else (event_id, place, time)
-            self._items.append(item)
+            self._items.append((item, place))
             return
         self.end()
         if item.type in OUTPUTS:
-            self.chat.result(event_id, place, item.call_id, f"{field}.call_id", time=time)
+            self.chat.result(event_id, place, item.call_id, f"{field}.call_id", time=time, status=status)
         elif item.type == "message" and item.role == "user":
             self.chat.input(event_id, place, time=time)
         elif item.type == "message" and item.role not in ("system", "developer"):
@@ -84,15 +87,18 @@ class Responses:
         if not self._items:
             return
         event_id, place, time = self._begun
-        tools = [(item.call_id, item.name or item.type) for item in self._items if item.type in _CALLS]
-        ids = [item.generation_token_ids for item in self._items if item.generation_token_ids is not None]
-        log_probs = [number for item in self._items for number in item.generation_log_probs or ()]
+        items = [item for item, _ in self._items]
+        called = [(item, where) for item, where in self._items if item.type in _CALLS]
+        tools = [(item.call_id, item.name or item.type) for item, _ in called]
+        ids = [item.generation_token_ids for item in items if item.generation_token_ids is not None]
+        log_probs = [number for item in items for number in item.generation_log_probs or ()]
         generated = [token for of_item in ids for token in of_item]
         fit = len(log_probs) == len(generated)  # an item may have only one of the two
         tokens = len(generated) if ids else usage.output_tokens if usage is not None else None
         self.calls.append(
             self.chat.reply(
-                event_id, place, tools, time=time, tokens=tokens, model=self.model,
+                event_id, place, tools, places=[where for _, where in called], time=time, tokens=tokens,
+                model=self.model,
                 input_tokens=usage.input_tokens if usage is not None else None,
                 log_prob=math.fsum(log_probs) if log_probs else None,
                 token_ids=generated or None, token_log_probs=log_probs if log_probs and fit else None,

@@ -134,9 +134,8 @@ class _Parts:
     place: Place
     scores: TraceScores
     stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # by id, what all copies of it state
-    columns: dict[str, list[tuple[str, float]]] = dataclasses.field(default_factory=dict)  # scores of rows, by span
     named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
-    files: dict[str, None] = dataclasses.field(default_factory=dict)
+    others: dict[str, None] = dataclasses.field(default_factory=dict)  # files that more of it stands in
 
 
 class _Log:
@@ -146,6 +145,7 @@ class _Log:
         self.traces: dict[str, _Parts] = {}
         self.refused: set[str] = set()  # traces whose problem has been yielded
         self.loose: list[tuple[WrittenScore, Place]] = []  # scores that state no trace
+        self.columns: dict[tuple[str, str], list[tuple[str, float]]] = {}  # scores of rows, by trace and span
 
     def add(self, document: Document) -> Iterator[Problem]:
         """Take in a value with all objects inside it; what is wrong with them."""
@@ -191,7 +191,8 @@ class _Log:
         parts = self.traces.get(trace)
         if parts is None:
             parts = self.traces[trace] = _Parts(place, TraceScores(trace))
-        parts.files[place.file] = None
+        if place.file != parts.place.file:
+            parts.others[place.file] = None
         return parts
 
     def _add_observation(self, document: Document, trace: str) -> None:
@@ -201,14 +202,14 @@ class _Log:
         if first is stated:
             if columns:
                 parts.scores.add_columns(columns, stated.id, stated.place)
-                parts.columns[stated.id] = columns
+                self.columns[trace, stated.id] = columns
             return
         parts.stated[stated.id] = first.filled(stated)
         span = span_of(stated.filled(first))
         if span != span_of(parts.stated[stated.id]):
             expected = f"an id with one content: {first.place.file}:{first.place.line} has another"
             raise span.refuse("duplicate-span", "id", span.id, expected, trace)
-        if columns != parts.columns.get(span.id, []):
+        if columns != self.columns.get((trace, span.id), []):
             expected = "the scores that the row of the same observation has elsewhere"
             raise span.refuse("duplicate-span", "id", span.id, expected, trace)
 
@@ -276,7 +277,7 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
 
 
 def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
-    record = TraceRecord(trace, trace, *parts.place, format="langfuse", sources=list(parts.files))
+    record = TraceRecord(trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *parts.others])
     absent = _absent(parts, trace)
     try:
         spans = in_any_files(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import sys
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -126,8 +127,8 @@ def statement_of(document: Document, trace: str) -> Statement:
     return Statement(
         observation.id,
         place,
-        observation.type,
-        observation.name,
+        sys.intern(observation.type),  # texts that most observations share
+        None if observation.name is None else sys.intern(observation.name),
         observation.parent,
         observation.start,
         observation.end,

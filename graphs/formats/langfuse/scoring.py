@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import msgspec
@@ -41,10 +42,12 @@ class TraceScores:
       categories: by name, the problem of a score whose number stands for a category.
     """
 
+    __slots__ = ("_numbers", "_trace", "categories", "ids")  # there may be millions
+
     def __init__(self, trace: str) -> None:
         self._trace = trace
         self._numbers: list[Score] = []
-        self.ids: set[str] = set()
+        self.ids: dict[str, None] = {}  # empty, a set is three times as large
         self.categories: dict[str, Problem] = {}
 
     def add(self, score: WrittenScore, place: Place) -> None:
@@ -57,14 +60,16 @@ class TraceScores:
           TraceError: "bad-value", the value of a score of numbers is a text without one.
         """
         if score.id:
-            self.ids.add(score.id)
+            self.ids[score.id] = None
         value = score.value
         if isinstance(value, str) and score.kind in _NUMBERS:
             value = self._number(score, value, place)
         if not isinstance(value, bool | int | float):
             return
         if score.kind is None or score.kind in _NUMBERS:
-            self._numbers.append(Score(score.name, float(value), place, score.observation or "", score.id or ""))
+            self._numbers.append(
+                Score(sys.intern(score.name), float(value), place, score.observation or "", score.id or "")
+            )
             return
         expected = "NUMERIC or BOOLEAN: the number of a category is no reward, and may be 0 for every category"
         shown = excerpt(f"{score.kind}, of the score {score.name}")

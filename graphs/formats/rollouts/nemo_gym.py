@@ -11,6 +11,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat
+from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.responses import Item, Responses, Usage
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.rollouts.rows import mixed_ids, prompt_group, run_of
@@ -70,7 +71,6 @@ _ROW = msgspec.json.Decoder(GymRow)
 _FAILED = msgspec.json.Decoder(FailedRow)
 _INDICES = msgspec.json.Decoder(_Indices)
 _ITEM = msgspec.json.Decoder(Item)
-_ITEMS = msgspec.json.Decoder(list[Item])
 _STATES = msgspec.json.Decoder(list[list[msgspec.Raw]])
 _OF_STATES = re.compile(rb"\[\s*\[")
 
@@ -130,8 +130,8 @@ def read_gym(document: Document, file: str) -> Iterator[TraceRecord | Problem]:
     components = row.reward_components or {}
     record.rewards |= {name: value for name, value in components.items() if value is not None and name != "team"}
     responses = Responses(Chat(record, record.system or "assistant"))
-    for index, item in enumerate(_items(row, place, trace)):
-        responses.add(item, str(index), place, f"response.output[{index}]")
+    for index, (item, where) in enumerate(_items(row, document, trace)):
+        responses.add(item, str(index), where, f"response.output[{index}]")
     responses.end()
     responses.chat.finish()
     if len(responses.calls) == 1 and row.response.usage is not None:  # else it is the sum over all calls
@@ -151,7 +151,7 @@ def read_failed(document: Document, file: str) -> Problem:
     return Problem("no-events", place.file, place.line, "_ng_failure_class", row.failure, "a rollout", trace)
 
 
-def _items(row: GymRow, place: Place, trace: str) -> list[Item]:
+def _items(row: GymRow, document: Document, trace: str) -> list[tuple[Item, Place]]:
     """What the model and the environment said: the output, or the last of the states that Aviary's agent writes.
 
     Each of them holds the one before, so that the last is the whole.
@@ -159,10 +159,12 @@ def _items(row: GymRow, place: Place, trace: str) -> list[Item]:
     Raises:
       TraceError: "bad-value", a state does not begin with the one before.
     """
+    place = document.place
     where: dict[str, Any] = {"file": place.file, "line": place.line, "field": "response.output", "trace": trace}
     output = row.response.output
     if not _OF_STATES.match(output):
-        return decode(_ITEMS, output, **where)
+        placed = placed_elements(document.raw, output, place, field="response.output", trace=trace)
+        return [(decode(_ITEM, item, **where), at) for item, at in placed]
     states = decode(_STATES, output, **where)
     for before, state in itertools.pairwise(states):
         if [canonical(item) for item in state[: len(before)]] != [canonical(item) for item in before]:
@@ -170,4 +172,4 @@ def _items(row: GymRow, place: Place, trace: str) -> list[Item]:
             raise TraceError(
                 Problem("bad-value", place.file, place.line, "response.output", "changed", expected, trace)
             )
-    return [decode(_ITEM, item, **where) for item in states[-1]]
+    return [(decode(_ITEM, item, **where), place) for item in states[-1]]

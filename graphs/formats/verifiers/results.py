@@ -71,8 +71,9 @@ def read_result(document: Document, file: str, tasks: Tasks) -> TraceRecord:
     if isinstance(completion, str):  # of a base model
         chat.reply("0", place)
     else:
-        said = _with_objects(completion) or row.completion
-        add_messages(chat, decode_messages(said, place, "completion", trace), "completion")
+        said = _with_objects(completion)
+        messages = decode_messages(said or row.completion, place, "completion", trace, b"" if said else raw)
+        add_messages(chat, messages, "completion")
     return chat.finish()
 
 

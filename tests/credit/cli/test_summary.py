@@ -252,7 +252,8 @@ def test_show_around_an_event(tmp_path: Path) -> None:
     assert run("show", log, "--around", 14).stdout == printed
     assert "events 0 to 5 of 27" in run("show", log, "--around", "m0").stdout
     wrong = run("show", log, "--around", "r44")
-    assert wrong.exit_code == 1 and "event is 'r44'; expected an id of the trace, or a number below 27" in wrong.stderr
+    assert wrong.exit_code == 1
+    assert "event is 'r44'; expected the id of an event of trace 'a', or its number from 0 to 26" in wrong.stderr
 
 
 def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(tmp_path: Path) -> None:
@@ -280,6 +281,22 @@ def test_suspects_have_the_names_of_their_agents(tmp_path: Path) -> None:
     record["agents"] = [{"id": agent, "name": f"named {agent}"} for agent in sorted(agents)]
     log = write(tmp_path / "x.jsonl", [record])
     assert json.loads(run("summary", log, "--json").stdout)["suspects"][0]["agent"] == "named main"
+
+
+def test_an_unknown_number_of_errors_is_no_0(tmp_path: Path) -> None:
+    """Logs that state no status, as those of SWE-agent, had 0 errors in triage and lists."""
+    log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, [("book", None)] * 3)])
+    told = json.loads(run("summary", log, "--json").stdout)
+    assert (told["agents"][0]["errors"], told["agents"][0]["retries"], told["tools"][0]["errors"]) == (None,) * 3
+    row = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("main"))
+    assert row.split()[5:7] == ["–", "–"]
+
+
+def test_a_file_gets_whole_ids(tmp_path: Path) -> None:
+    """They were folded at 120 columns."""
+    name = "run-" + "x" * 150
+    log = write(tmp_path / "x.jsonl", [tool_log(name, "q", None, [("book", None)])])
+    assert any(line.startswith(name) for line in run("traces", log).stdout.splitlines())
 
 
 def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:

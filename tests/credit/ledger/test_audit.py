@@ -24,6 +24,7 @@ from credit.ledger import compose
 from credit.ledger.auditing import Audit, audit
 from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipts.explaining import explain
+from credit.reports.trace_events import event_rows
 from estimators.base import Estimand, Reason, finish
 from graphs.logs import read
 
@@ -258,9 +259,12 @@ def test_an_effect_leads_to_its_action(team: Made, found: Audit) -> None:
     receipt = explain(traces, "t111", "sent", claims, ledger=found.ledger)
     assert not receipt.action and receipt.entry == 0 and receipt.call == "c0"
     assert all("not an action" in line.why for line in receipt.lines)
-    with pytest.raises(credit.CreditError, match="has no event 'nobody'; expected one of its"):
+    number = [row.event for row in event_rows(traces, "t111")].index("sent")
+    for name in (number, str(number)):  # `credit show` lists the number
+        assert explain(traces, "t111", name, claims, ledger=found.ledger) == receipt
+    with pytest.raises(credit.CreditError, match="event is 'nobody'; expected the id of an event of trace"):
         explain(traces, 0, "nobody", claims, ledger=found.ledger)
-    with pytest.raises(credit.CreditError, match="event is 999; expected 0 to"):
+    with pytest.raises(credit.CreditError, match=r"event is 999; expected .* number from 0 to"):
         explain(traces, 0, 999, claims, ledger=found.ledger)
 
 
@@ -386,7 +390,10 @@ CONTROL = ["compose", "LOG", "--methods", "gae", "-o", "x.csv", "--advantages-to
         ([*CONTROL[:-1], "entry", "--decided-before", "gae"], "--decided-before applies to --advantage control"),
         (["explain", "LOG", "t111", "--methods", "rloo"], "expected PATH... TRACE EVENT"),
         (["explain", "LOG", "t9", "c0", "--methods", "rloo"], "No trace 't9'. There are 8"),
-        (["explain", "LOG", "t111", "x", "--methods", "rloo"], "has no event 'x'; expected one of its 5 event ids"),
+        (
+            ["explain", "LOG", "t111", "x", "--methods", "rloo"],
+            "event is 'x'; expected the id of an event of",
+        ),
         (["audit", "LOG", "--methods", "rloo", "--level", "trace"], "expected --output FILE with it"),
         (["audit", "LOG", "--methods", "c3"], "needs evidence that the log does not have. 'context'"),
     ],

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.cli.composition.compose import parse_channels
+from credit.cli.shared.channel_weights import parse_channels
 from credit.ledger import Ledger, compose
 from credit.ledger.channels import DERIVED, FAMILIES, annealed, channel, depart, kimi_parl, sharp
 from estimators.base import Reason, finish
@@ -245,5 +245,9 @@ def test_compose_by_channels_on_the_command_line(path: Path, tmp_path: Path) -> 
     assert whole.exit_code == 0, whole.output
     rows = [row for row in pyarrow.parquet.read_table(out).to_pylist() if row["trace"] == "t1"]
     assert sum(row["amount"] for row in rows) == pytest.approx(1.275)
+    audit = ["audit", str(path), "--methods", "rloo,turn_baseline", *channels[:4], "--json"]  # it took no channels
+    told = json.loads(CliRunner().invoke(cli, audit).stdout)
+    assert list(told["claims"]) == [f"{c}/{m}" for c in ("team", "event_reward") for m in ("rloo", "turn_baseline")]
+    assert [row["reward"] for row in told["traces"]] == pytest.approx([0.1875, 1.1375, 0.7875, 1.0375])
     refused = CliRunner().invoke(cli, [*call, "--channel", "speed=1"])
     assert refused.exit_code == 1 and "channel is 'speed'" in refused.stderr

@@ -80,10 +80,11 @@ def test_each_agent_has_a_ledger_of_its_own_outcome() -> None:
             entries += [ledger.outcome[trace], ledger.unexplained[trace], ledger.remainder[trace]]
             assert sum(np.float32(x) for x in entries) == part.total[trace]
         assert credit.audit(traces.graph, part.total, dict(zip(methods, claims, strict=True))).ledger.reward[0] > 0
-    both = compose_channels(
+    both, weighted = compose_channels(
         traces, {"agent_reward.x": 1.0, "agent_reward.y": 1.0}, methods, lambda t, m: {n: credit.run(t, n) for n in m}
     )
     assert both.channels == ("agent_reward.x", "agent_reward.y")
+    assert list(weighted) == [f"agent_reward.{name}/{method}" for name in "xy" for method in methods]
     assert np.asarray(both.scored)[:4].tolist() == [True, True, True, False]
     np.testing.assert_allclose(np.asarray(both.reward)[:3], np.array(own[:6:2]) + np.array(own[1:6:2]), rtol=1e-6)
     with pytest.raises(CreditError, match=r"it has: .*agent_reward\.x, agent_reward\.y"):
@@ -106,7 +107,7 @@ def test_evidence_of_the_outcome_measures_no_other_channel(method: str, key: str
         group=["q"] * 4, trace=list("aabb"), agent=["x", "y"] * 2, reward=[1.0, 1.0, 0.0, 0.0],
         event_reward=[0.0, 2.0, 0.0, 0.0], evidence={key: [0.75, 0.25, 0.0, 0.0]},
     )[2].traces  # fmt: skip
-    both = compose_channels(
+    both, _ = compose_channels(
         graph, {"event_reward": 1.0, "finish_rate": 1.0}, (method,), lambda t, m: {n: credit.run(t, n) for n in m},
         outcome="event_reward",
     )  # fmt: skip

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from credit.reports.trace_events import event_rows, event_texts
+from credit.reports.event_texts import event_texts
+from credit.reports.trace_events import event_rows
 from graphs.event_graph import EdgeType, EventType
 from graphs.logs import read
 from graphs.traces.assembling import assemble
@@ -26,8 +27,9 @@ def test_a_call_has_the_text_of_its_own_object_and_others_that_of_the_record(tmp
     )
     record = TraceRecord("t", "q", str(log), format="native")
     record.instances = {"a": Agent()}
+    kinds = {"c1": EventType.TOOL_CALL, "c1.result": EventType.TOOL_RESULT, "c2": EventType.TOOL_CALL}
     for name in ("c1", "c1.result", "c2", "e"):
-        record.event(name, EventType.MESSAGE, "a", action=True)
+        record.event(name, kinds.get(name, EventType.MESSAGE), "a", action=name == "e")
     traces = assemble([record])
     assert event_texts(traces, np.arange(4), 60) == ["first", "first", "other", "all of it first other second"]
     assert event_texts(traces, np.arange(4), 6) == ["first", "first", "other", "all o…"]
@@ -63,3 +65,67 @@ def test_an_event_of_many_causes_takes_time_linear_in_them() -> None:
     (row,) = event_rows(traces, 0, [many], limit=0)
     assert row.causes[:2] == ((0, "causal"), (1, "causal")) and len(row.causes) == many
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("log", "asked", "gave"),
+    [
+        ("adk.session.json", '{"a": 1, "b": 2}', '{"result": 3}'),
+        ("autogen_result.json", '{"a":1,"b":1}', "2"),
+        ("codex_session.jsonl", '{"cmd": "echo 2"}', "Chunk ID: 8c5745 Wall"),
+        ("copilot_cli", '{"command": "echo 2", "description": "print"}', "2 <shellId: 0 completed"),
+        ("langgraph_team.jsonl", '{"q": "question 2"}', "found"),
+        ("mini_swe_agent.traj.json", "/bin/echo two", "<returncode>0</returncode> <output> two </output>"),
+        ("nemo_gym", '{"synonym_values": [97]}', '{"success":true}'),
+        ("openai_agents_team.jsonl", '{"q": "a"}', "found a"),
+        ("opencode", '{"command": "echo 2", "description": "print"}', "2"),
+        ("openhands_sdk", '{"command": "echo 3"', "3"),
+        ("spans_ag2.json", '{"question": "x"}', "found x"),
+        ("spans_phoenix.json", '{"question": "x"}', "found x"),
+        ("swe_agent", "touch reproduce.py", ""),
+        ("verifiers_episodes.jsonl", "{}", "2"),
+    ],
+)
+def test_a_call_shows_its_arguments_and_a_result_what_it_gave(log: str, asked: str, gave: str) -> None:
+    """As the tools of each project have recorded them."""
+    traces = read(Path(__file__).parents[2] / "recordings" / log)
+    rows = [row for trace in range(traces.sizes.traces) for row in event_rows(traces, trace)]
+    assert any(row.type == "tool_call" and row.text.startswith(asked) for row in rows)
+    assert any(row.type == "tool_result" and row.text.startswith(gave) for row in rows)
+
+
+def test_openhands_and_swe_agent_show_commands_and_nothing_of_other_steps(tmp_path: Path) -> None:
+    """A row of a history is one record of many events, and a step's own query repeats the prompt."""
+    ran = {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "I look."}}
+    history = [
+        {"id": 0, "source": "user", "action": "message", "args": {"content": "Mend it."}},
+        ran,
+        {"id": 2, "source": "agent", "cause": 1, "observation": "run", "content": "setup.py"},
+        {"id": 3, "source": "agent", "action": "finish", "args": {"final_thought": "Done."}},
+    ]
+    (tmp_path / "output.jsonl").write_text(
+        json.dumps({"instance_id": "i", "instruction": "", "history": history, "test_result": {}})
+    )
+    texts = {row.type: row.text for row in event_rows(read(tmp_path / "output.jsonl"), 0)}
+    assert texts["human_intervention"] == "Mend it."
+    assert texts["tool_call"] == '{"command": "ls"}' and texts["tool_result"] == "setup.py"
+    step = {
+        "action": "ls",
+        "observation": "setup.py",
+        "response": "I look.",
+        "query": [{"role": "user", "content": "Mend"}],
+    }
+    (tmp_path / "i.traj").write_text(json.dumps({"environment": "e", "trajectory": [step], "info": {}}))
+    texts = {row.type: row.text for row in event_rows(read(tmp_path / "i.traj"), 0)}
+    assert texts == {"message": "I look.", "tool_call": "ls", "tool_result": "setup.py"}
+
+
+def test_a_record_of_several_messages_says_nothing_of_one_that_it_does_not_name(tmp_path: Path) -> None:
+    """Each of them had the text of the whole record."""
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"prompt": "1+1?", "completion": [{"content": "2"}, {"content": "3"}]}))
+    record = TraceRecord("t", "q", str(log), format="native")
+    record.instances = {"a": Agent()}
+    for name in ("0", "1"):
+        record.event(name, EventType.MESSAGE, "a", action=True)
+    assert event_texts(assemble([record]), np.arange(2), 60) == ["", ""]

@@ -60,6 +60,18 @@ def test_a_format_is_told_behind_blanks_and_behind_a_long_value(tmp_path: Path, 
             assert found == plain
 
 
+def test_a_list_longer_than_what_is_looked_at_is_told_by_its_first_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An indented list of episodes whose tokens fill the head was refused from 16 MB on."""
+    monkeypatch.setattr("graphs.logs.found_logs.FURTHER", 1 << 18)
+    numbers = {"aa_numbers": list(range(10_000))}  # no long string, which would be left out
+    path, episode = tmp_path / "a.json", ALL["verifiers"].values[0]
+    path.write_text(json.dumps([numbers | episode | {"id": name} for name in "abc"], indent=4))
+    assert path.stat().st_size > 1 << 18
+    assert content(path) == (["a", "b", "c"], ["verifiers"] * 3, [])
+
+
 TRAJECTORY = {
     "schema_version": "ATIF-v1.7",
     "session_id": "s",

@@ -1,0 +1,262 @@
+"""What the log's own record says of an event: the arguments of a call, what a result gave, what a message said."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from graphs.errors import CreditError
+from graphs.event_graph import EventType
+from graphs.json_errors import JSON_ERRORS
+from graphs.reading.source import Source
+from graphs.text import printable
+from graphs.traces.batch import Traces
+
+__all__ = ["event_texts"]
+
+WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
+MOST_FILES = 16  # contents of files that are kept at a time
+DEPTH = 8  # levels of a record that are searched for text
+
+# Keys whose values are what an event said or did, the most telling first. The last word of a key counts, so that
+# `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
+SAID = ("text", "content", "output", "outputs", "result", "response", "arguments", "command", "message", "tool_calls",
+        "function")  # fmt: skip
+CALLED = ("arguments", "args", "command", "action")
+ASKED = ("arguments", "args", "input", "inputs", "command", "action")
+GAVE = ("output", "outputs", "result", "content", "observation", "response")
+TOLD = ("input", "inputs", "query", "prompt", "thought")
+TRIED = {
+    EventType.TOOL_CALL: (ASKED, SAID),
+    EventType.SPAWN: (ASKED, SAID),
+    EventType.TOOL_RESULT: (GAVE, SAID),
+    EventType.RETURN: (GAVE, SAID),
+}
+"""Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`."""
+ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage"})
+"""Keys below which a search does not go: what a model was given, and what describes a record."""
+NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
+_PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
+_CALL = re.compile(r"/call-(\d+)$")
+_NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
+    """Excerpts of the log's records of events, by their rows in the batch; each file is read once.
+
+    A tool call and a spawn show their arguments, a result and a return what they gave, other events what they said. An
+    excerpt is "" where the record holds no text, where it holds several messages and names none of them, or where the
+    file is no longer there.
+
+    Examples:
+      >>> import numpy as np
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=["q"], trace=["a"], reward=[1.0])
+      >>> event_texts(rows.traces, np.array([0]), 20)
+      ['']
+    """
+    columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "event"))
+    types = np.asarray(traces.graph.event_type)[rows].tolist()
+    shared = _shared(traces)[rows].tolist()
+    contents: dict[str, bytes] = {}
+    texts = []
+    place, record = ("", -1), _Record(None)  # many formats hold a whole trace in one record
+    for file, offset, event, kind, several in zip(*columns, types, shared, strict=True):
+        if file not in contents:
+            if len(contents) >= MOST_FILES:
+                del contents[next(iter(contents))]
+            try:
+                contents[file] = bytes(Source(file, Path(file)).data) if Path(file).is_file() else b""
+            except (CreditError, OSError):
+                contents[file] = b""
+        if place != (file, -1 if offset is None else offset):
+            place = file, -1 if offset is None else offset
+            record = _Record(_value(contents[file], place[1]))
+        texts.append(printable(record.text(event, EventType(kind), several), limit).strip())
+    return texts
+
+
+def _shared(traces: Traces) -> np.ndarray:
+    """Whether the record of an event is that of several of its trace that are no effects of one message."""
+    n = traces.sizes.events
+    kind = np.asarray(traces.graph.event_type)[:n]
+    effects = np.isin(kind, list(TRIED))
+    files = traces.events["file"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    offsets = traces.events["offset"].fill_null(-1).to_numpy()
+    places = np.stack([np.asarray(traces.graph.trace_ids)[:n], files, offsets], axis=1)
+    _, record = np.unique(places, axis=0, return_inverse=True)
+    record = record.reshape(-1)
+    return np.bincount(record, ~effects, minlength=1)[record] > 1
+
+
+class _Record:
+    """A record of a log, which is passed over once however many events it holds."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self._events = _events(value)
+        self._by_kind: dict[EventType, tuple[str, ...]] = {}
+
+    @functools.cached_property
+    def _parts(self) -> dict[str, dict[str, Any]]:
+        return _by_name(self._value)
+
+    def _whole(self, kind: EventType) -> tuple[str, ...]:
+        if kind not in self._by_kind:
+            self._by_kind[kind] = _texts(self._value, kind)
+        return self._by_kind[kind]
+
+    def text(self, event: str, kind: EventType, shared: bool) -> str:
+        """What the record says of an event; "" where it says nothing of its own."""
+        base = _PART.sub("", event)
+        part = self._part(event, base)
+        texts = () if part is None else _texts(part, kind)
+        if not texts and not shared and not self._events:
+            texts = self._whole(kind)
+        numbered = (_NUMBERED if part is None or self._events else _CALL).search(event)
+        if kind in TRIED and numbered is not None and len(texts) > 1:
+            texts = texts[int(numbered[1]) :][:1]  # one of the calls, or of the results, of a message
+        return " ".join(text for text in texts if text.strip())
+
+    def _part(self, event: str, base: str) -> Any:
+        """The part of the record that is an event's own; None where it names none."""
+        if self._events:
+            fields = self._events.get(event, self._events.get(_NUMBERED.sub("", base), {}))
+            return _by_name(fields).get(base, fields)
+        if event in self._parts or base in self._parts:
+            return self._parts.get(event, self._parts.get(base))
+        owner, _, place = base.rpartition("/")  # a message of a part, by its place there
+        if owner not in self._parts or not place.isdigit():
+            return None
+        messages = next((one for one in _lists(self._parts[owner], 0)), [])
+        return messages[int(place)] if int(place) < len(messages) else None
+
+
+def _lists(value: Any, depth: int) -> Iterator[list[Any]]:
+    """The lists of messages within a part, in the order of the log."""
+    for key, inner in value.items() if isinstance(value, dict) and depth <= DEPTH else ():
+        if key in ("messages", "nodes") and isinstance(inner, list):
+            yield inner
+        else:
+            yield from _lists(inner, depth + 1)
+
+
+def _texts(value: Any, kind: EventType) -> tuple[str, ...]:
+    """The texts of a record for an event of a type, in the order of the log; an empty argument or result is a text."""
+    for keys in TRIED.get(kind, (SAID, CALLED, TOLD)):
+        texts = tuple(_below(value, keys, 0))
+        if texts and (kind in TRIED or any(text.strip() for text in texts)):
+            return texts
+    return ()
+
+
+def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
+    """What stands under keys of a record: under the highest ones on each way down, however the record wraps them."""
+    if depth > DEPTH:  # a hostile record may be nested without end
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _below(item, keys, depth + 1)
+    elif isinstance(value, dict):
+        found = False
+        words = {_word(key): inner for key, inner in reversed(value.items())}
+        for key in keys:
+            if found and keys is not SAID:
+                return
+            for text in _strings(words.get(key), keys, depth + 1):
+                found = True
+                yield text
+        if not found:
+            for word, inner in words.items():
+                if word not in ASIDE and word not in keys and isinstance(inner, dict | list):
+                    yield from _below(_attributes(inner), keys, depth + 1)
+
+
+def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
+    """A value under a key as texts: an object of arguments as JSON, others by the keys that they hold."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth <= DEPTH:
+        for item in value:
+            yield from _strings(item, keys, depth + 1)
+    elif isinstance(value, dict):
+        are_arguments = keys in (ASKED, CALLED)
+        texts = [] if are_arguments else list(_below(value, keys, depth)) or list(_below(value, SAID, depth))
+        if are_arguments or (value and not texts and keys is not SAID):
+            texts = [json.dumps({key: inner for key, inner in value.items() if key != "thought"}, ensure_ascii=False)]
+        yield from texts
+
+
+def _word(key: str) -> str:
+    """The word of a key that says what it holds; "" where it is about what a model was given."""
+    if "." not in key:
+        return key if key.islower() or not _WORD.search(key) else _WORD.findall(key)[-1].lower()
+    parts = key.removesuffix(".value").split(".")
+    if any(part in ("prompt", "input_messages") for part in parts[:-1]):
+        return ""
+    return parts[-1].rpartition("_")[2] if parts[-1].endswith("_args") else parts[-1]
+
+
+def _attributes(value: Any) -> Any:
+    """OTLP's lists of `{key, value: {stringValue}}` as an object; other values as they are."""
+    if not (isinstance(value, list) and value and all(isinstance(one, dict) and "key" in one for one in value)):
+        return value
+    return {str(one["key"]): one["value"].get("stringValue") for one in value if isinstance(one.get("value"), dict)}
+
+
+def _by_name(record: Any) -> dict[str, dict[str, Any]]:
+    """The objects within a record by id, the first of each: one call of a message with several."""
+    parts: dict[str, dict[str, Any]] = {}
+    for part in _objects(record, 0):
+        for key in NAMES:
+            if isinstance(name := part.get(key), str):
+                parts.setdefault(name, part)
+    return parts
+
+
+def _value(content: bytes, offset: int) -> Any:
+    """The JSON value at an offset; None where there is none."""
+    if not 0 <= offset < len(content):
+        return None
+    end = content.find(b"\n", offset, offset + WINDOW)
+    line = content[offset : end if end >= 0 else offset + WINDOW]  # of JSON lines, which spares the rest of the window
+    for decode in (msgspec.json.decode, json.loads):  # the second takes NaN and halves of characters, too
+        with contextlib.suppress(*JSON_ERRORS, ValueError):
+            return decode(line)
+    try:
+        record, _ = json.JSONDecoder().raw_decode(content[offset : offset + WINDOW].decode(errors="ignore").lstrip())
+    except (ValueError, RecursionError):
+        return None
+    return record
+
+
+def _events(record: Any) -> dict[str, Any]:
+    """The events of a record that holds a whole trace, by id; the first of each id."""
+    events = record.get("events") if isinstance(record, dict) else None
+    parts: dict[str, Any] = {}
+    for event in events if isinstance(events, list) else ():
+        if isinstance(event, dict) and "id" in event:  # others are a span's own
+            parts.setdefault(str(event["id"]), event)
+    return parts
+
+
+def _objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+    """The objects within a record, itself aside, in the order of the log."""
+    if depth > DEPTH:
+        return
+    if isinstance(value, dict):
+        if depth:
+            yield value
+        value = list(value.values())
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, dict | list):
+            yield from _objects(item, depth + 1)
