@@ -285,9 +285,9 @@ def _detect_further(source: Source, head: bytes) -> str | None:
 def _detect_shortened(text: bytes) -> str | None:
     """The format of the first record, or the whole content, with few elements of each list."""
     line = text[: text.find(b"\n")] if b"\n" in text else text
-    for decoded in (lambda: msgspec.json.decode(line), lambda: msgspec.json.decode(text), lambda: _begun(text)):
+    for decode, part in ((msgspec.json.decode, line), (msgspec.json.decode, text), (_begun, text)):
         try:
-            return detect(json.dumps(_shortened(decoded()), ensure_ascii=False).encode())
+            return detect(json.dumps(_shortened(decode(part)), ensure_ascii=False).encode())
         except (*JSON_ERRORS, ValueError):
             continue
     return None
