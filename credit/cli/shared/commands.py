@@ -50,6 +50,10 @@ class Number(click.FloatRange):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        """For help; "" where any finite number will do, of which click says "x<=None"."""
+        return super()._describe_range() if self.min is not None or self.max is not None else ""
+
     def __repr__(self) -> str:
         return super().__repr__() if self.min is not None or self.max is not None else repr(click.FLOAT)
 

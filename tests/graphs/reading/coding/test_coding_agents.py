@@ -519,7 +519,7 @@ def test_a_command_of_codex_that_failed_is_an_error(tmp_path: Path) -> None:
         "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nProcess exited with code 1\n",
         "Process exited",
     ]
-    lines = codex()
+    lines = SAMPLES["codex"].values
     start = next(i for i, line in enumerate(lines) if line["payload"].get("type") == "function_call")
     called, answered = lines[start], next(x for x in lines if x["payload"].get("type") == "function_call_output")
     lines = lines[:start]
