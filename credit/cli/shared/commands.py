@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Command", "Number", "shared_sections"]
+__all__ = ["SEED", "Command", "Number", "shared_sections"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -56,6 +56,10 @@ class Number(click.FloatRange):
 
     def __repr__(self) -> str:
         return super().__repr__() if self.min is not None or self.max is not None else repr(click.FLOAT)
+
+
+SEED = click.IntRange(0, 2**32 - 1)
+"""The type of every `--seed`: what each generator of random numbers takes."""
 
 
 class Command(click.Command):
