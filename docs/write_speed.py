@@ -123,11 +123,7 @@ identical to those at once. {chunks}
 
 AIM, EXPONENT = 60, 1.05
 """Nanoseconds an event and the exponent of growth that no method should exceed."""
-PRIMITIVES = {
-    "segment_sum": "sums of events by agent",
-    "lookup": "numbers of events looked up by turn",
-    "sort": "the sort of events by agent",
-}
+PRIMITIVES = {"sort": "the sort of events by agent"}
 WRAPPED: dict[str, Any] = {"width": 120, "break_long_words": False, "break_on_hyphens": False}
 FORMATS = {"canonical": "over plain decoding", "messy": "messy", "messy, indented": "indented"}
 FORMS = {
@@ -231,7 +227,7 @@ def methods_growth() -> str:
     """The exponents of the methods that were measured at several sizes, and their times at the greatest."""
     every = results("methods")["growth"]["methods"]
     found = {name: row for name, row in every.items() if name not in PRIMITIVES}
-    parts = [f"{meaning} {every[name]['exponent']:.2f}" for name, meaning in PRIMITIVES.items() if name in every]
+    parts = [f"{PRIMITIVES[name]} {row['exponent']:.2f}" for name, row in every.items() if name in PRIMITIVES]
     sizes = [int(size) for size in next(iter(found.values())) if size != "exponent"]
     exponents = {name: row["exponent"] for name, row in found.items()}
     steep = [f"`{name}` {exponent:.2f}" for name, exponent in exponents.items() if exponent > EXPONENT]
@@ -240,8 +236,10 @@ def methods_growth() -> str:
         f"`python benchmarks/methods.py growth={','.join(every)}`: processor time from {sizes[0]:,} to {sizes[-1]:,} "
         f"events grows with exponents of {min(exponents.values()):.2f} to {max(exponents.values()):.2f}"
         + (f", above {EXPONENT} in {', '.join(steep)}" if steep else "")
-        + (f". What they are made of grows likewise: {', '.join(parts)}" if parts else "")
-        + f". Then {', '.join(slow)} take more than {AIM} ns an event.",
+        + (f", as does {' and '.join(parts)}" if parts else "")
+        + f". Then {', '.join(slow)} take more than {AIM} ns an event. At the greatest size "
+        "`dr_mas` spends 15 to 22 ns an event of its own, no more than at 262,144, and 13 to 23 on page faults: its "
+        "memory is new at each call.",
         **WRAPPED,
     )
 
