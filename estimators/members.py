@@ -16,7 +16,6 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, Keyed, key_of, keyed
 from graphs.levels import key_ids, pair_ids
-from graphs.running_sum import running_sum
 from graphs.segment import (
     safe_divide,
     segment_count,
@@ -362,4 +361,4 @@ def _fit(ids: jax.Array, room: int, num: int) -> jax.Array:
     order = stable_order(ids)
     ranked = ids[order]
     new = jnp.concatenate([jnp.zeros(1, bool), ranked[1:] != ranked[:-1]])
-    return jnp.zeros_like(ids).at[order].set(running_sum(new).astype(ids.dtype))
+    return jnp.zeros_like(ids).at[order].set(jnp.cumsum(new.astype(ids.dtype), dtype=ids.dtype))

@@ -24,7 +24,6 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
-from graphs.running_sum import running_sum
 from graphs.segment import segment_count, segment_first
 from graphs.stable_order import stable_order
 from graphs.text import excerpt
@@ -479,7 +478,7 @@ def event_keys(graph: EventGraph, by: By, evidence: Mapping[str, Array] | None =
     key = key_of(by, evidence)
     dense = keyed(graph, key, least="event")
     met = jnp.zeros(len(dense.ids), jnp.int32).at[dense.ids].max(dense.mask.astype(jnp.int32))
-    number = running_sum(met) - 1  # the ids may skip numbers
+    number = jnp.cumsum(met, dtype=jnp.int32) - 1  # the ids may skip numbers
     return jnp.where(dense.mask, number[dense.ids], -1)
 
 
@@ -525,7 +524,7 @@ def number_before(marked: jax.Array, ids: jax.Array, num: int) -> jax.Array:
       >>> number_before(jnp.array([True, True, False, True]), jnp.array([0, 0, 0, 2]), 3).tolist()
       [0, 1, 2, 0]
     """
-    count = running_sum(marked) - marked.astype(jnp.int32)
+    count = jnp.cumsum(marked, dtype=jnp.int32) - marked.astype(jnp.int32)
     return count - jax.ops.segment_min(count, ids, num_segments=num)[ids]
 
 

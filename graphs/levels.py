@@ -17,7 +17,6 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.event_types import DECISION_KIND
-from graphs.running_sum import running_sum
 from graphs.stable_order import stable_order
 
 __all__ = [
@@ -72,7 +71,7 @@ def pair_ids(first: Array, second: Array, mask: Array, num_first: int | None = N
     # Ranges and their sum may exceed int32. Floats show that, but are too coarse for the numbers themselves.
     widest = jnp.max(jnp.where(most >= least, most.astype(jnp.float32) - least.astype(jnp.float32), 0), initial=0)
     fits = (jnp.sum(room.astype(jnp.float32)) <= size * (1 - 1e-5)) & (widest < 2.0**30)
-    begin = running_sum(room) - room
+    begin = jnp.cumsum(room, dtype=jnp.int32) - room
 
     def side_by_side() -> jax.Array:
         return jnp.where(mask, begin[first] + second - least[first], 0).astype(jnp.int32)
@@ -91,7 +90,7 @@ def _sorted_pairs(first: Array, second: Array, mask: Array) -> jax.Array:
     order = stable_order(second, first, ~mask & (last == most))
     a, b = first[order], second[order]
     is_new = jnp.concatenate([jnp.zeros(1, bool), (a[1:] != a[:-1]) | (b[1:] != b[:-1])])
-    run = running_sum(is_new)
+    run = jnp.cumsum(is_new.astype(jnp.int32), dtype=jnp.int32)
     ids = jnp.zeros(first.shape[0], jnp.int32).at[order].set(run)
     return jnp.where(mask, ids, 0)
 

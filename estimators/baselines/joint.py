@@ -25,7 +25,6 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, key_of
 from graphs.levels import pair_ids
-from graphs.running_sum import running_sum
 from graphs.segment import safe_divide, segment_count, segment_first, segment_mean, segment_sum
 
 __all__ = ["c3_magrpo", "magrpo"]
@@ -190,7 +189,7 @@ def _leads(trace: jax.Array, turn: jax.Array, acts: jax.Array) -> jax.Array:
     before = jnp.concatenate([jnp.full(1, -1, jnp.int32), latest[:-1]])
     goes_on = (before >= 0) & (trace[before] == trace) & (turn[before] == turn)
     begins = acts & ~goes_on
-    begun = running_sum(begins)
+    begun = jnp.cumsum(begins.astype(jnp.int32), dtype=jnp.int32)
     number = begun - begun[segment_first(trace, n, acts)][trace]
     node = jnp.where(acts, turn, 0)
     usual = number[segment_first(node, n, acts)][node]

@@ -23,7 +23,6 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import Key, key_of
 from graphs.levels import Name, pair_ids, unit_ids
-from graphs.running_sum import running_sum
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_first, segment_sum
 from graphs.stable_order import stable_order
 
@@ -256,7 +255,7 @@ def spiral_rae(
     player = unit[graph.agent_ids]
 
     order = stable_order(player)  # events of a player of a trace, in log order
-    begun = running_sum(leads[order])
+    begun = jnp.cumsum(leads[order].astype(jnp.int32), dtype=jnp.int32)
     begun = jnp.zeros_like(begun).at[order].set(begun)
     last = jax.ops.segment_max(jnp.where(leads, begun, 0), player, num_segments=graph.num_agents)
     later = jnp.where(row, (last[player] - begun)[lead_of], 0).astype(rewards.dtype)

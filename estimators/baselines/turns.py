@@ -20,11 +20,11 @@ from estimators.members import Members, statistics
 from estimators.options import checked_options
 from estimators.relative_mean import relative_to_first
 from estimators.sequence.chains import Chains, chains
+from estimators.sequence.running_count import running_count
 from estimators.spread_of_others import squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
-from graphs.running_sum import running_sum
 from graphs.segment import (
     safe_divide,
     safe_sqrt,
@@ -112,14 +112,14 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     leads = row & (lead_of == jnp.arange(n, dtype=jnp.int32))
     group = jnp.asarray(graph.group_ids)
     played = segment_count(trace, graph.num_traces, leads, jnp.int32)
-    earlier = running_sum(played) - played  # trace ids do not decrease over events
+    earlier = jnp.cumsum(played, dtype=jnp.int32) - played  # trace ids do not decrease over events
     # The keys of a group lie side by side: as many as its longest trace has turns.
     room = jnp.maximum(jax.ops.segment_max(played, group, num_segments=graph.num_traces), 0)
-    begin = (running_sum(room) - room)[group]
+    begin = (jnp.cumsum(room, dtype=jnp.int32) - room)[group]
     places = jnp.arange(graph.num_traces, dtype=jnp.int32)
     # What a scatter writes XLA computes once a trace; else it would anew at each event that looks it up.
     ahead_of_number = jnp.zeros_like(begin).at[places].set(begin - earlier - 1)
-    key = jnp.where(row, running_sum(leads)[lead_of] + ahead_of_number[trace], 0)
+    key = jnp.where(row, running_count(leads)[lead_of] + ahead_of_number[trace], 0)
 
     chain = chains(graph, leads)
     earned = jnp.where(chain.last, outcome[trace], jnp.zeros_like(outcome[trace]))

@@ -25,7 +25,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from graphs.event_graph import Array
-from graphs.running_sum import running_sum
 from graphs.segment import segment_sum
 
 __all__ = ["Partition", "exact_partition"]
@@ -245,7 +244,7 @@ def _searched(
         return _grid(units, rows.astype(integer), whole.astype(integer), exponent, finite, trace_ids, bits)
 
     def search(usual: _Grid) -> _Grid:
-        count = running_sum(where) - 1
+        count = jnp.cumsum(jnp.where(where, 1, 0), dtype=jnp.int32) - 1
         first = jax.ops.segment_min(jnp.where(where, count, np.iinfo(np.int32).max), trace_ids, num_segments=num)
         number = (count - jnp.where(members > 0, first, 0)[trace_ids]).astype(integer)
 

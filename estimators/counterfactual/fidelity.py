@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from estimators.relative_mean import mean_from_first, relative_to_first
 from graphs.event_graph import Array
 from graphs.floats import at_least_float32
-from graphs.running_sum import running_sum
 from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_sum
 
 __all__ = ["influence", "rank_correlation", "weighted_leave_one_out"]
@@ -121,7 +120,7 @@ def _ranks(x: jax.Array, mask: jax.Array) -> jax.Array:
     order = jnp.lexsort((x, ~mask))
     ranked = x[order]
     new = jnp.concatenate([jnp.zeros(1, bool), ranked[1:] > ranked[:-1]])
-    run = running_sum(new)
+    run = jnp.cumsum(new.astype(jnp.int32), dtype=jnp.int32)
     place = jnp.arange(1, n + 1).astype(at_least_float32(x).dtype)
     mean = safe_divide(segment_sum(place, run, n, mask[order]), segment_count(run, n, mask[order], place.dtype))
     return jnp.zeros_like(place).at[order].set(mean[run])

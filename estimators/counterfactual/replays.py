@@ -29,7 +29,6 @@ from estimators.sequence.chains import chains
 from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
-from graphs.running_sum import running_sum
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 from graphs.stable_order import stable_order
 
@@ -158,7 +157,7 @@ def later_kin(graph: EventGraph, tree: ReplayTree) -> jax.Array:
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     path = chains(graph, tree.row)
     above = _previous_row(tree.node, tree.row, trace)
-    acted = running_sum(jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask))
+    acted = jnp.cumsum((jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask)).astype(jnp.int32))
     between = path.following(acted) - acted > 1
     context, node = (path.following(_first_below(above, ids, tree.row)) for ids in (tree.context, tree.node))
     place = jnp.arange(n, dtype=jnp.int32)  # ids of traces that share nothing later lie behind those of groups

@@ -20,7 +20,6 @@ from estimators.short_rows import at_column, every_column, sum_of_columns
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
-from graphs.running_sum import running_sum
 from graphs.segment import safe_sqrt, segment_count, segment_mean, segment_sum_squares
 
 __all__ = ["centred_increments", "maac"]
@@ -95,7 +94,7 @@ def maac(
         rows = step.valid
         agent = jnp.asarray(graph.agent_ids)
         own_chain = chains(graph, rows, "agent")
-        count = own_chain.back(running_sum(own_chain.row))
+        count = own_chain.back(jnp.cumsum(own_chain.row, dtype=jnp.int32))
         first = jax.ops.segment_min(jnp.where(rows, count, rows.shape[0] + 1), agent, num_segments=graph.num_agents)
         turn = jnp.where(rows, count - first[agent], 0)
         slice_ = pair_ids(jnp.asarray(graph.agent_name_ids)[agent], turn, rows, graph.num_agents)

@@ -12,7 +12,6 @@ from estimators.base import Credit, Reason, Recursion, check_event_array, check_
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
-from graphs.running_sum import running_sum
 
 __all__ = ["puppeteer"]
 
@@ -90,7 +89,7 @@ def puppeteer(
     amount, known_mask = check_event_array(graph, "tokens", spent)
     known_mask = known_mask & (amount >= 0)
     steps = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
-    counted = running_sum(steps.row)
+    counted = jnp.cumsum(steps.row, dtype=jnp.int32)
     first = jax.ops.segment_min(jnp.where(steps.row, counted, counted.shape[0] + 1), steps.chain, graph.num_traces)
     number = jnp.where(steps.row, counted - first[steps.chain], 0).astype(outcome.dtype)
 

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 
 from estimators.sequence.stepping import side_by_side
 from graphs.event_graph import Array, EventGraph
-from graphs.running_sum import running_sum
 from graphs.segment import segment_count, segment_sum
 from graphs.stable_order import stable_order
 
@@ -150,7 +149,7 @@ def walks(graph: EventGraph, rows: Array) -> Walks:
         senders=senders,
         receivers=receivers,
         real=real,
-        last=running_sum(edges),
+        last=jnp.cumsum(edges, dtype=jnp.int32),
         edges=edges,
         successors=segment_count(senders, n, real),
         row=jnp.asarray(rows),

@@ -170,10 +170,6 @@ def _agent_table(result: Triage) -> Table:
     return table
 
 
-def _count(number: int | None) -> str:
-    return "–" if number is None else str(number)
-
-
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     lines = found.lines()
     if not lines:
