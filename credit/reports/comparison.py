@@ -37,7 +37,7 @@ class Comparison:
     Attributes:
       methods: their names.
       events: Arrow table, a row for each action in the order of the log: file, line, trace, group, event, agent,
-        its role and kind, and a column of advantages for each method, null where the method refuses.
+        its kind, and a column of advantages for each method, null where the method refuses.
       answered: how many actions have an advantage by each method: [M].
       correlation: Spearman's rank correlation of advantages over the actions that both answer, ties at their mean rank:
         [M, M]; NaN where one of them gives all those actions one number.
@@ -137,7 +137,6 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     roles, role = np.unique(_names(traces, "role")[np.asarray(graph.agent_ids)[action]], return_inverse=True)
     kinds, kind = (*DECISION_KINDS, "other"), np.array(DECISION_KIND)[np.asarray(graph.event_type)[action]]
     columns = pa.table(event_columns(traces)).take(pa.array(action))
-    columns = columns.append_column("role", pa.array(roles[role], pa.string()))
     columns = columns.append_column("kind", pa.array([kinds[i] for i in kind], pa.string()))
     for name, credit, known in zip(credits, credits.values(), valid, strict=True):
         numbers = pa.array(np.asarray(credit.advantage)[action] + 0, mask=~known)

@@ -275,7 +275,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     yield "events", count(np.arange(n.events))
     yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
     states = has_statuses(traces)
-    yield "errors", np.where(states, count(np.flatnonzero(calls.errors)), np.nan)
+    yield "errors", np.where(states, count(np.flatnonzero(calls.counted)), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, count(calls.rows[calls.retry]), np.nan)

@@ -34,7 +34,8 @@ class Workload:
       traces: traces in which it acts.
       events, actions: counts.
       calls: tool calls.
-      errors: events whose status the log calls an error; None where no log of these formats states a status.
+      errors: events whose status the log calls an error, a call and its result once; None where no log of these formats
+        states a status.
       retries: calls of a tool whose previous call by the same agent ended in an error; None likewise.
       loops: runs of three or more calls of one tool in a row with the same arguments. Where the log has no arguments,
         of one tool in a row.
@@ -205,7 +206,7 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
         count(np.arange(n.events)),
         count(action),
         count(calls.rows),
-        where_stated(count(calls.errors)),
+        where_stated(count(calls.counted)),
         where_stated(count(calls.rows[calls.retry])),
         count(np.asarray(loops, np.int64)),
         spent.astype(np.int64).tolist(),

@@ -155,8 +155,8 @@ def _units(
     valid = np.asarray(credit.valid)[events]
     units = _compared(events[valid], label[valid], names, numbers)
     if not told:
-        nothing = dict.fromkeys(("difference", "low", "high", "p"), math.nan)
-        units = [dataclasses.replace(unit, signal=0, **nothing) for unit in units]
+        nan = math.nan
+        units = [dataclasses.replace(unit, difference=nan, signal=0, low=nan, high=nan, p=nan) for unit in units]
         return units if by == "turn" else sorted(units, key=lambda unit: -unit.actions)
     corrected = holm([unit.p for unit in units])
     units = [dataclasses.replace(unit, p=p) for unit, p in zip(units, corrected, strict=True)]

@@ -176,10 +176,6 @@ def _agent_table(result: Triage) -> Table:
     return table
 
 
-def _count(number: int | None) -> str:
-    return "–" if number is None else str(number)
-
-
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     from graphs.task_means import LEAST_TASKS
 
@@ -220,6 +216,10 @@ def _tool_table(result: Triage) -> Table:
     for row in result.tools:
         table.add_row(words(row.tool or "not named"), *(_count(getattr(row, name)) for name in names))
     return table
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else str(number)
 
 
 def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, traces: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Command", "Number", "shared_sections", "success_option"]
+__all__ = ["SEED", "Command", "Number", "shared_sections", "success_option"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -50,8 +50,16 @@ class Number(click.FloatRange):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        """For help; "" where any finite number will do, of which click says "x<=None"."""
+        return super()._describe_range() if self.min is not None or self.max is not None else ""
+
     def __repr__(self) -> str:
         return super().__repr__() if self.min is not None or self.max is not None else repr(click.FLOAT)
+
+
+SEED = click.IntRange(0, 2**32 - 1)
+"""The type of every `--seed`: what each generator of random numbers takes."""
 
 
 def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
