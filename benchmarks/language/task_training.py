@@ -46,7 +46,8 @@ GROUPS, GROUP_SIZE = 4, 4
 """Questions of an update, and traces of each."""
 
 SIGNALS = (
-    "rloo", "dr_mas", "control_critic", "posterior", "posterior_hidden", "posterior_reference", "posterior_entry", "exact",
+    "rloo", "dr_mas", "control_critic", "posterior", "posterior_hidden", "posterior_reference",
+    "posterior_entry", "exact",
 )  # fmt: skip
 
 SKETCH = (48, 80)
