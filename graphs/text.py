@@ -10,6 +10,7 @@ __all__ = ["counted", "excerpt", "near_names", "one_of", "printable"]
 
 
 REPLACEMENT = "\ufffd"
+MOST_LISTED = 12  # names of a hint where none is near; of more, the first few
 MOST_COMPARED = 10_000  # names; more are not compared letter by letter, which would take seconds
 MOST_CLOSE = 20  # forms that letters find, of which numbers choose the nearest
 _NUMBER = re.compile(r"0*([0-9]+)")
@@ -88,8 +89,9 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
     near = list(dict.fromkeys([*inside, *close]))[:shown]
     if near:
         return f"Did you mean {' or '.join(near)}?"
-    more = ", …" if len(names) > shown else ""
-    return f"There are {len(names)}: {', '.join(names[:shown])}{more}."
+    listed = names if len(names) <= MOST_LISTED else names[:shown]
+    more = ", …" if len(names) > len(listed) else ""
+    return f"There are {len(names)}: {', '.join(listed)}{more}."
 
 
 def one_of(name: str, known: Iterable[str]) -> str:

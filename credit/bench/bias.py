@@ -36,6 +36,7 @@ import numpy as np
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, fan_outs, independent, replays
 from credit.bench.stacked_batches import Batches, stack
+from credit.methods.own_results import FINITE
 from graphs.errors import CreditError
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery
@@ -205,6 +206,11 @@ def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
             rows = np.minimum(np.arange(start, start + _CHUNK), total - 1)
             parts.append(jax.tree.map(np.asarray, fn(jax.tree.map(lambda values, rows=rows: values[rows], batch))))
     advantage, valid = (np.concatenate(part)[:total] for part in zip(*parts, strict=True))
+    wrong = np.argwhere(valid & ~np.isfinite(advantage))  # what is compiled cannot refuse it
+    if len(wrong):
+        row, event = wrong[0].tolist()
+        found = f"the advantage of event {event} of batch {row} is {advantage[row, event]} and marked valid"
+        raise CreditError(f"method {name!r}: {found}; {FINITE}")
     return advantage, valid
 
 

@@ -1,11 +1,13 @@
 """Signal to noise of a decision's advantage against trace length, measured, with the closed forms beside it.
 
-For a decision with choice a in situation s, SNR = |E[A | s, a]| / sd(A | s, a), here pooled over the decisions of a
-trace. The world's decisions are alike (`credit.bench.snr_logs`): E[A | s, a] is +m or -m, so
+A decision x moves the gradient by A sign(x), since its two choices have equal chances. SNR is that of this product,
+over all decisions, which are alike (`credit.bench.snr_logs`):
 
     m = E[A sign(x)]        SNR = |m| / sqrt(E[A²] − m²)        unconditional (the survey's Eq. 8) = |m| / sqrt(E[A²])
 
-and the second is SNR / sqrt(1 + SNR²). Bands are 99 %, from the spread between independent parts of what was drawn.
+and the second is SNR / sqrt(1 + SNR²). An offset, E[A] other than 0, counts as noise; without one SNR is
+|E[A | s, a]| / sd(A | s, a) for choice a in situation s. Bands are 99 %, from the spread between independent parts of
+what was drawn.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,12 +30,12 @@ from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
 from graphs.atomic import atomic_write
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Report", "fit", "measure", "run"]
+__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Refused", "Report", "fit", "measure", "run"]
 
 # Half decades, so that points are evenly spaced on the logarithmic axis of the figure.
 LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
@@ -52,7 +54,7 @@ class Point:
       scheme, method: names.
       length: T, decisions of a trace.
       group: K.
-      snr, low, high: SNR and its 99 % band; negative where the mean advantage has the wrong sign.
+      snr, low, high: SNR, as above, and its 99 % band; negative where the mean advantage has the wrong sign.
       unconditional: SNR / sqrt(1 + SNR²).
       theory: the closed form, None where there is none.
       cost: rollouts that the evidence of one trace takes.
@@ -83,6 +85,10 @@ class Point:
         """Whether the closed form lies in the band."""
         return None if self.theory is None else self.low <= self.theory <= self.high
 
+    def text(self) -> str:
+        """SNR and the half width of its band, to a digit that the band leaves standing."""
+        return f"{self.snr:.3g} ± {self.high - self.snr:.1g}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
@@ -107,13 +113,43 @@ class Fit:
     last_decade: float | None
 
 
+class Refused(NamedTuple):
+    """A scheme that could not be measured at one length and group size, and why."""
+
+    scheme: str
+    length: int
+    group: int
+    why: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Points, slopes, and registered methods that were left out with the reason."""
+    """Points, slopes, registered methods that were left out with the reason, and what could not be measured."""
 
     points: list[Point]
     fits: list[Fit]
     left_out: dict[str, str]
+    refused: list[Refused] = dataclasses.field(default_factory=list)
+
+    def __str__(self) -> str:
+        """A line for each scheme and group size: SNR ± half of its band by length, and the slope."""
+        lengths = sorted({point.length for point in self.points})
+        lines = [("scheme", "group", *(f"T = {length:,}" for length in lengths), "slope")]
+        for scheme, group in dict.fromkeys((point.scheme, point.group) for point in self.points):
+            of_line = {p.length: p for p in self.points if (p.scheme, p.group) == (scheme, group)}
+            cells = (of_line[length].text() if length in of_line else "" for length in lengths)
+            slope = (f"{line.slope:+.3f}" for line in self.fits if (line.scheme, line.group) == (scheme, group))
+            lines.append((scheme, str(group), *cells, next(slope, "")))
+        wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        rows = ["  ".join(map(str.ljust, line, wide)).rstrip() for line in lines]
+        return "\n".join([*rows, *self.refusals()])
+
+    def refusals(self) -> list[str]:
+        """A sentence for each scheme, group size and reason of what could not be measured."""
+        lengths: dict[tuple[str, int, str], list[str]] = {}
+        for refused in self.refused:
+            lengths.setdefault((refused.scheme, refused.group, refused.why), []).append(f"{refused.length:,}")
+        return [f"{s} in groups of {k} at T = {', '.join(ts)}: {why}" for (s, k, why), ts in lengths.items()]
 
     def table(self) -> pa.Table:
         """The points, one a row."""
@@ -132,6 +168,7 @@ class Report:
             "points": [dataclasses.asdict(point) for point in self.points],
             "slopes": [dataclasses.asdict(line) for line in self.fits],
             "left out": self.left_out,
+            "refused": [line._asdict() for line in self.refused],
         }
 
 
@@ -141,7 +178,7 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
     Functions of one's own are all measured on the same draws.
     """
     start = time.perf_counter()
-    key = "own" if ":" in scheme.name else scheme.name
+    key = "own" if ":" in scheme.name else scheme.stands_for or scheme.name
     rng = np.random.default_rng([seed, zlib.crc32(key.encode()), length, w.group])
     batches = list(scheme.draw(rng, w, length, effort))
     sums = Sums(*(np.concatenate(column) for column in zip(*batches, strict=True)))
@@ -227,7 +264,7 @@ def run(
 
     With a folder, each point is written there as soon as it is known. A point of the same effort, seed and version that
     is there already is not measured again, so a killed run resumes. Points of your own function are always measured,
-    since the function may have changed.
+    since the function may have changed. A point that cannot be measured is in the report with the reason.
 
     Args:
       schemes: by default all that have a closed form.
@@ -238,7 +275,8 @@ def run(
       progress: wraps the list of what is to be measured, say in a progress bar.
 
     Raises:
-      CreditError: a length is below 10 or no multiple of 10, or a group has fewer than two traces.
+      CreditError: a length is below 10 or no multiple of 10, a group has fewer than two traces, or no point can be
+        measured.
     """
     for length in lengths:
         if length < 10 or length % 10:
@@ -255,10 +293,20 @@ def run(
         if length <= scheme.longest
     ]
     place = None if folder is None else Path(folder)
-    points = [_point(scheme, length, w, effort, seed, place) for scheme, length, w in progress(todo)]
+    points, refused = [], []
+    for scheme, length, w in progress(todo):
+        try:
+            points.append(_point(scheme, length, w, effort, seed, place))
+        except MissingExtraError:
+            raise  # of whatever scheme
+        except CreditError as error:
+            refused.append(Refused(scheme.name, length, w.group, str(error)))
     curves_of = {(p.scheme, p.group): [q for q in points if (q.scheme, q.group) == (p.scheme, p.group)] for p in points}
     fits = [line for line in map(fit, curves_of.values()) if line is not None]
-    return Report(points, fits, left_out())
+    report = Report(points, fits, left_out(), refused)
+    if refused and not points:
+        raise CreditError("; ".join(report.refusals()))
+    return report
 
 
 def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None) -> Point:

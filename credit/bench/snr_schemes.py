@@ -55,6 +55,7 @@ class Scheme:
       theory: the closed form of its signal to noise; None where there is none.
       exact: whether the closed form is exact (else to first order).
       log: "thin" where logs longer than `Effort.full` have an action for each agent only, "full", or "replays".
+      stands_for: of a method's name, the scheme of `SCHEMES` that it is measured as; else "".
     """
 
     name: str
@@ -66,6 +67,7 @@ class Scheme:
     theory: Callable[[int, Setting], float] | None = None
     exact: bool = True
     log: str = "thin"
+    stands_for: str = ""
 
 
 def _one_rollout(length: int, w: Setting) -> float:
@@ -238,7 +240,7 @@ def scheme_of(name: str) -> Scheme:
         raise CreditError(f"method {name!r} {reasons[name]}, which the logs of this benchmark do not have")
     same = [scheme.name for scheme in SCHEMES.values() if scheme.method == name]
     if same:
-        return SCHEMES[same[0]]
+        return dataclasses.replace(SCHEMES[same[0]], name=name, stands_for=same[0])
     near = difflib.get_close_matches(name, [*METHODS, *SCHEMES], n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}? Expected" if near else "expected"
     schemes = ", ".join(map(repr, SCHEMES))  # a name has commas in it

@@ -33,6 +33,7 @@ def check(
     *,
     needs: Sequence[str] | Mapping[str, Literal["event", "trace"]] = (),
     scope: Scope = "group",
+    unbiased: bool = False,
     skip: Sequence[str] = (),
     seed: int = 0,
     strict: bool = True,
@@ -41,11 +42,12 @@ def check(
 
     Args:
       fn: `fn(graph, reward, *, event_reward=None, **evidence) -> Credit`, with `functools.partial` for other options;
-        or an entry of `METHODS`, which brings its own `needs` and `scope`. `event_reward` may be missing.
+        or an entry of `METHODS`, which brings its own `needs`, `scope` and `unbiased`. `event_reward` may be missing.
       needs: names of evidence in `graphs.traces.schema` that `fn` is given; or a mapping from any name to "event" or
         "trace", for evidence of your own (floats in (0, 1), NaN where absent).
       scope: whose rewards can change a trace's numbers: "trace" its own only, "group", "batch", or "sequence" (those of
         earlier traces).
+      unbiased: whether `fn` is to have no bias, so that no trace's baseline may move with its own outcome.
       skip: names in `LAWS` that are left out.
       seed: seed of the batches.
       strict: raise where a law is broken; otherwise the report has the broken laws.
@@ -68,7 +70,7 @@ def check(
     method, shaped, nonnegative = fn, False, False
     if isinstance(method, Method):
         fn, needs, scope, shaped = method.fn, method.needs, method.scope, method.shaped
-        nonnegative = method.nonnegative
+        nonnegative, unbiased = method.nonnegative, method.unbiased
     if seed < 0:
         raise CreditError(f"seed is {seed}; expected 0 or more")
     if scope not in get_args(Scope):
@@ -78,7 +80,8 @@ def check(
             raise CreditError(f"skip has {name!r}; expected names among {', '.join(LAWS)}")
     inner = fn.func if isinstance(fn, functools.partial) else fn
     is_own = method is fn and not (getattr(inner, "__module__", None) or "").startswith("estimators.")
-    subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped, nonnegative=nonnegative, is_own=is_own)
+    subject = Subject(fn, _levels(needs), scope, seed, shaped=shaped, nonnegative=nonnegative, is_own=is_own,
+                      unbiased=unbiased)  # fmt: skip
     results: list[LawResult] = []
     for name, law in LAWS.items():
         if name in skip:
@@ -117,6 +120,7 @@ LAWS: dict[str, Callable[[Subject], str]] = {
         meaning.independence,
         meaning.tight_scope,
         meaning.response,
+        meaning.declared,
         meaning.regular_is_valid,
         arrays.finite,
         arrays.gradients,

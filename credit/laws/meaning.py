@@ -6,6 +6,7 @@ Each law takes a method under test and returns what breaks the law, in words; ""
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
@@ -102,6 +103,42 @@ def response(s: Subject) -> str:
     if silent:
         raise NotApplicable("it uses evidence only, no outcome")
     return "no reward of group 0 changed the advantages of its events"
+
+
+def declared(s: Subject) -> str:
+    """What a result declares is so, wherever data can contradict it.
+
+    With `own_outcome` False no trace's amount moves with its own outcome. With `centred` True `credit - baseline` stays
+    as it is when all rewards and values rise by 1. Where no bias is promised, no baseline moves with the own outcome.
+    """
+    batch = s.regular()
+    result = jax.eval_shape(s.direct, padded(batch, SIZES))
+    fixed = {} if result.own_outcome else {"credit": "own_outcome is False"}
+    if s.unbiased and s.scope in ("group", "batch"):
+        fixed["baseline"] = "unbiased is True"
+    if not fixed and not result.centred:
+        raise NotApplicable("it declares nothing that data can contradict")
+    before = s.run(padded(batch, SIZES))
+
+    def moved(name: str, trace: np.ndarray, **changes: Any) -> str:
+        after = s.run(padded(dataclasses.replace(batch, **changes), SIZES))
+        both = before["valid"] & after["valid"]
+        both[: batch.graph.num_events] &= trace[batch.graph.trace_ids]
+        now, then = ({**out, "credit - baseline": out["credit"] - out["baseline"]}[name] for out in (after, before))
+        return differ({"credit": now}, {"credit": then}, both).replace("credit", name, 1)
+
+    group = np.flatnonzero(batch.graph.group_ids == 0)
+    for trace, change in ((trace, change) for trace in group if fixed for change in (np.float32(8), np.float32(-8))):
+        own = np.arange(len(batch.reward)) == trace
+        for name, why in fixed.items():
+            if detail := moved(name, own, reward=np.where(own, batch.reward + change, batch.reward)):
+                return f"{detail}, as before the outcome of its trace changed by {change:g}, since {why}"
+    if result.centred:
+        risen = {name: v + np.float32(1) if name in _VALUES else v for name, v in batch.evidence.items()}
+        everywhere = np.ones(len(batch.reward), bool)
+        if detail := moved("credit - baseline", everywhere, reward=batch.reward + np.float32(1), evidence=risen):
+            return f"{detail}, as before every reward and value rose by 1, since centred is True"
+    return ""
 
 
 def regular_is_valid(s: Subject) -> str:

@@ -54,12 +54,14 @@ class Subject:
         shaped: bool = False,
         nonnegative: bool = False,
         is_own: bool = False,
+        unbiased: bool = False,
     ) -> None:
         parameters = inspect.signature(fn).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         self.fn, self.needs, self.scope, self.seed = fn, needs, scope, seed
         self.shaped = shaped
         self.nonnegative = nonnegative
+        self.unbiased = unbiased
         self.is_own = is_own  # a function of the user's, no entry of METHODS
         self.takes_event_reward = open_ended or "event_reward" in parameters
         self.traced = 0

@@ -13,7 +13,10 @@ from graphs.event_graph import EventGraph
 from graphs.levels import LEVELS
 from graphs.text import excerpt
 
-__all__ = ["check_finite", "check_form"]
+__all__ = ["FINITE", "check_finite", "check_form"]
+
+FINITE = "expected finite numbers, or another reason than VALID, as `estimators.finish` gives"
+"""What is said of an advantage that is valid and no finite number, by whatever runs the method."""
 
 
 def check_form(name: str, graph: EventGraph, result: Any) -> None:
@@ -70,5 +73,5 @@ def check_finite(name: str, result: Credit) -> None:
         more = f", and {wrong.size - 1} more" if wrong.size > 1 else ""
         raise CreditError(
             f"{name}: the advantage of event {int(wrong[0])} is {float(advantage[wrong[0]])} and marked valid{more}; "
-            "expected finite numbers, or another reason than VALID, as `estimators.finish` gives"
+            f"{FINITE}"
         )

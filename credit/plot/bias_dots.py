@@ -28,7 +28,7 @@ PANELS: tuple[tuple[str, str], ...] = (
 EXACT = 1e-9  # what rounding leaves of an exact zero
 
 
-def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
+def draw_methods(rows: Sequence[Row], *, k: int | None = None, title: str = "") -> Figure:
     """Draw bias, variance and order of each method, a marker for each world; methods of least bias come first.
 
     Bias is |E g − ∇J| / |∇J|. Its axis is linear below 0.01, so that exact zeros have a place. Variance is
@@ -38,13 +38,16 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
 
     Args:
       rows: of `credit.bench.bias.measure`.
-      k: the group size to draw. A method that was measured at smaller sizes only is drawn at the largest of them.
+      k: the group size to draw; None for the largest. A method that was measured at smaller sizes only is drawn at the
+        largest of them.
       title: above the panels; "" for none.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
       CreditError: no row has this group size or less.
     """
+    if k is None:
+        k = max((row.k for row in rows), default=0)
     size: dict[tuple[str, str], int] = {}
     for row in rows:
         if row.k <= k:
@@ -87,7 +90,8 @@ def draw_methods(rows: Sequence[Row], *, k: int = 3, title: str = "") -> Figure:
     bias.set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    key_of_series(figure, worlds)
+    drawn_at = sorted({row.k for row in chosen} - {1})  # of one trace: a method that compares none
+    key_of_series(figure, worlds, f"groups of {' and '.join(map(str, drawn_at))}" if drawn_at else "")
     return figure
 
 

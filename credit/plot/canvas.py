@@ -81,20 +81,20 @@ def plain_logs(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def key_of_series(figure: Figure, names: Sequence[str]) -> Legend:
+def key_of_series(figure: Figure, names: Sequence[str], title: str = "") -> Legend:
     """A legend below a figure whose series are drawn as markers of `CYCLE`, in this order."""
     from matplotlib.lines import Line2D
 
     looks = [CYCLE[i % len(CYCLE)] for i in range(len(names))]
     handles = [Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=5) for colour, marker in looks]
     labels = [printable(name, 40) for name in names]
-    return key(figure, handles, labels, loc="outside lower center", ncols=min(4, len(names)))
+    return key(figure, handles, labels, loc="outside lower center", ncols=min(4, len(names)), title=title)
 
 
 def key(owner: Figure | Axes, handles: Sequence[Any], labels: Sequence[str], **where: Any) -> Legend:
     """A legend of a figure or of axes whose labels are text whatever they hold; `where` goes to `owner.legend`."""
     # Placeholders, because a label that begins with an underscore would be left out.
-    options = {"frameon": False, "fontsize": 8} | where
+    options = {"frameon": False, "fontsize": 8, "title_fontsize": 8} | where
     legend = owner.legend(handles, [f"series {i}" for i in range(len(labels))], **options)
     for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_parse_math(False)

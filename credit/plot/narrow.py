@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["make_room"]
 
 BESIDE = 0.35  # of the width: a legend that takes more stands below
+LEGEND, SMALL = 0.3, 6.0  # of the height: a legend below that takes more is set smaller, to so many points
 SMALLEST = 5.5  # points: what cannot be read smaller is left out
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller, to 6 points
 
@@ -99,24 +100,35 @@ def _stack(figure: Figure) -> None:
 
 
 def _place_legends(figure: Figure) -> None:
-    """Move legends that are too wide below the panels, in as many columns as fit."""
+    """Move legends that are too wide below the panels, in as many columns as fit, smaller where they are high."""
     figure.draw_without_rendering()
-    whole = figure.bbox.width
+    whole, high = figure.bbox.width, LEGEND * figure.bbox.height
     for legend in list(figure.legends):
         width = legend.get_window_extent().width
         if width <= BESIDE * whole:
             continue
         handles, labels = list(legend.legend_handles), [text.get_text() for text in legend.get_texts()]
-        size = legend.get_texts()[0].get_fontsize()
+        size, title = float(legend.get_texts()[0].get_fontsize()), legend.get_title().get_text()
         family = legend.get_texts()[0].get_fontfamily()
         legend.remove()
-        for columns in range(min(4, len(labels)), 0, -1):
-            below = key(figure, handles, labels, loc="outside lower center", ncols=columns, fontsize=size)
-            for text in below.get_texts():
+        for columns, points in _arrangements(len(labels), size):
+            below = key(
+                figure, handles, labels, loc="outside lower center", ncols=columns, fontsize=points, title=title,
+                title_fontsize=points,
+            )  # fmt: skip
+            for text in (*below.get_texts(), below.get_title()):
                 text.set_fontfamily(family)
-            if columns == 1 or below.get_window_extent().width <= whole:
+            taken = below.get_window_extent()
+            if (columns, points) == (1, SMALL) or (taken.width <= whole and taken.height <= high):
                 break
             below.remove()
+
+
+def _arrangements(labels: int, size: float) -> Iterator[tuple[int, float]]:
+    """Columns and points of a legend, from what reads best to one column of the smallest type."""
+    for points in (size, 7.0, SMALL):
+        if points <= max(size, SMALL):
+            yield from ((columns, points) for columns in range(min(4, labels), 0, -1))
 
 
 def _shrink_names(axes: Axes) -> None:

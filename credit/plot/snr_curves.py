@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
+from credit.plot.finishing import short_names
 from graphs.errors import CreditError
 from graphs.text import printable
 
@@ -36,7 +37,7 @@ class Curve:
     Attributes:
       name: of the scheme.
       length: [N], T of each point, in decisions.
-      snr: [N], |E[A | s, a]| / sd(A | s, a), a pure number.
+      snr: [N], a pure number, as `credit.bench.snr` has it.
       low, high: [N], the confidence band.
       theory: [N], the closed form at the same T; None where there is none; NaN where it is undefined.
       cost: [N], what the evidence of a trace cost, in rollouts; needed for `x="cost"`.
@@ -64,7 +65,9 @@ class Curve:
             raise CreditError(f"curve {self.name!r}: a band needs both low and high")
 
 
-def draw_snr(curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length", title: str = "") -> Figure:
+def draw_snr(
+    curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length", title: str = "", groups: str = ""
+) -> Figure:
     """Draw signal to noise against trace length on logarithmic axes, one line a scheme.
 
     Points are measurements, shaded their confidence bands. A dashed line through them is the scheme's closed form,
@@ -76,6 +79,7 @@ def draw_snr(curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length"
       curves: one or more schemes.
       x: "length", the number of decisions; or "cost", the rollouts that the evidence took.
       title: above the axes; "" for none.
+      groups: above the legend, such as "groups of 8"; "" for nothing.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -115,7 +119,7 @@ def draw_snr(curves: Sequence[Curve], *, x: Literal["length", "cost"] = "length"
     axes.set_ylabel("signal to noise of one decision's advantage", fontsize=9)
     if title:
         axes.set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
-    key(figure, handles, labels, loc="outside right upper")
+    key(figure, handles, labels, loc="outside right upper", title=groups, alignment="left")
     return figure
 
 
@@ -152,7 +156,7 @@ def _positive(values: Array) -> np.ndarray:
 
 
 def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal_cost: bool = False) -> Figure:
-    """The points of the first group size against trace length.
+    """The points against trace length; with several group sizes a curve for each of them.
 
     Args:
       report: what was measured.
@@ -164,16 +168,18 @@ def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal
       MissingExtraError: matplotlib is not installed.
       CreditError: no scheme has points at two lengths.
     """
-    drawn = []
+    drawn, groups = [], {line.group for line in report.fits}
+    schemes = list(dict.fromkeys(line.scheme for line in report.fits))
+    shown = dict(zip(schemes, short_names(schemes), strict=True))
     for line in report.fits:
         points = [p for p in report.points if p.scheme == line.scheme and p.group == line.group]
-        if line.group != report.points[0].group or (names is not None and line.scheme not in names):
+        if names is not None and line.scheme not in names:
             continue
         scale = 1 / np.sqrt([p.cost for p in points]) if equal_cost else np.ones(len(points))
         theory = [p.theory for p in points]
         drawn.append(
             Curve(
-                name=line.scheme,
+                name=f"{shown[line.scheme]}, groups of {line.group}" if len(groups) > 1 else shown[line.scheme],
                 length=np.array([p.length for p in points]),
                 snr=scale * [p.snr for p in points],
                 low=scale * [p.low for p in points],
@@ -182,7 +188,7 @@ def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal
                 slope=None if equal_cost else line.slope,
             )
         )
-    figure = draw_snr(drawn)
+    figure = draw_snr(drawn, groups=f"groups of {max(groups)}" if len(groups) == 1 else "")
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
     return figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from credit.plot.canvas import CYCLE, new_figure, plain_axes
+from credit.plot.canvas import CYCLE, key, new_figure, plain_axes
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -18,19 +18,28 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_training"]
 
-DASHES = ("-", (0, (4, 2)), (0, (1, 1)))  # lines of equal colours, once the colours are used up
+DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+EVERY = 6  # points of a curve from one of its markers to the next; those of the next curve lie between them
 
 
-def draw_training(rows: Sequence[dict[str, Any]], *, signals: Sequence[str] | None = None, columns: int = 4) -> Figure:
+def draw_training(
+    rows: Sequence[dict[str, Any]],
+    *,
+    signals: Sequence[str] | None = None,
+    columns: int = 4,
+    group_size: int | None = None,
+) -> Figure:
     """Draw the mean learning curve of each signal, a panel for each task.
 
     A curve is (J − J₀) / (J* − J₀) at even places along the budget, from 0, the first policy, to 1, the best one. A
-    band is one standard error over seeds; there is none with one seed.
+    band is one standard error over seeds; there is none with one seed. Dashes and the places of the markers differ, so
+    that curves which lie on each other are all seen.
 
     Args:
       rows: of `credit.bench.training.training_runs.run_training`.
       signals: which of them, in this order; default all.
       columns: the most panels beside each other.
+      group_size: traces of a group in training, to be stated; None to leave it out.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -47,6 +56,7 @@ def draw_training(rows: Sequence[dict[str, Any]], *, signals: Sequence[str] | No
     for panel in panels[len(tasks) :]:
         panel.set_visible(False)
     names = [printable(name, 32) for name in short_names(list(signals))]
+    handles: dict[int, Any] = {}
     for panel, task in zip(panels, tasks, strict=False):
         plain_axes(panel)
         panel.set_title(printable(task, 40), fontsize=9, parse_math=False)
@@ -54,14 +64,19 @@ def draw_training(rows: Sequence[dict[str, Any]], *, signals: Sequence[str] | No
             of_cell = [row for row in rows if (row["task"], row["signal"]) == (task, signal)]
             share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in of_cell])
             mean, along = share.mean(axis=0), np.linspace(0, 1, share.shape[1])
-            colour, _ = CYCLE[number % len(CYCLE)]
+            colour, marker = CYCLE[number % len(CYCLE)]
             if len(of_cell) > 1:
                 error = share.std(axis=0, ddof=1) / len(of_cell) ** 0.5
                 panel.fill_between(along, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
-            dashes = DASHES[number // len(CYCLE) % len(DASHES)]
-            panel.plot(along, mean, color=colour, linewidth=1.2, linestyle=dashes, label=names[number])
+            curve = panel.plot(along, mean, marker, color=colour, markersize=3.5, linewidth=1.2,
+                               markevery=(number % EVERY, EVERY), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
+            handles[number] = curve[0]
     panels[0].set_ylabel("share of the way", fontsize=9)
-    figure.supxlabel("budget spent", fontsize=9)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 2 * columns), fontsize=9)
+    for panel in panels[max(len(tasks) - columns, 0) : len(tasks)]:  # those with no panel below
+        panel.set_xlabel("budget spent", fontsize=9)
+        panel.tick_params(labelbottom=True)
+    title = "" if group_size is None else f"groups of {group_size}"
+    labels = [names[number] for number in handles]
+    key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
+        fontsize=9, title=title, title_fontsize=9)  # fmt: skip
     return figure

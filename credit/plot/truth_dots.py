@@ -23,7 +23,7 @@ __all__ = ["draw_truth"]
 PANELS = (("slope", "slope on true increments"), ("correlation", "correlation with true increments"))
 
 
-def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
+def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None = None) -> Figure:
     """Draw slope and correlation of each method with 95 % intervals, a marker for each world, methods in their order.
 
     Lines mark slope 1, where a method gives all of the true credit, and correlation 0, where it gives none of it.
@@ -31,6 +31,7 @@ def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
     Args:
       rows: of `credit.bench.against_truth.score`.
       title: above the panels; "" for none.
+      group_size: traces of a group, to be stated; None to leave it out.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -65,5 +66,5 @@ def draw_truth(rows: Sequence[Match], *, title: str = "") -> Figure:
     panels[0].set_ylim(len(methods) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    key_of_series(figure, worlds)
+    key_of_series(figure, worlds, "" if group_size is None else f"groups of {group_size}")
     return figure

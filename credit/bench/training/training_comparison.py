@@ -13,7 +13,7 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.task_means import holm
 
-__all__ = ["Cell", "cells", "mean_ranks"]
+__all__ = ["Cell", "cells", "least_seeds", "mean_ranks"]
 
 
 class Cell(NamedTuple):
@@ -92,6 +92,18 @@ def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Ce
     ]
 
 
+def least_seeds(comparisons: int) -> int:
+    """The fewest seeds with which the signed-rank test can mark one of so many comparisons after Holm's correction.
+
+    The least p of n seeds is 2 / 2^n, that of seeds which all differ in one direction.
+
+    Examples:
+      >>> least_seeds(1), least_seeds(2), least_seeds(40)
+      (6, 7, 11)
+    """
+    return next(n for n in range(1, 100) if comparisons * 2.0 ** (1 - n) < 0.05)
+
+
 def mean_ranks(table: Iterable[Cell]) -> dict[str, float]:
     """The mean over tasks of each signal's rank by area, 1 the best; ties share their ranks.
 
@@ -124,7 +136,7 @@ def _paired(
 
     seeds = sorted(first.keys() & other.keys())
     gap = np.array([_share(first[s], "mean_return") - _share(other[s], "mean_return") for s in seeds])
-    gap = np.where(np.abs(gap) > 1e-12, gap, 0)
+    gap = np.where(np.abs(gap) <= 1e-12, 0, gap)
     mean, student = float(gap.mean()) if len(gap) else 0.0, 1.0
     if len(gap) > 1:
         error = float(gap.std(ddof=1)) / len(gap) ** 0.5

@@ -25,6 +25,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
+from credit.methods.own_results import FINITE
 from graphs.errors import CreditError, MissingExtraError
 from graphs.text import counted
 
@@ -152,8 +153,8 @@ def train(
     Raises:
       MissingExtraError: optax is not installed.
       CreditError: the learning rate is no positive number, the budget does not hold one update, the groups cannot be
-        spread evenly, or the signal gave no action an advantage in any update, as methods that compare traces of one
-        group do in groups of one.
+        spread evenly, an advantage is no finite number, or the signal gave no action an advantage in any update, as
+        methods that compare traces of one group do in groups of one.
     """
     if not 0 < learning_rate < float("inf"):
         raise CreditError(f"learning_rate is {learning_rate!r}; expected a positive number")
@@ -169,12 +170,20 @@ def train(
     carry, spent = begin(shape, key), 0.0
     parts: list[list[np.ndarray]] = []
     while spent <= budget:
-        carry, part = chunk(shape, carry, jax.random.fold_in(key, len(parts) + 1), learning_rate)
+        carry, (is_finite, *part) = chunk(shape, carry, jax.random.fold_in(key, len(parts) + 1), learning_rate)
+        if not np.all(is_finite):
+            update = len(parts) * CHUNK + int(np.argmin(is_finite)) + 1
+            raise CreditError(f"an advantage of update {update} is no finite number and marked valid; {FINITE}")
         parts.append([np.asarray(x, np.float64) for x in part])
         spent += parts[-1][-1].sum()
     expected, cosine, entropy, teaching, answered, cost = (np.concatenate(x) for x in zip(*parts, strict=True))
     paid = np.concatenate([[0.0], np.cumsum(cost)])[: len(cost)]
     kept = paid <= budget
+    if not np.isfinite(expected[kept]).all():
+        raise CreditError(
+            f"the policy is no finite number from update {int(np.argmin(np.isfinite(expected)))} on; expected a "
+            f"learning_rate below {learning_rate:g}"
+        )
     if kept.sum() < 2:
         raise CreditError(
             f"an update costs {cost[0]:.0f} events, the budget is {budget}; expected the events of an update"
@@ -228,6 +237,7 @@ def _compiled(
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
             events = rollout.taken.sum().astype(jnp.float32) + answer.cost
             row = (
+                jnp.all(jnp.isfinite(answer.weights)) | ~jnp.all(jnp.isfinite(logits)),
                 expected,
                 -_cosine(slope, exact_slope),
                 _entropy(logits),

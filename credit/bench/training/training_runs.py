@@ -54,7 +54,8 @@ def run_training(
       tuning: seeds of the sweep, at each rate.
       tune_by: what the rate is chosen by: the largest mean area, or the least geometric mean of the events to 90 %,
         where a seed that does not come there counts as the budget.
-      output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again.
+      output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again,
+        except those of your own function, which may have changed: they are replaced.
       after_row: called with each row of the result, those of the file included.
 
     Returns:
@@ -86,7 +87,9 @@ def run_training(
     for _, signal in pairs:
         training_signal(signal)
     with contextlib.nullcontext() if output is None else locked(output):
-        kept = {row_key(row): row for row in ([] if output is None else kept_rows(output, about))}
+        anew = {(task.name, signal) for task, signal in pairs if ":" in signal}
+        held = [] if output is None else kept_rows(output, about)
+        kept = {row_key(row): row for row in held if (row["task"], row["signal"]) not in anew}
         rows: list[dict[str, Any]] = []
         for task, signal in pairs:
             before = len(kept)

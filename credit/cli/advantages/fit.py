@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import SEED, Command, Number
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.event_types import EventType
@@ -57,7 +57,7 @@ def fit() -> None:
               help="Stop after so many epochs without a lower held-out loss.  [default: a fifth of them]")  # fmt: skip
 @click.option("--lambda", "lambda_", type=Number(0, 1), default=1.0, show_default=True,
               help="Lambda of TD(lambda) targets; 1 is Monte Carlo.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of splits, parameters and order.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of splits, parameters and order.")
 @click.option("--replays", is_flag=True, help="Learn from the runs of a value plan too, which `credit replay` added.")
 @click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
               help="Your own numbers, .npy, one row for each event in the order read.")  # fmt: skip

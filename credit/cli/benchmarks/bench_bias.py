@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import print_json, stderr, stdout, words
-from credit.cli.shared.claims import tell_unchecked
+from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
+from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
@@ -106,22 +106,26 @@ def bias(
     rows = _measured(methods, worlds, group_size)
     for line in _alike(rows, group_size):
         stderr().print(words(line), soft_wrap=True)
-    if plot is not None:
-        from credit.plot import draw_methods
-
-        save_picture(draw_methods(rows), plot)
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists
 
         plain: dict[str, Any] = {"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED}
         print_json(plain)
-        return
+    else:
+        _print(rows, score, group_size, all_methods=not methods)
+    if plot is not None:  # after what was measured: a picture may have no room
+        from credit.plot import draw_methods
+
+        save_picture(draw_methods(rows), plot)
+
+
+def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: bool) -> None:
     for name in SCORES if score == "all" else (score,):
         stdout().print(_table(rows, name))
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
     stdout().print(PAIR if group_size is None else f"Groups of {group_size} traces.", soft_wrap=True)
-    if not methods:
+    if all_methods:
         from credit.bench.bias_settings import UNSCORED
 
         for name, why in UNSCORED.items():
@@ -129,18 +133,18 @@ def bias(
 
 
 def _alike(rows: list[Row], group_size: int | None) -> list[str]:
-    """A line about each own function that gives the numbers of `rloo`, which no score can then tell from it."""
+    """A line about each own function that gives the numbers of `rloo` or of an earlier own function."""
     from credit.bench.bias import measure, same_as
 
-    lines = []
+    lines: list[str] = []
+    own: dict[str, list[Row]] = {}
     for name in dict.fromkeys(row.method for row in rows if ":" in row.method):
         of_method = [row for row in rows if row.method == name]
-        if same_as(of_method, [measure("rloo", row.world, row.k) for row in of_method]):
-            sizes = "2 and 3" if group_size is None else str(group_size)
-            lines.append(
-                f"{name} gives the numbers of rloo in groups of {sizes}; there the median of the others is their mean. "
-                f"--group-size {max(4, (group_size or 3) + 1)} may tell them apart."
-            )
+        others = {"rloo": [measure("rloo", row.world, row.k) for row in of_method], **own}
+        same = [other for other, of_other in others.items() if same_as(of_method, of_other)]
+        if same:
+            lines.append(alike(name, same[0], "2 and 3" if group_size is None else str(group_size), group_size or 3))
+        own[name] = of_method
     return lines
 
 
@@ -160,16 +164,10 @@ def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int
 
 
 def _table(rows: list[Row], score: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
     from credit.bench.bias_table import grid
 
     worlds, lines = grid(rows, score, "{:.3g}")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(words(score), overflow="fold")
-    for world in worlds:
-        table.add_column(words(world), justify="right", overflow="fold")
+    table = ruled_table(score, *(f"#{world}" for world in worlds))
     for line in lines:
         table.add_row(*map(words, line))
     return table

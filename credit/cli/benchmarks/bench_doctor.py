@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = ["doctor"]
     credit bench doctor --agents 17,40 --events 250,600
     """,
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @click.option("--worlds", default=20, show_default=True, help="Teams to draw.")
 @click.option("--agents", default="3,16", show_default=True, metavar="LEAST,MOST", help="Agents of a team.")
 @click.option("--events", default="60,200", show_default=True, metavar="LEAST,MOST", help="Events of a trace.")

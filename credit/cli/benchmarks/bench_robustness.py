@@ -8,7 +8,7 @@ import math
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.progress import working
 
 __all__ = ["robustness"]
@@ -28,7 +28,7 @@ NOTES = (
     examples="credit bench robustness --method rloo --method gae",
 )
 @click.option("--method", "-m", "methods", multiple=True, metavar="NAME", help=f"By default {', '.join(METHODS)}.")
-@click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @json_option
 def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Compare advantages before and after events are inserted into drawn logs whose true credit is 0."""

@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json, print_whole, stderr, stdout, words
+from credit.cli.shared.answers import json_option, print_json, print_whole, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import look_options
 from credit.cli.shared.progress import progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credit.bench.snr import Point, Report
+    from credit.bench.snr import Report
     from credit.bench.snr_schemes import Scheme
 
 __all__ = ["snr"]
 
 NOTES = (
-    "SNR: E[A | s, a] / sd(A | s, a) of one decision's advantage A in the direction of its true effect, ± its 99 % "
-    "band; negative: the advantage has the wrong sign. Schemes whose bands overlap cannot be told apart",
-    "runs: the method of the scheme",
+    "SNR: m / sqrt(E[A²] − m²), ± its 99 % band; A: a decision's advantage, x: its true effect, m = E[A sign(x)]. "
+    "An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign. Schemes whose bands "
+    "overlap cannot be told apart",
+    "runs: the method of the scheme, or the scheme of the method",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
     "cost is in rollouts a trace; what a critic's training took is not in it",
-    "thin logs: one action stands for all decisions of an agent, which a broadcast treats alike",
+    "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
+    "functions of your own have all actions, and in long traces fewer of them, hence wider bands",
 )
 
 
@@ -77,7 +79,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     help="Folder for snr.json, snr.parquet and figures. A stopped run resumes from the points in it.",
 )
 @look_options
-@click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @json_option
 def snr(
     names: tuple[str, ...],
@@ -113,14 +115,16 @@ def snr(
         _write(report, output)
     if as_json:
         print_json(report.json())
-        return
-    for group in sizes:
-        print_whole(_table(report, group))
-    for line in NOTES:
-        stdout().print(line, soft_wrap=True)
-    if all_:
-        for name, why in report.left_out.items():
-            stdout().print(words(f"{name} is left out: it {why}"), soft_wrap=True)
+    else:
+        for group in sizes:
+            print_whole(_table(report, group))
+        lines = [*report.refusals(), *NOTES]
+        if all_:
+            lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
+        for line in lines:
+            stdout().print(words(line), soft_wrap=True)
+    if output is not None and report.fits:  # one point a scheme is no curve
+        _draw(report, output)
 
 
 def _schemes(names: tuple[str, ...], all_: bool) -> list[Scheme]:
@@ -147,50 +151,44 @@ def _bar(todo: list[Any]) -> Iterator[Any]:
 def _write(report: Report, folder: Path) -> None:
     import msgspec
 
-    from credit.cli.shared.outputs import save_picture, save_table
-    from credit.plot import draw_snr_report
+    from credit.cli.shared.outputs import save_table
     from graphs.atomic import atomic_write
 
     with atomic_write(folder / "snr.json") as file:
         file.write(msgspec.json.format(msgspec.json.encode(report.json())))
     save_table(report.table(), folder / "snr.parquet")
-    if not report.fits:
-        return  # one point a scheme is no curve
+
+
+def _draw(report: Report, folder: Path) -> None:
+    from credit.cli.shared.outputs import save_picture
+    from credit.plot import draw_snr_report
+
     for name, figure in (("snr", draw_snr_report(report)), ("snr-cost", draw_snr_report(report, equal_cost=True))):
         for suffix in (".svg", ".png"):
             save_picture(figure, folder / f"{name}{suffix}")
 
 
 def _table(report: Report, group: int) -> Table:
-    from rich import box
-    from rich.table import Table
-
     from credit.bench.snr_schemes import SCHEMES
 
     points = [p for p in report.points if p.group == group]
-    lengths = sorted({p.length for p in points})
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=f"SNR, groups of {group}", title_justify="left")
-    numbers = (*(f"T = {length:,}" for length in lengths), "slope", "closed form", "cost at the last T")
-    for column in ("scheme", "runs", *numbers):
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    for name in dict.fromkeys(p.scheme for p in points):
+    refused = [r for r in report.refused if r.group == group]
+    lengths = sorted({p.length for p in points} | {r.length for r in refused})
+    numbers = (*(f"#T = {length:,}" for length in lengths), "#slope", "#closed form", "#cost at the last T")
+    table = ruled_table("scheme", "runs", *numbers, title=f"SNR, groups of {group}")
+    for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
-        cells = [_cell(of_scheme[length]) if length in of_scheme else "" for length in lengths]
+        cells = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
+        cells |= {length: f"{p.text()}{'*' if p.agrees is False else ''}" for length, p in of_scheme.items()}
         slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
-        last = of_scheme[max(of_scheme)]
-        runs = SCHEMES[name].method if name in SCHEMES else ""  # a method or a function runs itself
-        table.add_row(words(name), words(runs), *cells, slope, form, f"{last.cost:,.0f}")
+        cost = f"{of_scheme[max(of_scheme)].cost:,.0f}" if of_scheme else ""
+        runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
+        table.add_row(words(name), words(runs), *cells.values(), slope, form, cost)
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
     table.caption = ("* the closed form lies outside the 99 % band\n" if outside else "") + (
         f"slope: of log SNR on log T, up to T = {fitted:,}, with a 99 % interval; closed form: the slope of the formula"
     )
-    table.caption_justify = "left"
     return table
-
-
-def _cell(point: Point) -> str:
-    """SNR and the half width of its band, to a digit that the band leaves standing."""
-    return f"{point.snr:.3g} ± {point.high - point.snr:.1g}{'*' if point.agrees is False else ''}"

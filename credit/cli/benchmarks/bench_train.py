@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.claims import tell_unchecked
+from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import check_folder, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from graphs.text import counted
 
 __all__ = ["train"]
 
@@ -22,11 +23,18 @@ METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exac
 LEGEND = (
     "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
     "budget. final: at the end. events to 90 %: median over seeds, evidence included. difference: of the area from the "
-    "first method's. ahead: seeds on which the area is larger; * if the signed-rank test over seeds has p < 0.05 after "
-    "Holm's correction over the table, which takes six seeds. No interval: failed runs are rare, and far off."
+    "first method's. ahead: seeds on which the area is larger{mark}. {rate}No interval: failed runs are rare, and far "
+    "off."
+)
+MARK = (
+    "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table, which takes {seeds} "
+    "seeds with its {comparisons}"
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
+BY_TASK = ("tasks", "groups", "group_size", "policy", "output", "quick", "plot")
+BY_LENGTH = ("luck", "outcome")
+_DEFAULT = click.core.ParameterSource.DEFAULT
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -66,13 +74,15 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
               show_default=True, help="A logit for each decision, or a network shared by all.")  # fmt: skip
 @click.option("--lengths", callback=_rates, metavar="NUMBERS",
-              help="Decisions of a trace, by commas: random tasks of these lengths instead of --tasks.")  # fmt: skip
+              help="Decisions of a trace, by commas: random tasks of these lengths, for rloo, siblings, control, "
+                   "posterior and exact; without --tasks, --groups, --policy, -o and --plot.")  # fmt: skip
 @click.option("--luck", callback=_rates, metavar="NUMBERS", default="0,0.1,0.3,0.6,0.9", show_default=True,
               help="With --lengths: shares of the variance of the reward that no choice explains.")  # fmt: skip
 @click.option("--outcome", type=click.Choice(["add", "interact", "threshold", "shared"]), default="add",
               show_default=True, help="With --lengths: how choices make the reward.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Keep every run as returns in a .json or .parquet file; a cut run resumes.")  # fmt: skip
+              help="Keep every run as returns in a .json or .parquet file. A cut run resumes; functions of your own "
+                   "are trained anew.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
 @picture_option
 @json_option
@@ -99,16 +109,18 @@ def train(
     The expected return of every policy on the way is an exact number, so that curves have no evaluation noise. Runs
     that a method needs as evidence are paid from its budget of events.
     """
+    stated = click.get_current_context().get_parameter_source
+    given = [name for name in (BY_TASK if lengths is not None else BY_LENGTH) if stated(name) is not _DEFAULT]
+    if given:
+        alone = "does not go with" if lengths is not None else "goes only with"
+        raise click.UsageError(f"--{given[0].replace('_', '-')} {alone} --lengths")
     if lengths is not None:
-        fixed = {"--tasks": tasks, "--output": output, "--quick": quick or None, "--plot": plot}
-        for option in (name for name, value in fixed.items() if value is not None):
-            raise click.UsageError(f"{option} does not go with --lengths")
         _by_length(methods, lengths, luck, outcome, seeds or 5, steps or 400, optimizer, learning_rates, as_json)
         return
     from credit.bench.training.learning_tasks import TASKS
-    from credit.bench.training.training_comparison import cells
+    from credit.bench.training.training_comparison import cells, least_seeds
     from credit.bench.training.training_loop import TrainingSettings
-    from credit.bench.training.training_runs import LEARNING_RATES, run_training
+    from credit.bench.training.training_runs import LEARNING_RATES, TUNING_SEEDS, run_training
 
     if output is not None:
         check_folder(output, "--output")
@@ -126,12 +138,9 @@ def train(
 
         rows = run_training(signals, names, seeds, settings, learning_rates=rates, output=output, after_row=after_row)
     compared = cells(rows)
-    if plot is not None:
-        from credit.plot import draw_training
-
-        save_picture(draw_training(rows), plot)
     if as_json:
         print_json({"rows": [{k: _finite(v) for k, v in cell._asdict().items()} for cell in compared]})
+        _draw(rows, plot, group_size)
         return
     table = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "", "ahead")
     for cell in compared:
@@ -142,7 +151,32 @@ def train(
             f"{cell.difference:+.3f}", mark, "" if cell.signal == signals[0] else f"{cell.ahead} of {cell.seeds}",
         )))  # fmt: skip
     stdout().print(table)
-    stdout().print(LEGEND, soft_wrap=True)
+    comparisons = sum(cell.signal != signals[0] for cell in compared)
+    seeds_for = {"seeds": least_seeds(comparisons), "comparisons": counted(comparisons, "comparison")}
+    rate = f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds. " if len(rates) > 1 else ""
+    stdout().print(LEGEND.format(mark=MARK.format(**seeds_for) if comparisons else "", rate=rate), soft_wrap=True)
+    for line in _alike(rows, group_size):
+        stderr().print(words(line), soft_wrap=True)
+    _draw(rows, plot, group_size)
+
+
+def _alike(rows: list[dict[str, Any]], group_size: int) -> list[str]:
+    """A line about each own function whose curves are those of an earlier method."""
+    curves: dict[str, list[list[float]]] = {}
+    for row in rows:
+        curves.setdefault(row["signal"], []).append(row["curve"])
+    lines, names = [], list(curves)
+    for place, name in enumerate(names):
+        same = [other for other in names[:place] if ":" in name and curves[other] == curves[name]]
+        lines += [alike(name, other, str(group_size), group_size) for other in same[:1]]
+    return lines
+
+
+def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> None:
+    if plot is not None:
+        from credit.plot import draw_training
+
+        save_picture(draw_training(rows, group_size=group_size), plot)
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:
@@ -165,12 +199,20 @@ def _by_length(
     """Median events to 90 % of the way of each signal, by length and luck."""
     import numpy as np
 
+    from credit.bench.training.long_tasks import draw_long_task
     from credit.bench.training.long_training import SIGNALS, long_cell
+    from graphs.text import one_of
 
-    rows = []
-    for length, luck in ((length, luck) for length in lengths for luck in lucks):
+    for length in lengths:
         if length != int(length):
             raise click.UsageError(f"--lengths has {length:g}; expected whole numbers")
+        for luck in lucks:
+            draw_long_task(outcome, int(length), luck, 0)  # what it refuses is refused before anything is trained
+    for name in signals or ():
+        if name not in SIGNALS:
+            raise click.UsageError(f"--lengths trains no {name!r}; expected {one_of(name, SIGNALS)}")
+    rows = []
+    for length, luck in ((length, luck) for length in lengths for luck in lucks):
         for signal in signals or tuple(SIGNALS):
             found = long_cell(outcome, int(length), luck, signal, seeds=range(1000, 1000 + seeds), tuning=range(5),
                               optimizer=optimizer, budget=16.0 * steps * length, rates=rates)  # fmt: skip
@@ -179,9 +221,7 @@ def _by_length(
     if as_json:
         print_json({"rows": rows})
         return
-    from rich.table import Table
-
-    table = Table("decisions", "luck", "signal", "rate", "events to 90 %", box=None, pad_edge=False)
+    table = plain_table("#decisions", "#luck", "signal", "#rate", "#events to 90 %")
     for row in rows:
         events = row["events_to_90"]
         table.add_row(*map(words, (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
+from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
 
@@ -57,7 +57,7 @@ NOTES = (
 @click.option("--events", default=100, show_default=True, help="Events of a trace with all agents.")
 @click.option("--traces", default=400, show_default=True, help="Traces to draw, a multiple of the group size.")
 @click.option("--group-size", default=8, show_default=True, help="Traces of a group.")
-@click.option("--seed", default=0, show_default=True, help="Seed of all draws.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @output_option("Also write all scores as a table: .parquet, .csv, .jsonl or .arrow.")
 @picture_option
 @json_option
@@ -105,19 +105,19 @@ def truth(
         import pyarrow as pa
 
         save_table(pa.Table.from_pylist([dataclasses.asdict(row) for row in rows]), output)
-    if plot is not None:
-        from credit.plot import draw_truth
-
-        save_picture(draw_truth(rows), plot)
     if as_json:
         team = {"topology": topology, "agents": agents, "events": events, "traces": traces, "group_size": group_size}
         plain = [_plain(row) for row in rows]
         print_json({"team": team, "seed": seed, "rows": plain})
-        return
-    for world in todo:
-        stdout().print(_table(world, [row for row in rows if row.world == world]))
-    for line in NOTES:
-        stdout().print(words(line), soft_wrap=True)
+    else:
+        for world in todo:
+            stdout().print(_table(world, [row for row in rows if row.world == world]))
+        for line in NOTES:
+            stdout().print(words(line), soft_wrap=True)
+    if plot is not None:  # after what was measured: a picture may have no room
+        from credit.plot import draw_truth
+
+        save_picture(draw_truth(rows, group_size=group_size), plot)
 
 
 def _check_worlds(worlds: tuple[str, ...]) -> None:
@@ -135,14 +135,8 @@ def _plain(row: Match) -> dict[str, str | int | float | None]:
 
 
 def _table(world: str, rows: list[Match]) -> Table:
-    from rich import box
-    from rich.table import Table
-
     title = f"{world}: {rows[0].decisions:,} decisions"
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    table.add_column("method", overflow="fold")
-    for column in ("slope", "correlation", "sign", "answered"):
-        table.add_column(column, justify="right")
+    table = ruled_table("method", "#slope", "#correlation", "#sign", "#answered", title=title)
     for row in rows:
         table.add_row(
             words(row.method),

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.progress import working
 
 __all__ = ["demo"]
@@ -25,7 +25,7 @@ __all__ = ["demo"]
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to write.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of the traces.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the traces.")
 @json_option
 def demo(output: Path, seed: int, as_json: bool) -> None:
     """Generate logs with known credit, assign credit, and compare."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -38,7 +38,7 @@ SHOWN = 20  # events that are named
 @click.option("--run", "driver", metavar="MODULE:NAME", help="Make the runs, by this driver, as `credit replay` does.")
 @click.option("--replace", metavar="TEXT", help="What is put in the place of the event. Default: decided anew.")
 @click.option("--runs", type=click.IntRange(1), default=8, show_default=True, help="How many runs.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the runs.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the runs.")
 @click.option("--results", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="With --run, the .jsonl file of the runs; resumed where it exists.")  # fmt: skip
 @allow_bad

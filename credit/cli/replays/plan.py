@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import output_option
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import counted
@@ -63,7 +63,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, text: str) -> tuple[
 @click.option("--go-on", metavar="TEXT", help="What replaces a stop, of --for stop.  [default: 1]")
 @click.option("--units", metavar="NAME,...", help="Agents that are players of --for shapley. Default: all.")
 @click.option("--least", type=click.IntRange(1), default=2, show_default=True, help="Runs of each decision, at least.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the runs. Default: 0, or 1 above the seeds of --after.")
+@click.option("--seed", type=SEED, help="Seed of the runs. Default: 0, or 1 above the seeds of --after.")
 @click.option(
     "--after",
     type=(_FILE, _FILE),

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import SEED, Command, Number
 from credit.cli.shared.outputs import check_folder, output_option
 from graphs.text import counted
 
@@ -46,7 +46,7 @@ def shapley() -> None:
     help="Standard deviation between evaluations of one coalition; at most 0.5 for success or failure.",
 )
 @click.option("--parents", metavar="NAME,...", help="The unit that spawned each unit, in order; '-' for a root.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the coalitions drawn.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the coalitions drawn.")
 @output_option("A .jsonl file.", required=True, metavar="PLAN", suffixes=())
 @json_option
 def shapley_plan(

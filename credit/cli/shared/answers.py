@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["json_option", "plain_table", "print_json", "print_whole", "stderr", "stdout", "words"]
+__all__ = [
+    "amount",
+    "json_option",
+    "plain_table",
+    "print_json",
+    "print_whole",
+    "ruled_table",
+    "stderr",
+    "stdout",
+    "words",
+]
 
 WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 
 _ROOM = 10_000  # wider than any table
+LEAST_TEXT = 10  # of a column of text; where numbers leave less, the rows of a table are stacked
 
 _UNSEEN = re.compile(r"[^\n -~]")  # more than the control characters that JSON itself escapes
 
@@ -86,13 +99,79 @@ def words(text: object, style: str = "") -> Text:
     return Text(printable(str(text)), style=style)
 
 
-def plain_table(*columns: str) -> Table:
-    """A table without lines; columns whose name begins with "#" hold numbers."""
-    from rich.table import Table
+def amount(value: float | None, digits: int = 3) -> str:
+    """A number in at least `digits` digits, never with an exponent unless it is below 0.001; "–" where there is none.
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
+    Examples:
+      >>> amount(2298.4), amount(16039700.0), amount(0.4567), amount(12.0), amount(None)
+      ('2,298', '16,039,700', '0.457', '12', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z.{digits}g}"
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines; columns whose name begins with "#" hold numbers, which are never broken."""
+    return _filled(_kept_whole()(box=None, pad_edge=False, header_style="dim"), columns)
+
+
+def ruled_table(*columns: str, title: str = "") -> Table:
+    """A table with a line under its header; columns as of `plain_table`."""
+    from rich import box
+
+    table = _kept_whole()(box=box.SIMPLE_HEAD, pad_edge=False, title=words(title) if title else None)
+    table.title_justify = table.caption_justify = "left"
+    return _filled(table, columns)
+
+
+def _filled(table: Table, columns: Iterable[str]) -> Table:
     for column in columns:
         numbers = column.startswith("#")
         header = words(column.removeprefix("#"))
         table.add_column(header, justify="right" if numbers else "left", overflow="fold")
     return table
+
+
+@functools.cache
+def _kept_whole() -> type[Table]:
+    """The class of tables whose numbers are never broken; a function, since Rich is slow to import."""
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    class KeptWhole(Table):
+        """A table that takes the lines of text columns apart, and stacks its rows where that leaves no room."""
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            if self.__rich_measure__(console, options.update(width=_ROOM)).maximum <= options.max_width:
+                return super().__rich_console__(console, options)
+            needed = self._extra_width + sum(self._get_padding_width(i) for i in range(len(self.columns)))
+            for column in self.columns:
+                cells = [cell_len(str(cell)) for cell in column.cells]
+                header = max((cell_len(word) for word in str(column.header).split()), default=0)
+                if column.justify == "right":
+                    column.width = max([header, *cells])
+                    needed += column.width
+                else:
+                    column.min_width = min(max([header, *cells]), LEAST_TEXT)
+                    needed += column.min_width
+            if needed <= options.max_width:
+                return super().__rich_console__(console, options)
+            return self._stacked()
+
+        def _stacked(self) -> Iterator[Text]:
+            """A line for each number and text of a row, behind the name of its column."""
+            names = [str(column.header) for column in self.columns]
+            wide = max(map(cell_len, names))
+            if self.title:
+                yield words(self.title)
+            for row in zip(*(list(column.cells) for column in self.columns), strict=True):
+                for name, cell in zip(names, row, strict=True):
+                    if str(cell):
+                        yield Text(f"{name}{' ' * (wide - cell_len(name))}  {cell}", overflow="fold")
+                yield Text("")
+            if self.caption:
+                yield words(self.caption)
+
+    return KeptWhole

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Number
 
-__all__ = ["makes_ledger", "takes_claims", "tell_unchecked"]
+__all__ = ["alike", "makes_ledger", "takes_claims", "tell_unchecked"]
 
 
 def tell_unchecked(names: Iterable[str]) -> None:
@@ -22,6 +22,13 @@ def tell_unchecked(names: Iterable[str]) -> None:
     if functions:
         text = "run as it is. `credit.check` of the function tries the laws that every method of the library passes."
         stderr().print(words(f"{', '.join(functions)}: {text}"), soft_wrap=True)
+
+
+def alike(name: str, other: str, sizes: str, largest: int) -> str:
+    """What is said of a function of one's own that no number tells from another method in groups of these sizes."""
+    more = max(4, largest + 1)
+    same = f"{name} gives the numbers of {other} in groups of {sizes}"
+    return f"{same}. A group of {more} may tell them apart: --group-size {more}."
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:

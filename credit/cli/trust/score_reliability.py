@@ -10,7 +10,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.progress import progress_bar
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -44,7 +44,7 @@ HALVES: tuple[Halves, ...] = ("groups", "traces")
     "--by", type=click.Choice(KINDS), default="tool", show_default=True, help="Kind of action to average over."
 )
 @click.option("--splits", type=click.IntRange(1), default=20, show_default=True, help="Number of random splits.")
-@click.option("--seed", default=0, show_default=True, help="Seed of splits.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of splits.")
 @allow_bad
 @json_option
 @click.pass_context
