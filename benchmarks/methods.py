@@ -36,6 +36,7 @@ import credit
 from estimators import group_relative
 from estimators.tokens.rows import gae as block_gae
 from graphs import EventGraph, EventType
+from graphs.stable_order import stable_order
 from graphs.traces.schema import EVENT_EVIDENCE
 
 RESULTS = Path(__file__).parent / "results"
@@ -50,6 +51,12 @@ ROUNDS, PAIRS = 11, 9
 KNOWN_KEYS = (None, "agent_name", "role_name")
 KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
 SLOW = 60  # segment sums; no method takes longer
+PRIMITIVES: dict[str, Callable[[Any, Any], Any]] = {
+    "segment_sum": lambda graph, values: jax.ops.segment_sum(values, graph.agent_ids, graph.num_agents),
+    "lookup": lambda graph, values: values[graph.turn_ids],
+    "sort": lambda graph, values: stable_order(graph.agent_ids),
+}
+"""What methods are made of, whose growth is the memory's: into agents, by turns, and the order of events by agent."""
 
 
 def graph_of(traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS) -> EventGraph:
@@ -182,6 +189,9 @@ def speed(
     moved: dict[str, int] = {}  # bytes of arguments and results
 
     def bind(name: str) -> Callable[[], Any]:
+        if name in PRIMITIVES:
+            primitive = jax.jit(PRIMITIVES[name])
+            return lambda: primitive(graph, step)
         method = credit.METHODS[name]
         given = {key: evidence[key] for key in method.needs}
         fn = jax.jit(lambda g, r, e, extra: method.fn(g, r, event_reward=e, **extra).advantage)
@@ -190,18 +200,17 @@ def speed(
         moved[name] = sizes.argument_size_in_bytes + sizes.output_size_in_bytes
         return lambda: compiled(graph, reward, step, given)
 
-    methods = {
-        name: m for name, m in credit.METHODS.items() if (not only or name in only) and set(m.needs) <= set(evidence)
-    }
+    names = [name for name, m in credit.METHODS.items() if set(m.needs) <= set(evidence)]
+    names = [name for name in (*PRIMITIVES, *names) if name in only] if only else names
     found: dict[str, Any] = {"bytes a second of a copy": copy_bandwidth()}
-    names = list(methods)
     for at in range(0, len(names), 6):  # a few at a time, since each holds its compiled arrays
         calls = {name: bind(name) for name in names[at : at + 6]}
         part = interleaved(calls, lambda: total(step, graph.trace_ids), REPEATS)
         found.setdefault("segment_sum seconds", []).append(part["segment_sum seconds"])
         for name, row in part["methods"].items():
             row["nanoseconds an event"] = round(1e9 * row["seconds"] / graph.num_events, 2)
-            row["share of bandwidth"] = round(moved[name] / found["bytes a second of a copy"] / row["seconds"], 3)
+            share = moved.get(name, 0) / found["bytes a second of a copy"] / row["seconds"]
+            row["share of bandwidth"] = round(share, 3)
         found.setdefault("methods", {}).update(part["methods"])
         print(json.dumps(part["methods"]), flush=True)
         jax.clear_caches()
@@ -396,7 +405,8 @@ def main(sections: list[str]) -> None:
             found = known[name](tuple(rows.split(","))) if rows else known[name]()
             if rows:
                 stored = results.get(name, {}).get("methods", {})
-                measured = {row: figures for row, figures in stored.items() if row in credit.METHODS} | found["methods"]
+                known_rows = (*credit.METHODS, *PRIMITIVES)
+                measured = {row: figures for row, figures in stored.items() if row in known_rows} | found["methods"]
                 order = "multiple" if name == "speed" else "exponent"
                 found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1][order]))
             keep(name, found)

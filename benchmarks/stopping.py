@@ -135,14 +135,22 @@ def train() -> dict[str, dict[str, Any]]:
     return table
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["coverage", "train"])
     parser.add_argument("--seed", type=int, default=7000)
+    parser.add_argument("--worlds", type=int, default=WORLDS, help="Others than 20 are not stored.")
     given = parser.parse_args()
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if given.what == "train":
         stored["training"] = train()
     else:
-        stored["coverage"] = {"seed": given.seed, "logs": LOGS, "worlds": coverage(given.seed)}
+        worlds = coverage(given.seed, given.worlds)
+        if given.worlds != WORLDS:
+            return
+        stored["coverage"] = {"seed": given.seed, "logs": LOGS, "worlds": worlds}
     RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

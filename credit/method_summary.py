@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ELSEWHERE",
-    "NOTHING_DISTINGUISHES",
     "REMEDY",
     "LargeAdvantages",
     "Summary",
@@ -39,11 +38,6 @@ __all__ = [
 
 SHOWN = 20  # names listed before "…"
 ALONE = "the group has one trace; the method gives its reward or 0, compared with nothing"
-
-NOTHING_DISTINGUISHES = (
-    "no evidence distinguishes the actions of a trace: every method here gives them the outcome, or splits it by a "
-    "rule that reads no action, which adds no information"
-)
 
 ELSEWHERE = "refused traces that share an id of a choice with an answered one of another task"
 """The heading of the list `replays_elsewhere`."""

@@ -227,16 +227,45 @@ def language_team_table() -> str:
     return markdown_table(head, rows)
 
 
+def language_long_table() -> str:
+    """Calls that each signal needs on longer tasks of language teams, by those of `rloo`, and what it ends with."""
+    tasks = ("facts", "search", "calculation")
+    found = {(row["task"], row["signal"]): row for row in results("language_long")["rows"]}
+    rows: dict[str, list[str]] = {}
+    for task, signal in found:
+        if ":" not in signal:
+            rows.setdefault(signal, [f"`{signal}`", *["–"] * (3 * len(tasks))])
+            row, first = found[task, signal], 1 + 3 * tasks.index(task)
+            ratios = (
+                [_with_bounds(row["ratio_90"]), _with_bounds(row["ratio_final"])] if signal != "rloo" else ["1", "1"]
+            )
+            rows[signal][first : first + 3] = [*ratios, f"{sum(row['final']) / len(row['final']):.3f}"]
+    head = [f"{task}: {what}" for task in tasks for what in ("90 %", "as `rloo`", "end")]
+    return markdown_table(["signal", *head], list(rows.values()))
+
+
+def _with_bounds(numbers: list[float | None]) -> str:
+    """A median and its interval; – for what is infinite."""
+    middle, low, high = ("–" if x is None else f"{x:.2f}" for x in numbers)
+    return middle if low == "–" else f"{middle} ({low} to {high})"
+
+
 def language_rounds_table() -> str:
-    """Mean rewards of language teams that stop by choice, and of those with a fixed number of rounds."""
-    rows = []
-    for rounds, found in results("language_rounds").items():
-        final = list(found["final"].values())
-        name = f"{rounds} of every question" if int(rounds) else "until the lead stops"
-        rows.append([name, f"{found['best']:.3f}", f"{sum(final) / len(final):.3f}", *(f"{x:.3f}" for x in final)])
-    return markdown_table(
-        ["rounds", "best possible", "mean", *(f"seed {seed}" for seed in range(len(rows[0]) - 3))], rows
-    )
+    """Outcomes of language teams that stop by choice, and of those with a fixed number of rounds."""
+    document, rows = results("language_long"), []
+    lengths = range(document["chain"][0], document["chain"][1] + 1)
+    found = {row["signal"]: row for row in document["rows"] if row["task"] == "search"}
+    stops = found["rloo"]["final"]
+    for signal, row in found.items():
+        if signal.partition(":")[0] != "rloo":
+            continue
+        rounds = int(signal.partition(":")[2] or 0)
+        best = [min(rounds or n, n) / n - document["price"] * (rounds or n) for n in lengths]
+        ahead = sum(a > b for a, b in zip(stops, row["final"], strict=True))
+        means = [sum(x) / len(x) for x in (best, row["area"], row["final"])]
+        name, behind = (f"{rounds} of every question", f"{ahead} of {len(stops)}") if rounds else ("by choice", "")
+        rows.append([name, f"{row['rate']:g}", *(f"{x:.3f}" for x in means), behind])
+    return markdown_table(["rounds", "rate", "best possible", "mean of training", "end", "seeds behind"], rows)
 
 
 def trainers_table() -> str:
@@ -354,10 +383,11 @@ def metrics_table() -> str:
 
 
 def doctor_table() -> str:
-    """Planted faults that each check found, and its false alarms, on worlds of two seeds."""
+    """Planted faults that each check found, and its false alarms, on worlds of several seeds."""
+    checks = results("doctor")["checks"]
     rows = [[f"`{name}`", *(f"{found} of {planted}" for found, planted in row.values())]
-            for name, row in results("doctor")["checks"].items()]  # fmt: skip
-    return markdown_table(["check", "found, seed 1", "false alarms", "found, seed 2", "false alarms"], rows)
+            for name, row in checks.items()]  # fmt: skip
+    return markdown_table(["check", *next(iter(checks.values()))], rows)
 
 
 def questions_table() -> str:
@@ -661,6 +691,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "replay table": replay_bias_table,
     "table replay tasks": replay_tasks_table,
     "table language team": language_team_table,
+    "table language long": language_long_table,
     "table language rounds": language_rounds_table,
     "table trainers": trainers_table,
     "commands": commands_table,

@@ -36,6 +36,9 @@ pieces were attached on request, a sub-agent's session that is a trace of its ow
 among the files, and a key that is not read and almost is one."""
 
 
+LONGEST_ID = 200  # characters of a trace's id in a message
+
+
 class CreditError(ValueError):
     """Base of every error that this library raises on purpose. It is a `ValueError`.
 
@@ -85,7 +88,7 @@ class Problem:
         where = f"{self.file}:{self.line}" if self.line else self.file
         if self.kind == "no-such-file" and self.file:
             return f"{where}: {self.value.strip(QUOTES).lower()} [no-such-file]"
-        trace = f" trace {self.trace!r}:" if self.trace else ""
+        trace = f" trace {excerpt(self.trace, LONGEST_ID)}:" if self.trace else ""
         more = f", and {self.count - 1} more like it" if self.count > 1 else ""
         return f"{where}:{trace} {self.field} is {self.value}; expected {self.expected} [{self.kind}]{more}"
 

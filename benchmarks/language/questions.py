@@ -92,16 +92,15 @@ def optimum() -> float:
     return 1 - PRICE * (1 + PARTS) / 2
 
 
-def draw_questions(groups: int, size: int, key: jax.Array, parts: int = PARTS, least: int = 1) -> jax.Array:
-    """Questions of `least` to `parts` parts, `size` traces each: facts int32 [groups size, parts], -1 behind the last.
+def draw_questions(groups: int, size: int, key: jax.Array) -> jax.Array:
+    """Questions of 1 to `PARTS` parts, `size` traces each: facts int32 [groups size, PARTS], -1 behind the last part.
 
     Args:
       groups: how many questions.
       size: traces of a question.
       key: of the draw.
-      parts, least: the greatest and the least number of parts.
     """
     fact, count = jax.random.split(key)
-    number = jax.random.randint(count, (groups, 1), least, parts + 1)
-    drawn = jax.random.randint(fact, (groups, parts), 0, len(facts().texts))
-    return jnp.repeat(jnp.where(jnp.arange(parts)[None] < number, drawn, -1), size, axis=0)
+    number = jax.random.randint(count, (groups, 1), 1, PARTS + 1)
+    drawn = jax.random.randint(fact, (groups, PARTS), 0, len(facts().texts))
+    return jnp.repeat(jnp.where(jnp.arange(PARTS)[None] < number, drawn, -1), size, axis=0)

@@ -1,10 +1,7 @@
-"""The advantages that a language team is trained with: methods of rewards, C3 of exact re-runs, `control`, a posterior.
+"""The advantages that a language team is trained with: methods of rewards, C3 of exact re-runs, and `control`.
 
-Re-runs repeat a trace's tokens up to a decision, draw that decision anew and go on to the end. `RERUNS` of the D
+Re-runs repeat a trace's tokens up to a decision, draw that decision anew and go on to the end. `RERUNS` of the six
 decisions of a trace are drawn by lot, whether they are reached or not; those that are reached are re-run, once each.
-
-The features of `posterior` are hashed texts: of the lead the part and the worker that it calls, of a worker the prompt,
-the place and the token, each less its probability. Lead and workers are two blocks.
 
 Legend: n traces, D decisions of a trace, E = n D events, m = n `RERUNS` runs.
 """
@@ -18,29 +15,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.language.questions import ANSWER, END, PAD, STOP, WORKERS, facts
-from benchmarks.language.team import Said, Team, play
+from benchmarks.language.questions import WORKERS
+from benchmarks.language.team import DECISIONS, Said, Team, play
 from credit.bench.training.online_coefficients import fresh_coefficients, learn_coefficients, solved_coefficients
 from credit.bench.training.reruns import sibling_c3
 from credit.bench.training.training_signals import centred_claim
 from credit.methods.registry import METHODS
 from estimators.base import Credit
 from estimators.composition.control import control_advantage
-from estimators.critic.repaid_posterior import fresh_posterior, posterior_advantage
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph, EventType
 
-__all__ = [
-    "RERUNS", "SIGNALS", "LanguageRollout", "Reruns", "Weighed", "as_graph", "fresh_state", "rerun", "weigh",
-]  # fmt: skip
+__all__ = ["RERUNS", "SIGNALS", "LanguageRollout", "Reruns", "Weighed", "as_graph", "rerun", "weigh"]
 
 RERUNS = 3
 """Decisions of a trace that the lot takes."""
 
-SIGNALS = ("rloo", "grpo", "dr_mas", "turn_baseline", "c3", "control_c3", "posterior", "zero")
-
-LEAD_FEATURES, WORKER_FEATURES = 64, 256
-"""Numbers that texts are hashed to."""
+SIGNALS = ("rloo", "grpo", "dr_mas", "turn_baseline", "c3", "control_c3", "zero")
 
 
 class LanguageRollout(NamedTuple):
@@ -110,20 +101,23 @@ class Weighed(NamedTuple):
     state: Any
 
 
-def as_graph(said: Said, group_size: int) -> LanguageRollout:
+def as_graph(said: Any, group_size: int, workers: int = len(WORKERS), first: int = 1) -> LanguageRollout:
     """Traces as a batch; groups of `group_size` traces stand one after another.
 
     Args:
-      said: n traces.
+      said: n traces: `Said`, or others with `call`, `taken` and `reward`.
       group_size: traces of a group.
+      workers: how many there are.
+      first: what stands in `call` for the first of them; the number behind the last is a stop.
     """
-    n, team = len(said.reward), 1 + len(WORKERS)
+    n, team = len(said.reward), 1 + workers
+    called = said.call - first + 1
     real = said.taken.ravel()
     order = jnp.argsort(~real, stable=True)
     real, trace = real[order], order // said.taken.shape[1]
-    stops = jnp.where(said.call == STOP, int(EventType.STOP), int(EventType.ORCHESTRATOR_DECISION))
+    stops = jnp.where(called == team, int(EventType.STOP), int(EventType.ORCHESTRATOR_DECISION))
     kinds = jnp.stack([stops, jnp.full_like(stops, int(EventType.MESSAGE))], axis=2)
-    agent = jnp.stack([jnp.zeros_like(said.call), said.call % STOP], axis=2)
+    agent = jnp.stack([jnp.zeros_like(called), called % team], axis=2)
     number, none = np.arange(n * team, dtype=np.int32), np.zeros(0, np.int32)
 
     def fit(values: jax.Array) -> jax.Array:
@@ -160,40 +154,24 @@ def rerun(team: Team, said: Said, key: jax.Array) -> Reruns:
       said: n traces.
       key: of the lot and of what is sampled.
     """
-    n, decisions = said.taken.shape
+    n = len(said.reward)
     lot, runs = jax.random.split(key)
-    decision = jnp.argsort(jax.random.uniform(lot, (n, decisions)), axis=1)[:, :RERUNS].ravel()
+    decision = jnp.argsort(jax.random.uniform(lot, (n, DECISIONS)), axis=1)[:, :RERUNS].ravel()
     row = jnp.repeat(jnp.arange(n), RERUNS)
     where = said.taken[row, decision]
     again = play(team, said.question[row], runs, Said(*(x[row] for x in said)), decision)
-    later = jnp.arange(decisions)[None] >= decision[:, None]
+    later = jnp.arange(DECISIONS)[None] >= decision[:, None]
     return Reruns(again, decision, where, jnp.sum(where[:, None] & later & again.taken))
 
 
-def fresh_state(signal: str) -> Any:
-    """What a signal keeps between steps, before the first."""
-    if signal == "posterior":
-        return fresh_posterior(
-            LEAD_FEATURES + WORKER_FEATURES, block=np.repeat([0, 1], [LEAD_FEATURES, WORKER_FEATURES])
-        )
-    return fresh_coefficients(1) if signal == "control_c3" else None
-
-
-def weigh(
-    signal: str,
-    rollout: LanguageRollout,
-    state: Any,
-    runs: Callable[[], Reruns],
-    policies: Callable[[], tuple[jax.Array, jax.Array]] | None = None,
-) -> Weighed:
+def weigh(signal: str, rollout: LanguageRollout, state: Any, runs: Callable[[], Reruns]) -> Weighed:
     """The advantages of a signal.
 
     Args:
       signal: one of `SIGNALS`.
       rollout: the traces.
-      state: `fresh_state` or None at first; what the last step gave afterwards.
+      state: None at first; what the last step gave afterwards.
       runs: makes re-runs; called by the signals that pay for them.
-      policies: gives what `team.policies` does of these traces; called by `posterior`.
 
     Raises:
       CreditError: there is no such signal.
@@ -201,12 +179,6 @@ def weigh(
     if signal not in SIGNALS:
         raise CreditError(f"no signal {signal!r}; expected one of {', '.join(SIGNALS)}")
     nothing = jnp.zeros(0)
-    state = fresh_state(signal) if state is None else state
-    if signal == "posterior":
-        assert policies is not None
-        features = (x.reshape(rollout.taken.size, -1)[rollout.order] for x in _hashed(rollout.said, *policies()))
-        result, state = posterior_advantage(rollout.graph, rollout.reward, state, *features)
-        return Weighed(rollout.of_decisions(_advantage(result)), None, nothing, jnp.zeros(()), state)
     if signal == "zero":
         return Weighed(jnp.zeros(rollout.taken.shape), None, nothing, jnp.zeros(()), state)
     if signal not in ("c3", "control_c3"):
@@ -219,38 +191,10 @@ def weigh(
     if signal == "c3":
         return Weighed(table, rerun, other, cost, state)
     claim = centred_claim(rollout.graph, rollout.of_events(table), "c3", rollout.of_events(where), own_outcome=True)
-    composed = control_advantage(rollout.graph, rollout.reward, [claim], beta=solved_coefficients(state))
+    sums = fresh_coefficients(1) if state is None else state
+    composed = control_advantage(rollout.graph, rollout.reward, [claim], beta=solved_coefficients(sums))
     own = rollout.of_decisions(_advantage(composed.credit))
-    return Weighed(own, None, nothing, cost, learn_coefficients(state, rollout, composed))
-
-
-def _hashed(said: Said, lead: jax.Array, worker: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Columns and centred numbers of each decision: int32 and float32 [n, R, 2, J]."""
-    fact, n, rounds = jnp.maximum(said.question, 0), *said.question.shape
-    called = (said.call - 1)[..., None] == jnp.arange(lead.shape[2])
-    of_lead = called - jnp.exp(lead)
-    chosen = (said.answer - END)[..., None] == jnp.arange(worker.shape[3])
-    of_worker = jnp.where((said.answer == PAD)[..., None], 0, chosen - jnp.exp(worker)).reshape(n, rounds, -1)
-    held = (said.question >= 0) & (jnp.asarray(facts().book)[fact] == said.call - 1)
-    prompt = jnp.where(held, fact, len(facts().texts))[..., None, None]
-    place, token = jnp.arange(ANSWER)[:, None], jnp.arange(worker.shape[3])[None]
-    lead_text = fact[..., None] * (1 + len(WORKERS)) + jnp.arange(lead.shape[2])
-    worker_text = ((prompt * ANSWER + place) * worker.shape[3] + token).reshape(n, rounds, -1)
-    lead_column, lead_sign = _hash(lead_text, LEAD_FEATURES)
-    worker_column, worker_sign = _hash(worker_text, WORKER_FEATURES)
-    room = ((0, 0), (0, 0), (0, of_worker.shape[2] - of_lead.shape[2]))
-    return (
-        jnp.stack([jnp.pad(lead_column, room), LEAD_FEATURES + worker_column], axis=2),
-        jnp.stack([jnp.pad(of_lead * lead_sign, room), of_worker * worker_sign], axis=2),
-    )
-
-
-def _hash(number: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-    """A column of `size`, a power of two, and a sign, by multiplicative hashing."""
-    mixed = (number.astype(jnp.uint32) + jnp.uint32(1)) * jnp.uint32(2654435761)
-    mixed = (mixed ^ (mixed >> jnp.uint32(15))) * jnp.uint32(2246822519)
-    sign = jnp.where(mixed >> jnp.uint32(31) == 0, 1.0, -1.0)
-    return ((mixed >> jnp.uint32(13)) % jnp.uint32(size)).astype(jnp.int32), sign
+    return Weighed(own, None, nothing, cost, learn_coefficients(sums, rollout, composed))
 
 
 def _contrasts(rollout: LanguageRollout, runs: Reruns) -> tuple[jax.Array, jax.Array]:

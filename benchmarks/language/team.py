@@ -1,19 +1,15 @@
 """A lead that calls workers and workers that answer in tokens: sampling, forced prefixes, log-probabilities.
 
-Up to R rounds. In each the lead reads the question and all that was said, and writes one token: a worker's name,
+Up to `PARTS` rounds. In each the lead reads the question and all that was said, and writes one token: a worker's name,
 or `STOP`, which ends the trace. The named worker reads its name and the part of the question that it is asked, or
 `BLANK` if its book lacks that part, and writes up to `ANSWER` tokens. Tokens that cannot be meant (a word where the
 lead must call, a name where a worker answers) are excluded from sampling and from the probabilities.
-
-With a fixed number of rounds the lead cannot write `STOP`, and the trace ends after that number.
-
-R is the number of parts that a question has room for, `PARTS` where nothing else is said: the shape of `question`.
 
 The lead has parameters of its own. The workers share theirs and are told apart by their names.
 
 Decision 2 r of a trace is the lead's in round r, decision 2 r + 1 the answer of the worker that it called.
 
-Legend: n traces, R rounds, D = 2 R decisions, P and A tokens of a part and of an answer.
+Legend: n traces, R = `PARTS` rounds, D = 2 R decisions, P and A tokens of a part and of an answer.
 """
 
 from __future__ import annotations
@@ -39,12 +35,13 @@ from benchmarks.language.questions import (
 )
 from credit.bench.training.tiny_transformer import TinyTransformer
 
-__all__ = [
-    "DECISIONS", "Said", "Team", "fresh_team", "log_probs", "play", "policies", "prompts", "questions_as_tokens",
-]  # fmt: skip
+__all__ = ["DECISIONS", "Said", "Team", "fresh_team", "log_probs", "play", "prompts", "questions_as_tokens"]
 
 DECISIONS = 2 * PARTS
+LEAD_LENGTH = PARTS * PART + (PARTS - 1) * (1 + ANSWER)
 WORKER_LENGTH = 1 + PART + ANSWER - 1
+FIRST_PLACES = [PARTS * PART - 1 + r * (1 + ANSWER) for r in range(PARTS)]
+"""Where the lead's calls are read off."""
 
 Team = dict[str, Any]
 """Parameters of "lead" and "worker", as JAX trees."""
@@ -68,20 +65,11 @@ class Said(NamedTuple):
     reward: jax.Array
 
 
-def _lead_length(parts: int) -> int:
-    return parts * PART + (parts - 1) * (1 + ANSWER)
-
-
-def _first_places(parts: int) -> np.ndarray:
-    """Where the lead's calls are read off."""
-    return parts * PART - 1 + np.arange(parts) * (1 + ANSWER)
-
-
 @functools.cache
-def _network(role: str, parts: int) -> tuple[Any, Any]:
+def _network(role: str) -> tuple[Any, Any]:
     """The structure of a role's network, and its first parameters as a function of a key."""
     vocabulary = len(facts().pieces.pieces)
-    length, layers = (_lead_length(parts), 2) if role == "lead" else (WORKER_LENGTH, 1)
+    length, layers = (LEAD_LENGTH, 2) if role == "lead" else (WORKER_LENGTH, 1)
 
     def build(key: jax.Array) -> TinyTransformer:
         return TinyTransformer(vocabulary, length, width=32, heads=4, layers=layers, rngs=nnx.Rngs(key))
@@ -90,20 +78,19 @@ def _network(role: str, parts: int) -> tuple[Any, Any]:
     return structure, jax.jit(lambda key: nnx.to_pure_dict(nnx.split(build(key))[1]))
 
 
-def fresh_team(seed: int, parts: int = PARTS) -> Team:
+def fresh_team(seed: int) -> Team:
     """Random parameters of a team that has learned nothing.
 
     Args:
       seed: of the parameters.
-      parts: R.
     """
     keys = jax.random.split(jax.random.key(seed))
-    return {role: _network(role, parts)[1](key) for role, key in zip(("lead", "worker"), keys, strict=True)}
+    return {role: _network(role)[1](key) for role, key in zip(("lead", "worker"), keys, strict=True)}
 
 
-def _logits(team: Team, role: str, parts: int, tokens: jax.Array, first: int, last: int) -> jax.Array:
+def _logits(team: Team, role: str, tokens: jax.Array, first: int, last: int) -> jax.Array:
     """Log-probabilities of ids `first` to `last` after each token, all other ids excluded: [n, L, last − first]."""
-    structure, _ = _network(role, parts)
+    structure, _ = _network(role)
     scores: jax.Array = nnx.merge(structure, team[role])(tokens)[..., first:last]
     return jax.nn.log_softmax(scores)
 
@@ -133,9 +120,7 @@ def prompts(question: jax.Array, call: jax.Array) -> jax.Array:
     return jnp.concatenate([call[..., None], text], axis=-1)
 
 
-def play(
-    team: Team, question: jax.Array, key: jax.Array, forced: Said | None = None, start: Any = 0, rounds: int = 0
-) -> Said:
+def play(team: Team, question: jax.Array, key: jax.Array, forced: Said | None = None, start: Any = 0) -> Said:
     """Run the team on questions; with `forced`, decisions before `start` repeat what was said there.
 
     Args:
@@ -144,19 +129,17 @@ def play(
       key: of what is sampled.
       forced: traces of the same questions.
       start: int [n], the first decision of each trace that is sampled anew.
-      rounds: the fixed number of rounds; 0 where the lead stops.
     """
-    n, parts = question.shape
-    length = _lead_length(parts)
+    n, rounds = len(question), jnp.arange(PARTS)
     start = jnp.broadcast_to(jnp.asarray(start), (n,))
-    heard = jnp.full((n, length + 1 + ANSWER), PAD, jnp.int32)  # room for the last answer, which nobody reads
-    heard = heard.at[:, : parts * PART].set(questions_as_tokens(question))
+    heard = jnp.full((n, LEAD_LENGTH + 1 + ANSWER), PAD, jnp.int32)  # room for the last answer, which nobody reads
+    heard = heard.at[:, : PARTS * PART].set(questions_as_tokens(question))
 
     def one_round(carry: Any, inputs: Any) -> Any:
         heard, going = carry
         r, place, part, forced_call, forced_answer, key = inputs
         choose, write = jax.random.split(key)
-        logits = _logits(team, "lead", parts, heard[:, :length], 1, _last(rounds))[:, place]
+        logits = _logits(team, "lead", heard[:, :LEAD_LENGTH], 1, STOP + 1)[:, place]
         call = 1 + jax.random.categorical(choose, logits).astype(jnp.int32)
         call = jnp.where(start > 2 * r, forced_call, call)
         called = going & (call != STOP)
@@ -165,7 +148,7 @@ def play(
         def one_token(carry: Any, inputs: Any) -> Any:
             read, ended = carry
             place, forced_token, key = inputs
-            logits = _logits(team, "worker", parts, read[:, :WORKER_LENGTH], END, len(facts().pieces.pieces))[:, place]
+            logits = _logits(team, "worker", read[:, :WORKER_LENGTH], END, len(facts().pieces.pieces))[:, place]
             token = END + jax.random.categorical(key, logits).astype(jnp.int32)
             token = jnp.where(ended, PAD, token)
             token = jnp.where(start > 2 * r + 1, forced_token, token)
@@ -177,27 +160,15 @@ def play(
         answer = read[:, -ANSWER:]
         reply = jnp.concatenate([call[:, None], answer], axis=1)
         heard = jax.lax.dynamic_update_slice_in_dim(heard, reply, place + 1, axis=1)
-        return (heard, called & (r + 1 < (rounds or parts))), (call, answer, jnp.stack([going, called], axis=1))
+        return (heard, called), (call, answer, jnp.stack([going, called], axis=1))
 
-    none = jnp.full((parts, n), PAD, jnp.int32), jnp.full((parts, n, ANSWER), PAD, jnp.int32)
+    none = jnp.full((PARTS, n), PAD, jnp.int32), jnp.full((PARTS, n, ANSWER), PAD, jnp.int32)
     calls, answers = none if forced is None else (forced.call.T, jnp.moveaxis(forced.answer, 1, 0))
-    inputs = (
-        jnp.arange(parts),
-        jnp.asarray(_first_places(parts)),
-        question.T,
-        calls,
-        answers,
-        jax.random.split(key, parts),
-    )
+    inputs = rounds, jnp.array(FIRST_PLACES), question.T, calls, answers, jax.random.split(key, PARTS)
     _, (call, answer, taken) = jax.lax.scan(one_round, (heard, jnp.ones(n, bool)), inputs)
     call, answer = call.T, jnp.moveaxis(answer, 0, 1)
-    reached = jnp.moveaxis(taken, 0, 1).reshape(n, 2 * parts)
+    reached = jnp.moveaxis(taken, 0, 1).reshape(n, DECISIONS)
     return Said(question, call, answer, reached, _reward(question, answer, reached[:, 1::2]))
-
-
-def _last(rounds: int) -> int:
-    """The id behind those that the lead can write."""
-    return STOP if rounds else STOP + 1
 
 
 def _reward(question: jax.Array, answer: jax.Array, called: jax.Array) -> jax.Array:
@@ -208,31 +179,22 @@ def _reward(question: jax.Array, answer: jax.Array, called: jax.Array) -> jax.Ar
     return good / parts - PRICE * jnp.sum(called, axis=1).astype(jnp.float32)
 
 
-def policies(team: Team, said: Said, rounds: int = 0) -> tuple[jax.Array, jax.Array]:
-    """Log-probabilities of all tokens that could have been written: the lead's [n, R, C], the workers' [n, R, A, V].
+def log_probs(team: Team, said: Said) -> tuple[jax.Array, jax.Array]:
+    """Log-probabilities of what was said: of the lead's tokens [n, R], and of the workers' [n, R, A], 0 behind `END`.
 
-    Those of the lead begin with id 1, those of workers with `END`. Rounds that were not reached mean nothing.
+    Numbers of rounds that were not reached mean nothing.
 
     Args:
       team: its parameters.
       said: the traces.
-      rounds: the fixed number of rounds; 0 where the lead stops.
     """
-    n, parts = said.question.shape
+    n = len(said.question)
     turns = jnp.concatenate([said.call[..., None], said.answer], axis=2).reshape(n, -1)
-    heard = jnp.concatenate([questions_as_tokens(said.question), turns[:, : -(1 + ANSWER)]], axis=1)
-    lead = _logits(team, "lead", parts, heard, 1, _last(rounds))[:, _first_places(parts)]
-    read = jnp.concatenate([prompts(said.question, said.call), said.answer[..., :-1]], axis=2)
-    worker = _logits(team, "worker", parts, read.reshape(n * parts, -1), END, len(facts().pieces.pieces))[:, PART:]
-    return lead, worker.reshape(n, parts, ANSWER, -1)
-
-
-def log_probs(team: Team, said: Said, rounds: int = 0) -> tuple[jax.Array, jax.Array]:
-    """Log-probabilities of what was said: of the lead's tokens [n, R], and of the workers' [n, R, A], 0 behind `END`.
-
-    Numbers of rounds that were not reached mean nothing. The arguments are those of `policies`.
-    """
-    lead, worker = policies(team, said, rounds)
+    heard = jnp.concatenate([questions_as_tokens(said.question), turns[:, : LEAD_LENGTH - PARTS * PART]], axis=1)
+    lead = _logits(team, "lead", heard, 1, STOP + 1)[:, np.array(FIRST_PLACES)]
     of_call = jnp.take_along_axis(lead, said.call[..., None] - 1, axis=2)[..., 0]
+    read = jnp.concatenate([prompts(said.question, said.call), said.answer[..., :-1]], axis=2)
+    worker = _logits(team, "worker", read.reshape(n * PARTS, -1), END, len(facts().pieces.pieces))[:, PART:]
+    worker = worker.reshape(n, PARTS, ANSWER, -1)
     of_token = jnp.take_along_axis(worker, jnp.maximum(said.answer - END, 0)[..., None], axis=3)[..., 0]
     return of_call, jnp.where(said.answer == PAD, 0, of_token)

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.language.questions import PARTS, STOP, draw_questions, facts
-from benchmarks.language.signals import as_graph, fresh_state, rerun, weigh
-from benchmarks.language.team import Said, Team, fresh_team, log_probs, play, policies
+from benchmarks.language.questions import STOP, draw_questions, facts
+from benchmarks.language.signals import as_graph, rerun, weigh
+from benchmarks.language.team import Said, Team, fresh_team, log_probs, play
 from graphs.errors import CreditError
 
-__all__ = ["LanguageCurves", "LanguageSettings", "mean_reward", "train_language", "training_step", "warm_team"]
+__all__ = ["LanguageCurves", "LanguageSettings", "mean_reward", "train_language", "warm_team"]
 
 CHUNK = 10
 """Updates of one call of the compiled function."""
@@ -70,9 +70,7 @@ class LanguageCurves(NamedTuple):
     team: Team
 
 
-def train_language(
-    signal: str, settings: LanguageSettings, seed: int, learning_rate: float, rounds: int = 0
-) -> LanguageCurves:
+def train_language(signal: str, settings: LanguageSettings, seed: int, learning_rate: float) -> LanguageCurves:
     """Train one team from its warm-up until the budget is spent.
 
     Args:
@@ -80,16 +78,14 @@ def train_language(
       settings: of the loop.
       seed: of parameters, demonstrations, questions and samples.
       learning_rate: of Adam.
-      rounds: a fixed number of rounds, for signals without re-runs; 0 where the lead learns when to stop. Above `PARTS`
-        a question has a part for each.
 
     Raises:
       CreditError: no such signal; the learning rate is not positive; or the budget does not hold one update.
     """
     if not learning_rate > 0:
         raise CreditError(f"learning_rate is {learning_rate!r}; expected a positive number")
-    first = warm_team(seed, settings.warm_steps, rounds)
-    begin, chunk = training_step(signal, settings.groups, settings.group_size, rounds)
+    first = warm_team(seed, settings.warm_steps)
+    begin, chunk = _compiled(signal, settings.groups, settings.group_size)
     key, spent = jax.random.key(seed), 0.0
     carry, team = begin(first), first
     parts: list[list[np.ndarray]] = []
@@ -108,27 +104,27 @@ def train_language(
         raise CreditError(
             f"an update costs {cost[0]:.0f} events, the budget is {settings.events}; expected the events of an update"
         )
-    start, final = (mean_reward(x, seed, rounds) for x in (first, team))
-    return LanguageCurves(reward[:updates], teaching[:updates], paid[:updates], start, final, team)
+    return LanguageCurves(
+        reward[:updates], teaching[:updates], paid[:updates], mean_reward(first, seed), mean_reward(team, seed), team
+    )
 
 
-def mean_reward(team: Team, seed: int, rounds: int = 0) -> float:
+def mean_reward(team: Team, seed: int) -> float:
     """The mean reward of `EVALUATED` fresh traces.
 
     Args:
       team: its parameters.
       seed: of questions and samples, apart from those of training.
-      rounds: the fixed number of rounds; 0 where the lead stops.
     """
-    return float(_evaluated(team, jax.random.fold_in(jax.random.key(seed), 2**30), rounds))
+    return float(_evaluated(team, jax.random.fold_in(jax.random.key(seed), 2**30)))
 
 
-@functools.partial(jax.jit, static_argnames=("rounds",))
-def _evaluated(team: Team, key: jax.Array, rounds: int) -> jax.Array:
+@jax.jit
+def _evaluated(team: Team, key: jax.Array) -> jax.Array:
     ask, run = jax.random.split(key)
 
     def some(keys: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return play(team, _questions(64, 1, keys[0], rounds), keys[1], rounds=rounds).reward.mean()
+        return play(team, draw_questions(64, 1, keys[0]), keys[1]).reward.mean()
 
     keys = jax.random.split(ask, EVALUATED // 64), jax.random.split(run, EVALUATED // 64)
     mean: jax.Array = jax.lax.map(some, keys).mean()
@@ -136,21 +132,13 @@ def _evaluated(team: Team, key: jax.Array, rounds: int) -> jax.Array:
 
 
 @functools.lru_cache(maxsize=32)
-def warm_team(seed: int, steps: int, rounds: int = 0) -> Team:
+def warm_team(seed: int, steps: int) -> Team:
     """A team after a supervised warm-up on demonstrations: right calls, right answers.
 
     Args:
       seed: of parameters and demonstrations.
       steps: updates of 32 demonstrations each, by Adam at 0.003.
-      rounds: as in `train_language`.
     """
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**29), steps)
-    team: Team = _warming(rounds)(fresh_team(seed, max(rounds, PARTS)), keys)
-    return team
-
-
-@functools.cache
-def _warming(rounds: int) -> Any:
     import optax
 
     adam = optax.scale_by_adam()
@@ -159,7 +147,7 @@ def _warming(rounds: int) -> Any:
     def warmed(team: Team, keys: jax.Array) -> Team:
         def step(carry: Any, key: jax.Array) -> Any:
             team, memory = carry
-            shown = demonstrations(_questions(32, 1, key, rounds))
+            shown = demonstrations(draw_questions(32, 1, key))
             slope = jax.grad(lambda team: -jnp.mean(_of_decisions(team, shown)))(team)
             with jax.numpy_dtype_promotion("standard"):  # Adam of optax raises a float to an integer count of steps
                 change, memory = adam.update(slope, memory, team)
@@ -167,12 +155,9 @@ def _warming(rounds: int) -> Any:
 
         return jax.lax.scan(step, (team, adam.init(team)), keys)[0][0]
 
-    return warmed
-
-
-def _questions(groups: int, size: int, key: jax.Array, rounds: int) -> jax.Array:
-    long = rounds > PARTS
-    return draw_questions(groups, size, key, rounds if long else PARTS, rounds if long else 1)
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 2**29), steps)
+    team: Team = warmed(fresh_team(seed), keys)
+    return team
 
 
 def demonstrations(question: jax.Array) -> Said:
@@ -190,16 +175,15 @@ def demonstrations(question: jax.Array) -> Said:
     return Said(question, call, jnp.asarray(known.answer)[fact], taken, reward)
 
 
-def _of_decisions(team: Team, said: Said, rounds: int = 0) -> jax.Array:
+def _of_decisions(team: Team, said: Said) -> jax.Array:
     """Log-probability of each decision's tokens, [n, D]; 0 where it was not reached."""
-    lead, worker = log_probs(team, said, rounds)
+    lead, worker = log_probs(team, said)
     table = jnp.stack([lead, worker.sum(axis=2)], axis=2).reshape(said.taken.shape)
     return jnp.where(said.taken, table, 0)
 
 
 @functools.lru_cache(maxsize=16)
-def training_step(signal: str, groups: int, group_size: int, rounds: int) -> tuple[Any, Any]:
-    """What training begins with, a function of the first team, and `CHUNK` updates, compiled."""
+def _compiled(signal: str, groups: int, group_size: int) -> tuple[Any, Any]:
     import optax
 
     adam = optax.scale_by_adam()
@@ -207,14 +191,12 @@ def training_step(signal: str, groups: int, group_size: int, rounds: int) -> tup
 
     def answer(team: Team, state: Any, key: jax.Array) -> Any:
         ask, run, again = jax.random.split(key, 3)
-        episodes = play(team, _questions(groups, group_size, ask, rounds), run, rounds=rounds)
-        return episodes, weigh(
-            signal, as_graph(episodes, group_size), state, lambda: rerun(team, episodes, again),
-            lambda: policies(team, episodes, rounds),
-        )  # fmt: skip
+        episodes = play(team, draw_questions(groups, group_size, ask), run)
+        return episodes, weigh(signal, as_graph(episodes, group_size), state, lambda: rerun(team, episodes, again))
 
     def begin(team: Team) -> Any:
-        return team, adam.init(team), fresh_state(signal)
+        state = jax.eval_shape(answer, team, None, jax.random.key(0))[1].state
+        return team, adam.init(team), jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), state)
 
     @jax.jit
     def chunk(carry: Any, key: jax.Array, learning_rate: jax.Array) -> Any:
@@ -223,7 +205,7 @@ def training_step(signal: str, groups: int, group_size: int, rounds: int) -> tup
             episodes, weighed = answer(team, state, key)
 
             def loss(team: Team) -> jax.Array:
-                total = jnp.sum(weighed.own * _of_decisions(team, episodes, rounds))
+                total = jnp.sum(weighed.own * _of_decisions(team, episodes))
                 if weighed.reruns is not None:
                     table = _of_decisions(team, weighed.reruns.said)
                     at = jnp.take_along_axis(table, weighed.reruns.decision[:, None], axis=1)[:, 0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from credit.doctor.team_work import TeamWork
-from credit.doctor.verdicts import Suspicion, collusion, drift
+from credit.doctor.verdicts import FAILED_TRACES, Suspicion, collusion, drift
 from credit.metrics.trace_numbers import TraceMetric
 from credit.reports.corpus import Survey, survey
 from credit.reports.tasks import task_ids
@@ -168,7 +168,8 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     A task shows a fault of behaviour if the mean over its traces exceeds the limit. In healthy worlds at most 5 % of
     the tasks do. If k of G tasks show the fault, the exact test is p = P(Binomial(G, 0.05) ≥ k). Verdicts are tested by
     Kendall's τ and by Mantel and Haenszel's test. P-values are corrected together by Holm's method: with a chance of at
-    most `level` the tests find something in a team without faults. The last three checks are facts of the log without a
+    most `level` the tests find something in a team without faults. Where too few traces failed to see most drifts, a
+    drift that is not found is no answer. The last three checks are facts of the log without a
     test: more than half of the groups teach nothing; a group is of several policies; an advantage is above its limit.
 
     Args:
@@ -192,10 +193,15 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
         raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
     work, found = TeamWork(traces), survey(traces)
     tested = [_of_behaviour(traces, name, number(work)) for name, number in BEHAVIOUR.items()]
-    tested += [_of_verdicts(traces, "verifier_drift", drift(traces))]
+    drifts = drift(traces)
+    tested += [_of_verdicts(traces, "verifier_drift", drifts)]
     tested += [_of_verdicts(traces, "verifier_collusion", collusion(traces))]
     corrected = holm([math.nan if finding.p is None else finding.p for finding in tested])
     judged = [_judged(finding, p, level) for finding, p in zip(tested, corrected, strict=True)]
+    if drifts.least < FAILED_TRACES:
+        judged = [
+            _unseen(finding, drifts.least) if finding.check == "verifier_drift" else finding for finding in judged
+        ]
     return [*judged, _idle(found), _mixed(traces, found), _exploding(traces, credit)]
 
 
@@ -206,6 +212,14 @@ def _judged(finding: Finding, p: float, level: float) -> Finding:
     if finding.check in BEHAVIOUR and HEALTHY**finding.tasks > level / (len(BEHAVIOUR) + 2):
         return dataclasses.replace(finding, words=f"{finding.words}; that is too few tasks for a test", p=None)
     return dataclasses.replace(finding, p=p, found=p <= level)
+
+
+def _unseen(finding: Finding, traces: int) -> Finding:
+    """No answer in place of "no drift" where one would often be missed."""
+    if finding.found is not False:
+        return finding
+    words = f"none found in {counted(traces, 'trace')} of one outcome, and fewer than {FAILED_TRACES} often hide one"
+    return dataclasses.replace(finding, found=None, words=words)
 
 
 def _unknown(check: str, words: str) -> Finding:
@@ -245,7 +259,11 @@ def _idle(found: Survey) -> Finding:
     if max(found.group_sizes) == 1:
         return _unknown("idle_groups", "each trace is alone: no two are runs of one task under one policy")
     why = {
-        "outcomes are equal": tuple(found.equal),
+        "outcomes are equal": tuple(name for name in found.equal if name not in found.unresolved),
+        **{
+            reason: tuple(name for name, why in found.unresolved.items() if why == reason)
+            for reason in dict.fromkeys(found.unresolved.values())
+        },
         "one trace alone": found.singletons,
         "fewer than two traces with an outcome": found.unscored_groups,
     }

@@ -13,7 +13,11 @@ import numpy as np
 from credit.reports.tasks import task_ids
 from graphs.traces.batch import Traces
 
-__all__ = ["Suspicion", "collusion", "drift"]
+__all__ = ["FAILED_TRACES", "Suspicion", "collusion", "drift"]
+
+FAILED_TRACES = 120
+"""Failed traces, and others, from which nine of ten verifiers that come to pass eight tenths of what failed were found:
+at 112 it were 83 %, at 128 92 % of 400 draws, at the level of a report of ten tests."""
 
 LEAST_TASKS = 5  # below which no order of tasks has a chance of 1 in 30
 
@@ -26,6 +30,7 @@ class Suspicion(NamedTuple):
       p: of the test, corrected for how many channels and names were looked at.
       tasks: that were compared.
       rows: of the traces that show it.
+      least: traces in the smallest set that was looked at.
       words: what stood out, or why there is no test.
     """
 
@@ -34,6 +39,7 @@ class Suspicion(NamedTuple):
     tasks: int
     rows: np.ndarray
     words: str
+    least: int = 0
 
 
 def drift(traces: Traces) -> Suspicion:
@@ -71,7 +77,7 @@ def drift(traces: Traces) -> Suspicion:
     if not found:
         return _none(f"fewer than {LEAST_TASKS} tasks with verdicts that differ, or all of one policy_version")
     best = min(found, key=lambda finding: finding.p)
-    return best._replace(p=min(1.0, best.p * len(found)))
+    return best._replace(p=min(1.0, best.p * len(found)), least=min(len(finding.rows) for finding in found))
 
 
 def collusion(traces: Traces) -> Suspicion:

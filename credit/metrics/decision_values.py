@@ -24,9 +24,10 @@ from estimators.counterfactual.more_or_less import (
     value_of_more,
 )
 from graphs.errors import CreditError
-from graphs.event_graph import Array
+from graphs.event_graph import Array, EventType
 from graphs.structure.host_ids import earlier_of_each
 from graphs.traces.batch import Traces
+from graphs.traces.schema import LARGEST_FLOAT
 
 __all__ = ["COSTS", "DECISIONS", "Cost", "DecisionKind", "DecisionValue", "fitted_price", "step_values"]
 
@@ -114,9 +115,17 @@ def step_values(
     name = f"{kind}_propensity"
     step = evidence.get("event_reward", np.zeros(graph.num_events, np.float32))
     chance = evidence.get(name, np.full(graph.num_events, np.nan, np.float32))
+    none = f"the log has no action of type {kind} and none with {name}: expected one, with an outcome"
+    typed = np.asarray(graph.event_type) == int(EventType[kind.upper()])
+    if not ((typed | ~np.isnan(chance)) & np.asarray(graph.action_mask)).any():
+        raise CreditError(none)  # at once: compiling the rest takes seconds
     outcome, is_double = exact_outcomes(traces)
     # Values are differences: relative to one outcome, single precision holds those of outcomes on a large offset.
     differences = outcome - np.nanmin(outcome, initial=np.inf)
+    if np.nanmax(differences, initial=0) > LARGEST_FLOAT:
+        raise CreditError(
+            f"outcomes differ by up to {np.nanmax(differences):.3g}; expected {LARGEST_FLOAT:.3g} at most"
+        )
     if not is_double or basis != "logs":
         refuse_coarse("outcomes", outcome, differences)
     relative = np.full(graph.num_traces, np.nan, np.float32)
@@ -124,7 +133,7 @@ def step_values(
     p = points(graph, relative, step, name, chance, over)
     where = np.asarray(p.where)
     if not where.any():
-        raise CreditError(f"the log has no action of type {kind} and none with {name}: expected one, with an outcome")
+        raise CreditError(none)
     needs = {"logs": (), "critic": ("q_value", "target_value"), "replays": ("counterfactual_reward",)}[basis]
     lacking = [need for need in needs if need not in evidence]
     if lacking:

@@ -27,8 +27,8 @@ class Exposure:
     """What depended on the untrusted events of one source, or of one attack vector.
 
     Attributes:
-      unit: the type of the events, and the tool that they came from; or the attack vector, such as "AV3", and "not
-        stated"; "all" for all of them.
+      unit: the type of the events, and the tool that they came from; or the attack vector, such as "AV3", "not stated",
+        and "AV3, trusted" for events that the log trusts all the same; "all" for all untrusted ones.
       events: how many there are.
       traces: traces with one.
       reached: actions that are one or depended on one.
@@ -63,7 +63,7 @@ def untrusted_reach(
 
     Raises:
       CreditError: an unknown type or unit; the log says of no event whether it is trusted, and there are no `types`; by
-        vector, no untrusted event states its `attack_vector`.
+        vector, no event states its `attack_vector`.
 
     Examples:
       >>> import credit
@@ -90,8 +90,8 @@ def untrusted_reach(
     kind = np.asarray(graph.event_type)[:n]
     trusted = stated.fill_null(True).to_numpy()
     untrusted = ~trusted | (silent & ((vector >= 0) | np.isin(kind, chosen)))
-    if by == "vector" and not (untrusted & (vector >= 0)).any():
-        raise CreditError("no untrusted event states its attack_vector, the number of the survey's AV1 to AV8")
+    if by == "vector" and not (vector >= 0).any():
+        raise CreditError("no event states its attack_vector, the number of the survey's AV1 to AV8")
     tools = traces.events["tool"].to_pylist()
     units: dict[str, list[int]] = {"all": np.flatnonzero(untrusted).tolist()}
     for row in units["all"]:
@@ -100,6 +100,9 @@ def untrusted_reach(
         else:
             name = f"AV{vector[row]}" if vector[row] >= 0 else "not stated"
         units.setdefault(name, []).append(row)
+    if by == "vector":
+        for row in np.flatnonzero(~untrusted & (vector >= 0)).tolist():
+            units.setdefault(f"AV{vector[row]}, trusted", []).append(row)
     action, trace = np.asarray(graph.action_mask)[:n], np.asarray(graph.trace_ids)[:n]
     last = np.full(traces.sizes.traces, -1)
     last[trace[action]] = np.flatnonzero(action)  # the last assignment is the last action

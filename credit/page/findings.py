@@ -12,6 +12,7 @@ import numpy as np
 from credit.ledger.from_methods import compose_claims
 from credit.ledger.receipts.explaining import Receipts
 from credit.metrics.clustered_error import beyond_two_errors
+from credit.reports.event_texts import event_texts
 from estimators.base import Credit
 from estimators.composition.votes import NO_ERRORS, Errors, believed_errors
 from graphs.errors import expect
@@ -45,6 +46,9 @@ class Findings:
       traces: what was read.
       claims: results of methods on `traces.graph`, by the names to show; empty for logs without outcomes.
       ledger: their composition; None without claims.
+      text: whether the page may quote the logs: what events said, and values that were not as expected. Names of
+        traces, groups, agents, tools, models and files are shown either way.
+      success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
 
     Examples:
       >>> import credit
@@ -57,14 +61,26 @@ class Findings:
     traces: Traces
     claims: Mapping[str, Credit]
     ledger: Ledger | None
+    text: bool = True
+    success_at: float | None = None
 
     @classmethod
-    def of(cls, traces: Traces, claims: Mapping[str, Credit], **composing: object) -> Findings:
+    def of(
+        cls,
+        traces: Traces,
+        claims: Mapping[str, Credit],
+        *,
+        text: bool = True,
+        success_at: float | None = None,
+        **composing: object,
+    ) -> Findings:
         """Compose the claims.
 
         Args:
           traces: what was read.
           claims: results of methods on `traces.graph`, by name.
+          text: whether the page may quote the logs.
+          success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
           **composing: settings of `credit.ledger.from_methods.compose_claims`.
 
         Raises:
@@ -73,7 +89,15 @@ class Findings:
         expect("traces", traces, Traces, "what credit.read returns")
         expect("claims", claims, Mapping, "results of methods by name")
         ledger = compose_claims(traces, claims, **composing) if claims else None  # type: ignore[arg-type]
-        return cls(traces, dict(claims), ledger)
+        if not text:
+            traces = dataclasses.replace(
+                traces, problems=tuple(dataclasses.replace(one, value="withheld") for one in traces.problems)
+            )
+        return cls(traces, dict(claims), ledger, text, success_at)
+
+    def texts(self, rows: np.ndarray, limit: int) -> list[str]:
+        """Excerpts of what events said, by their rows: the only way on which the content of logs enters a page."""
+        return event_texts(self.traces, rows, limit) if self.text else [""] * len(rows)
 
     @property
     def errors(self) -> Errors:

@@ -29,7 +29,6 @@ def write_page(
     path: str | Path,
     *,
     title: str = "Credit report",
-    text: bool = True,
     watch: Callable[[Sequence[int]], Iterable[int]] = iter,
 ) -> list[str]:
     """Write a page that needs no network.
@@ -41,7 +40,6 @@ def write_page(
       findings: what the page shows.
       path: of the HTML file; it appears whole or not at all.
       title: of the page.
-      text: include excerpts of what events said.
       watch: wraps the iteration over traces, such as a bar of progress.
 
     Returns:
@@ -60,7 +58,7 @@ def write_page(
       ['a', 'b']
     """
     expect("findings", findings, Findings, "what Findings.of returns")
-    html, packed_traces = page(findings, title=title, text=text, watch=watch)
+    html, packed_traces = page(findings, title=title, watch=watch)
     with atomic_write(path) as file:
         file.write(html.encode())
     return packed_traces
@@ -70,14 +68,13 @@ def page(
     findings: Findings,
     *,
     title: str = "Credit report",
-    text: bool = True,
     watch: Callable[[Sequence[int]], Iterable[int]] = iter,
 ) -> tuple[str, list[str]]:
     """The HTML of a page, and the ids of the traces that its explorer holds."""
     head = {"title": printable(title, 200), "overview": overview(findings), "explorer": None}
     frame = _filled(head, [])
     room = LARGEST - len(frame.encode())
-    views, count = _views(findings, room, EXCERPTS if text else (0,), watch)
+    views, count = _views(findings, room, EXCERPTS if findings.text else (0,), watch)
     ids = findings.traces.traces["trace"].to_pylist()[:count]
     head["explorer"] = {"held": count, "traces": findings.traces.sizes.traces}
     return _filled(head, views), ids

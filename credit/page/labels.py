@@ -6,11 +6,13 @@ import csv
 import dataclasses
 import io
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from credit.tables.files import FORMULA
 from graphs.atomic import atomic_write, locked
 from graphs.errors import CreditError, TraceError, expect
 from graphs.reading.source import Lost, Source
@@ -162,6 +164,8 @@ def _decoded(path: Path, content: bytes) -> dict[str, Label]:
             if isinstance(row, Lost):
                 raise LabelFileError(f"{path}: {row.problem}; expected a file of labels")
             label = _label(f"{path}, line {line}", row)
+            if path.suffix == ".csv":
+                label = dataclasses.replace(label, rater=_armed(label.rater), note=_armed(label.note))
             if label.trace in labels:
                 raise LabelFileError(
                     f"{path}, line {line}: a second label of trace {label.trace!r}; expected one label for each trace"
@@ -186,6 +190,11 @@ def _label(place: str, row: Row) -> Label:
     return Label(id_text(trace), float(amount), rater, note)
 
 
+def _armed(text: str) -> str:
+    """A text without the apostrophe that keeps a spreadsheet from running it."""
+    return text[1:] if text.startswith("'") and re.match(FORMULA, text[1:]) else text
+
+
 def _write(path: Path, labels: dict[str, Label]) -> None:
     """Write labels, if reading them gives the same.
 
@@ -201,8 +210,13 @@ def _write(path: Path, labels: dict[str, Label]) -> None:
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\r\n")
         rows = [COLUMNS, *map(dataclasses.astuple, labels.values())]
-        for row in rows:
-            writer.writerow(row)
+        for trace, *_ in rows:
+            if re.match(FORMULA, trace):  # an apostrophe would change the id, and no log would have it
+                raise LabelFileError(
+                    f"{path}: a spreadsheet would run the id of trace {excerpt(trace)}; expected a .jsonl file for it"
+                )
+        for trace, reward, *words in rows:
+            writer.writerow((trace, reward, *(f"'{text}" if re.match(FORMULA, text) else text for text in words)))
             text.seek(text.tell() - 2)
             text.write("\n")
             text.truncate()

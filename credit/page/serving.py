@@ -63,7 +63,6 @@ class PageServer:
     Args:
       findings: what the page shows.
       title: of the page.
-      text: include excerpts of what events said.
       port: to listen on; 0 takes a free one.
       labels: where the labels of a person go; None for a page without labels.
 
@@ -90,7 +89,6 @@ class PageServer:
         findings: Findings,
         *,
         title: str = "Credit report",
-        text: bool = True,
         port: int = 0,
         labels: Labels | None = None,
     ) -> None:
@@ -98,7 +96,6 @@ class PageServer:
         self._labels = labels
         self._names: list[str] = findings.traces.traces["trace"].to_pylist()
         self._views = TraceViews(findings)
-        self._excerpt = EXCERPT if text else 0
         self._page = served_page(findings, title=title, labelled=labels is not None).encode()
         self._lock = threading.Lock()  # views and labels are made one at a time
         try:
@@ -148,7 +145,7 @@ class PageServer:
             row = int(digits)
             if row < len(self._names):
                 with self._lock:
-                    return self._json(self._views.of(row, excerpt=self._excerpt))
+                    return self._json(self._views.of(row, excerpt=EXCERPT))
         return _refusal(HTTPStatus.NOT_FOUND, "nothing is served at this address")
 
     def post(self, path: str, body: bytes) -> _Answer:

@@ -11,7 +11,6 @@ from credit.ledger.receipts.explaining import AMOUNTS
 from credit.page.encoding import harmless, numbers
 from credit.page.findings import Findings, doubts
 from credit.plot.lane_order import lanes
-from credit.reports.event_texts import event_texts
 from credit.reports.trace_list import error_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
 from graphs.event_graph import EdgeType
@@ -90,7 +89,7 @@ class TraceViews:
             "tokens": [None] * len(rows) if tokens is None else numbers(tokens.array[rows], tokens.mask[rows]),
             "line": [line or 0 for line in events["line"].to_pylist()],
             "action": np.asarray(graph.action_mask)[rows].astype(int).tolist(),
-            "text": self.texts(row, excerpt) if excerpt else None,
+            "text": self.texts(row, excerpt) if excerpt and self._findings.text else None,
             "senders": (np.asarray(graph.senders)[edges] - first).tolist(),
             "receivers": (np.asarray(graph.receivers)[edges] - first).tolist(),
             "edge": _coded([EDGE_NAMES[kind] for kind in np.asarray(graph.edge_type)[edges].tolist()]),
@@ -107,7 +106,7 @@ class TraceViews:
     def texts(self, row: int, excerpt: int) -> list[str]:
         """Excerpts of what the events of a trace said."""
         first, last = self._findings.first_events[row : row + 2].tolist()
-        return event_texts(self._findings.traces, np.arange(first, last), excerpt)
+        return self._findings.texts(np.arange(first, last), excerpt)
 
     def _receipts(self, rows: np.ndarray) -> dict[str, Any] | None:
         """The receipts of events as columns; None without claims."""

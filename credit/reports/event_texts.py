@@ -203,6 +203,8 @@ def _word(key: str) -> str:
     parts = key.removesuffix(".value").split(".")
     if any(part in ("prompt", "input_messages") for part in parts[:-1]):
         return ""
+    if parts[-1] == "messages":  # of OpenTelemetry's conventions: gen_ai.input.messages, gen_ai.output.messages
+        return "output" if "output" in parts else ""
     return parts[-1].rpartition("_")[2] if parts[-1].endswith("_args") else parts[-1]
 
 

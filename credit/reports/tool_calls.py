@@ -15,10 +15,11 @@ from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
 
-__all__ = ["LOOP", "Failures", "Loop", "ToolCalls"]
+__all__ = ["LOOP", "Failures", "Loop", "ToolCalls", "call_mask"]
 
 LOOP = 3
-"""Calls of one tool in a row by one agent, with the same arguments where the log has them, that count as a loop."""
+"""Calls of one tool in a row by one agent, with the same arguments where the log has them, that count as a loop. A
+message makes its calls at once: they count as one of them."""
 
 LONGEST = 100_000  # characters of arguments that are compared
 
@@ -46,7 +47,7 @@ class Loop:
 
     Attributes:
       tool: its name.
-      rows: of the calls, in order.
+      rows: of the calls, in order; of calls of one message, the first.
       compared: whether the log has the arguments; without them only the tool is known to be the same.
     """
 
@@ -55,8 +56,16 @@ class Loop:
     compared: bool
 
 
+def call_mask(traces: Traces) -> np.ndarray:
+    """Whether an event is a call of a tool, or a spawn by one: bool [number of real events]."""
+    kind = np.asarray(traces.graph.event_type)[: traces.sizes.events]
+    by_tool = traces.events["tool"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+    mask: np.ndarray = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
+    return mask
+
+
 class ToolCalls:
-    """The tool calls of a batch.
+    """The tool calls of a batch, and spawns by a tool.
 
     Args:
       traces: what was read.
@@ -65,6 +74,7 @@ class ToolCalls:
       rows: of the calls, in order: int [calls].
       retry: whether the previous outcome of its tool, for the same agent, was an error: bool [calls].
       errors: whether the log calls an event an error: bool [number of real events].
+      counted: the same, but that a call and its result, both called errors, count once: bool [number of real events].
 
     Examples:
       >>> import credit
@@ -79,10 +89,15 @@ class ToolCalls:
         self._traces = traces
         self._agent = np.asarray(graph.agent_ids)[:n]
         self.errors = error_mask(traces)
-        is_call, is_result = kind == int(EventType.TOOL_CALL), kind == int(EventType.TOOL_RESULT)
+        is_call, is_result = call_mask(traces), kind == int(EventType.TOOL_RESULT)
         senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
         self._results, self._calls = receivers[answers], senders[answers]
+        asks = is_call[receivers] & np.asarray(graph.action_mask)[senders]
+        self._message = np.arange(n)  # that a call is of; a call of none counts as its own
+        self._message[receivers[asks]] = senders[asks]
+        self.counted = self.errors.copy()
+        self.counted[self._results[self.errors[self._calls]]] = False
         # Outcomes are results, calls without a result, and other errors: the result of a call tells how it went.
         outcome = is_call | is_result
         outcome[self._calls] = False
@@ -153,7 +168,7 @@ class ToolCalls:
         repeated = []
         for run in long:
             for text, same in itertools.groupby(run, lambda row: texts[row]):
-                rows = tuple(same)
+                rows = tuple({int(self._message[row]): row for row in reversed(list(same))}.values())[::-1]
                 if len(rows) >= LOOP:
                     repeated.append(Loop(str(self._tool[rows[0]]), rows, bool(text)))
         return sorted(repeated, key=lambda loop: loop.rows[0])

@@ -11,7 +11,7 @@ from graphs.errors import CreditError, expect
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["counted_tokens", "error_mask", "trace_rows"]
+__all__ = ["counted_tokens", "error_mask", "has_statuses", "trace_rows"]
 
 ERRORS = r"error|failed|failure|exception|timeout|denied|rejected|cancelled|(^|[^a-z])err([^a-z]|$)"
 """What the status, in lower case, of an event that went wrong has in it; "err" as a word, since "deferred" has it."""
@@ -51,6 +51,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     """One row a trace: trace, group, reward, events, actions, agents, tokens, errors, format, file, line.
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
+    `errors` is None where the format states no status.
 
     Args:
       traces: what was read.

@@ -36,6 +36,14 @@ SPARSE = 4  # a table of all possible integers is faster than hashing while it i
 FEW = 4096  # so many words are told apart sooner than looked at for whether they rise
 SHOWN = 5  # row numbers that an error names
 
+_BLANK, _OF_MISSING = 1, 2
+_LONGEST, _FIRST = max(map(len, MISSING_NAMES)), {name[0] for name in ("nat", *MISSING_NAMES)}
+_MEANS = np.array(
+    [_BLANK if byte <= 32 or byte >= 127 else _OF_MISSING if chr(byte).lower() in _FIRST else 0 for byte in range(256)],
+    np.uint8,
+)
+"""Whether a byte at an end of a text may be of a blank or a control character, or begin a missing name."""
+
 
 class ColumnError(CreditError):
     """A column that cannot be used: `column` its name, `rows` the first rows concerned, `problem` what is wrong."""
@@ -116,14 +124,8 @@ def named(column: str, values: Any, n: int | None = None, *, joins: bool = True)
       ColumnError: what `factorise` refuses, or a text that is no id.
     """
     codes, names = factorise(column, values, n)
-    if pa.types.is_integer(names.type) or not _may_be_missing(names):
-        return codes, names
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(names))
-    likely = pc.or_(  # few texts are looked at
-        pc.is_in(words, value_set=pa.array(["", "nat", *MISSING_NAMES], words.type)),
-        pc.match_substring_regex(words, r"^\p{Cc}+$"),
-    )
-    texts = {code: names[code].as_py() for code in np.flatnonzero(likely.to_numpy(zero_copy_only=False)).tolist()}
+    likely = np.zeros(0, np.int64) if pa.types.is_integer(names.type) else _likely_missing(names)
+    texts = {code: names[code].as_py() for code in likely.tolist()}
     nameless = [
         code for code, text in texts.items() if text == "" or (joins and (text.isspace() or is_missing_name(text)))
     ]
@@ -135,19 +137,23 @@ def named(column: str, values: Any, n: int | None = None, *, joins: bool = True)
     return codes, names
 
 
-def _may_be_missing(names: pa.Array) -> bool:
-    """Whether one of some texts may be empty, blank or what programs write for none: one look at all their letters."""
+def _likely_missing(names: pa.Array) -> np.ndarray:
+    """The few of some texts that may be empty, blank or what programs write for none, by their ends."""
     if not pa.types.is_string(names.type):
-        return True
+        names = names.cast(pa.string())
     _, offsets, letters = names.buffers()
     ends = np.frombuffer(offsets, np.int32)[names.offset : names.offset + len(names) + 1]
-    content = b"" if letters is None else letters[int(ends[0]) : int(ends[-1])].to_pybytes()
-    if not content.isascii() or not (ends[1:] > ends[:-1]).all():
-        return True
-    text = content.decode("ascii").lower()
-    return (
-        not text.isprintable() or text.split(None, 1) != [text] or any(name in text for name in ("nat", *MISSING_NAMES))
-    )
+    content = np.frombuffer(letters or b"\0", np.uint8)
+    first, last = (_MEANS[content[np.minimum(at, len(content) - 1)]] for at in (ends[:-1], ends[1:] - 1))
+    length = ends[1:] - ends[:-1]
+    short = (first == _OF_MISSING) & ((length <= _LONGEST) | (last == _BLANK))
+    likely = np.flatnonzero((first == _BLANK) | short | (length == 0))
+    if len(likely) > SHOWN * SHOWN:  # such as names in another script
+        words = pc.utf8_lower(pc.utf8_trim_whitespace(names.take(pa.array(likely))))
+        stated = pc.is_in(words, value_set=pa.array(["", "nat", *MISSING_NAMES], words.type))
+        missing = pc.or_(stated, pc.match_substring_regex(words, r"^\p{Cc}+$"))
+        likely = likely[missing.to_numpy(zero_copy_only=False)]
+    return likely
 
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:

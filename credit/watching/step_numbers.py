@@ -43,10 +43,11 @@ def groups_answered(
       >>> [array.tolist() for array in found]
       [[0, 1, 2], [True, False, False], [False, True, False]]
     """
-    rows, answers, other = (np.bincount(group, use) for use in (None, answered, answered & (advantage != 0)))
+    rows, answers, other = np.zeros((3, int(group.max(initial=-1)) + 1), bool)
+    for marks, use in ((rows, ...), (answers, answered), (other, answered & (advantage != 0))):
+        marks[group[use]] = True
     ids = np.flatnonzero(rows)
-    teach = other[ids] > 0
-    return ids, teach, (answers[ids] > 0) & ~teach
+    return ids, other[ids], (answers & ~other)[ids]
 
 
 def noise_number(credit: Credit) -> dict[str, float]:

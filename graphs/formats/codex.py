@@ -25,6 +25,7 @@ import dataclasses
 import datetime
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -118,9 +119,10 @@ class _Output(msgspec.Struct):
 
 
 class _Stated(msgspec.Struct):
-    """What the tools for sub-agents, and notes of their states, say: a session that was started, or states."""
+    """What JSON in an output, or in a note, says: how a command ended, a session that was started, or states."""
 
     agent_id: str | None = None
+    metadata: Any = None
     agent_path: str | None = None
     status: Any = None
 
@@ -136,6 +138,7 @@ class _Step(NamedTuple):
     model: str | None = None
     is_human: bool = False
     ended: tuple[tuple[str, str, str], ...] = ()
+    status: str | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -161,6 +164,7 @@ _ITEM = msgspec.json.Decoder(Item)
 _MESSAGE = msgspec.json.Decoder(_Message)
 _OUTPUT = msgspec.json.Decoder(_Output)
 _STATED = msgspec.json.Decoder(_Stated)
+_EXITED = re.compile(r"(?:Chunk ID: .*\n|Wall time: .*\n)*(?:Process exited with code|Exit code:) (-?\d+)")
 
 
 def sniff(head: bytes) -> bool:
@@ -292,7 +296,7 @@ def _events(team: Team, agent: str, rollout: _Rollout, parts: dict[str, _Rollout
             name, _ = chat.starts[item.call_id]
             yield _events(team, name, parts[name], parts)
         elif item is not None:
-            responses.add(item, event_id, step.place, step.field, time=step.time)
+            responses.add(item, event_id, step.place, step.field, time=step.time, status=step.status)
         elif step.is_human:
             responses.end()
             if agent == _AGENT:
@@ -330,14 +334,30 @@ def _add(rollout: _Rollout, raw: bytes | msgspec.Raw, place: Place, time: float,
             rollout.steps.append(_Step(place, time, is_human=True))
         return
     ended: tuple[tuple[str, str, str], ...] = ()
+    status = None
     if item.call_id and item.name:
         rollout.tools[item.call_id] = item.name
-    elif item.call_id and item.type in OUTPUTS and rollout.tools.get(item.call_id) in (_SPAWN, *_WAITS):
-        stated = _stated(decode(_OUTPUT, raw, **where).output)
-        ended = _ended(stated.status)
-        if stated.agent_id and rollout.tools[item.call_id] == _SPAWN:
-            rollout.spawned[item.call_id] = stated.agent_id
-    rollout.steps.append(_Step(place, time, where.get("field", ""), item, ended=ended))
+    elif item.call_id and item.type in OUTPUTS:
+        output = decode(_OUTPUT, raw, **where).output
+        stated, tool = _stated(output), rollout.tools.get(item.call_id)
+        status = _status(output, stated)
+        if tool in (_SPAWN, *_WAITS):
+            ended = _ended(stated.status)
+            if stated.agent_id and tool == _SPAWN:
+                rollout.spawned[item.call_id] = stated.agent_id
+    rollout.steps.append(_Step(place, time, where.get("field", ""), item, ended=ended, status=status))
+
+
+def _status(output: Any, stated: _Stated) -> str | None:
+    """ "error" for a command that ended with another code than 0; None where Codex states no code, or 0.
+
+    The code stands in `metadata.exit_code` of an output that is JSON, else in a line above the command's own output.
+    """
+    code = stated.metadata.get("exit_code") if isinstance(stated.metadata, dict) else None
+    if isinstance(output, str) and code is None:
+        line = _EXITED.match(output.partition("\nOutput:\n")[0])
+        code = int(line[1]) if line is not None else None
+    return "error" if isinstance(code, int) and code != 0 else None
 
 
 def _stated(output: Any) -> _Stated:

@@ -22,6 +22,7 @@ from graphs.formats import FORMATS
 from graphs.logs.companions import without_companions
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import ATTACH, KEEP, REFUSE, apply_run_states
+from graphs.reading.addresses import real_folder
 from graphs.reading.damage import undamaged
 from graphs.reading.encodings import wide_text
 from graphs.reading.find import Owned, find_sources, without_foreign, without_tables
@@ -152,6 +153,7 @@ def open_logs(
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
     format = format or ("table" if columns else None)
+    real_folder.cache_clear()  # a link may lead elsewhere since
     sources, ignored, problems = find_sources(paths, limits)
     sources, of_tables = without_tables(sources, tables)
     rows = FORMATS if format is None else {format: FORMATS[format]}
@@ -285,9 +287,9 @@ def _detect_further(source: Source, head: bytes) -> str | None:
 def _detect_shortened(text: bytes) -> str | None:
     """The format of the first record, or the whole content, with few elements of each list."""
     line = text[: text.find(b"\n")] if b"\n" in text else text
-    for decoded in (lambda: msgspec.json.decode(line), lambda: msgspec.json.decode(text), lambda: _begun(text)):
+    for decode, part in ((msgspec.json.decode, line), (msgspec.json.decode, text), (_begun, text)):
         try:
-            return detect(json.dumps(_shortened(decoded()), ensure_ascii=False).encode())
+            return detect(json.dumps(_shortened(decode(part)), ensure_ascii=False).encode())
         except (*JSON_ERRORS, ValueError):
             continue
     return None

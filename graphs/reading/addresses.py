@@ -123,6 +123,7 @@ def local_path(path: str | Path) -> Path:
     return Path(url2pathname(host + parts.path))
 
 
+@functools.lru_cache(maxsize=1024)  # asked for each row of a file; `open_logs` forgets what was so in earlier readings
 def real_folder(file: str) -> str:
     """The folder of a file, by one name however the file's is spelled: joined with links, "..", or from the root."""
     folder = os.path.dirname(file)

@@ -13,6 +13,11 @@ _WORDS = {
     "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "null": "null",
     "array": "a list", "object": "an object",
 }  # fmt: skip
+_TEXTS = {
+    "Invalid RFC3339 encoded datetime": "a time such as 2026-01-31T12:00:00Z (RFC 3339)",
+    "Invalid base64 encoded string": "a text in base64",
+    "Invalid epoch timestamp": "seconds since 1970",
+}
 _QUOTED = re.compile(r"(got )?`([^`]*)`")
 
 _NEEDED = {
@@ -38,8 +43,10 @@ def expected_type(message: str) -> str:
       'a number or null, got a text'
       >>> expected_type("Expected `int` >= 0")
       'a whole number >= 0'
+      >>> expected_type("Invalid RFC3339 encoded datetime")
+      'a time such as 2026-01-31T12:00:00Z (RFC 3339)'
     """
-    return _QUOTED.sub(_in_words, message.removeprefix("Expected "))
+    return _TEXTS.get(message) or _QUOTED.sub(_in_words, message.removeprefix("Expected "))
 
 
 def _in_words(quoted: re.Match[str]) -> str:

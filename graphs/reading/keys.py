@@ -18,8 +18,13 @@ _QUOTED = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+'  # without its last quote
 # A string that does not end within the head goes to its end: trying again behind each of its quotes would be quadratic.
 _STRING = _QUOTED + rb'(?:"|\\?\Z)'
 _OBJECT_BEGINS = re.compile(rb"\s*+\{")
-_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+(?P<bracket>[{}\[\]])", re.DOTALL)
+_FLAT = rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+"
+_BRACKET = re.compile(_FLAT + rb"(?P<bracket>[{}\[\]])", re.DOTALL)
 """Up to the next bracket in no string."""
+_PASSING = re.compile(
+    rb'(?:[^"{}\[\]]++|' + _STRING + rb"|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*+(?P<bracket>[{}\[\]])", re.DOTALL
+)
+"""The same, past objects and lists that hold none."""
 _MEMBER = re.compile(
     rb'(?:[^"{}\[\]]++|' + _STRING + rb"(?!\s*+:))*+(?:(?P<key>" + _QUOTED + rb'")\s*+:\s*+|(?P<bracket>[{}\[\]]))',
     re.DOTALL,
@@ -61,7 +66,9 @@ def opening(head: bytes) -> Opening:
 
     An object that is not whole, or not JSON, gives whatever keys it shows.
     """
-    for whole in (head.partition(b"\n")[0], head):  # for speed: most logs have an object a line, or are small
+    for whole in dict.fromkeys(
+        (head.partition(b"\n")[0], head)
+    ):  # for speed: most logs have an object a line, or are small
         try:
             return _decoded(whole)
         except JSON_ERRORS:
@@ -112,7 +119,8 @@ def _by_token(head: bytes) -> Opening:
         path, position = [b"{"], start.end()
     for _ in range(_LIMIT if path else 0):
         in_first = len(path) == 3 and path[1] == b"[" and counted == 1
-        match = (_MEMBER if in_first or len(path) == 1 else _BRACKET).match(head, position)
+        passing = _BRACKET if len(path) == 2 and not counted else _PASSING
+        match = (_MEMBER if in_first or len(path) == 1 else passing).match(head, position)
         if match is None:
             break
         position, bracket = match.end(), match["bracket"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -122,9 +120,10 @@ class EdgeOrder:
 
     def _walked(self, start: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """What each event holds after the walk: the greatest sum, or without `weight` the bits, that reach it."""
-        if len(self.senders) >= COMPILED:
+        processor = _processor() if len(self.senders) >= COMPILED else None
+        if processor is not None:
             numbers = (_padded(start), None if weight is None else _padded(weight))
-            with _on_processor():
+            with jax.enable_x64(True), jax.default_device(processor):  # sums keep the precision of the weights
                 return np.asarray(_walk(np.int32(len(self.senders)), *self._placed, *numbers))[: len(start)]
         causes, effects = (ends.tolist() for ends in self._in_order)
         # Loops over Python's numbers are ten times as fast as over NumPy's scalars; those of less precision round.
@@ -149,11 +148,12 @@ def _padded(x: np.ndarray) -> np.ndarray:
     return whole
 
 
-@contextlib.contextmanager
-def _on_processor() -> Iterator[None]:
-    """Steps one after another are no work for an accelerator, and sums keep the precision of the weights."""
-    with jax.enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
-        yield
+def _processor() -> jax.Device | None:
+    """Steps one after another are no work for an accelerator; None where JAX was told to use nothing else."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return None
 
 
 @jax.jit

@@ -99,7 +99,9 @@ class Traces:
         return trace
 
     def event_row(self, trace: int | str, event: int | str) -> int:
-        """The row of an event, given its trace as `index` takes it, and its id or its place in the trace, also as text.
+        """The row of an event, given its trace as `index` takes it, and its id or its place in the trace.
+
+        A place may be a text, where no event has it as id.
 
         Raises:
           CreditError: no such trace or event.
@@ -107,8 +109,8 @@ class Traces:
         Examples:
           >>> import credit
           >>> _, _, rows = credit.from_columns(group=["q"] * 3, trace=["a", "b", "b"], reward=[1.0, 0.0, 0.0])
-          >>> rows.traces.event_row("b", 1), rows.traces.event_row("b", "1")
-          (2, 2)
+          >>> rows.traces.event_row("b", 1), rows.traces.event_row("b", "1")  # a place, and the id of another
+          (2, 1)
         """
         row = self.index(trace)
         members = np.flatnonzero(np.asarray(self.graph.trace_ids)[: self.sizes.events] == row)

@@ -201,8 +201,9 @@ def _left_out(flat: dict[str, pa.Array], trace_of: pa.Array) -> list[str]:
 
 
 def _put_back(columns: dict[str, pa.Array], left_out: list[str], trace_of: pa.Array) -> None:
-    """Add the columns that were left out."""
-    for name in left_out:
+    """Add the columns that were left out, and that of models, which earlier caches do not have."""
+    absent = [name for name in ("events.table.model",) if name not in columns and name not in left_out]
+    for name in (*left_out, *absent):
         if name in columns or name not in (*_TEXTS, *_PLACES) or _PLACES.get(name, name) not in (name, *columns):
             raise _DamagedError(f"column {name!r} is required")
         if name in _PLACES:

@@ -14,6 +14,7 @@ import numpy as np
 import platformdirs
 import pytest
 
+import credit
 from credit import compilation_cache
 from credit.compilation_cache import keep_compiled
 from estimators import kept_functions
@@ -205,3 +206,20 @@ def test_a_setting_decides_whatever_its_value_says(monkeypatch: pytest.MonkeyPat
     assert everywhere() == plain
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true --xla_dump_to=CACHE")
     assert everywhere() != plain
+
+
+@pytest.mark.slow
+@pytest.mark.optimised
+@pytest.mark.parametrize("name", ["turn_baseline", "dr_mas", "rloo"])
+def test_the_older_emitters_of_xla_give_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    trace = np.repeat(np.arange(24), 20)
+    graph, reward, _ = credit.from_columns(
+        group=trace // 6, trace=trace, agent=rng.integers(3, size=len(trace)), reward=rng.normal(size=24)[trace]
+    )
+    lowered = jax.jit(credit.METHODS[name].fn).lower(graph, reward)
+    older = kept_functions._compiled(lowered)
+    monkeypatch.setattr(kept_functions, "MOST_SORTS", -1)
+    newer = kept_functions._compiled(lowered)
+    pairs = zip(jax.tree.leaves(older(graph, reward)), jax.tree.leaves(newer(graph, reward)), strict=True)
+    assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)

@@ -125,17 +125,21 @@ def test_facts_of_groups_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_verdicts_that_rise_are_found_and_others_not(tmp_path: Path) -> None:
-    def lines(rising: bool) -> list[dict[str, Any]]:
+    def lines(rising: bool, count: int) -> list[dict[str, Any]]:
         rng = np.random.default_rng(3)
-        drawn = rng.random(160)
+        drawn = rng.random(count)
         return [
             one(i, i // 4, evidence={"policy_version": i // 4}) | {"rewards": {
-                "team": float(i % 2), "judge": float(drawn[i] < (i / 160 if rising else 0.5))}}
-            for i in range(160)
+                "team": float(i % 2), "judge": float(drawn[i] < (i / count if rising else 0.5))}}
+            for i in range(count)
         ]  # fmt: skip
 
-    plain, rising = (found(read(tmp_path, *lines(which)))["verifier_drift"] for which in (False, True))
+    logs = (lines(False, 280), lines(True, 160), lines(False, 160))
+    plain, rising, few = (found(read(tmp_path, *log))["verifier_drift"] for log in logs)
     assert plain.found is False and rising.found and "rises with policy_version" in rising.words
+    assert (
+        few.found is None and few.words == "none found in 80 traces of one outcome, and fewer than 120 often hide one"
+    )
 
 
 def test_tasks_with_more_failed_traces_count_more_for_drift(tmp_path: Path) -> None:

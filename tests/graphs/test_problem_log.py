@@ -104,3 +104,9 @@ def test_a_million_empty_objects(tmp_path: Path) -> None:
         assert len(traces.problems) == MOST_LISTED + 1
 
     assert_linear(prepare, 1_000_000, runs=1)
+
+
+def test_a_message_has_no_id_of_any_length() -> None:
+    """A trace's id of 20,000 characters was printed whole."""
+    text = str(Problem("bad-json", "x", 1, "content", "{", "JSON", trace="a" * 20_000))
+    assert len(text) < 400 and "trace 'aaa" in text and "…" in text

@@ -200,17 +200,6 @@ def test_a_team_learns_by_its_reward_and_nothing_by_none_and_repeats_bit_for_bit
     assert len(paid.reward) < len(one.reward) and paid.spent[-1] <= settings.events
 
 
-@pytest.mark.slow
-def test_a_fixed_number_of_rounds_is_not_chosen() -> None:
-    """Two rounds of every question, the third never reached; probabilities leave out the stop."""
-    team, question = fresh_team(3), draw_questions(4, 8, jax.random.key(3))
-    said = play(team, question, jax.random.key(4), rounds=2)
-    assert np.asarray(said.taken).tolist() == [[True] * 4 + [False] * 2] * 32
-    assert not np.any(np.asarray(said.call)[:, :2] == STOP)
-    among_names, with_stop = (np.asarray(log_probs(team, said, rounds)[0])[:, :2] for rounds in (2, 0))
-    assert np.all(among_names > with_stop)
-
-
 @pytest.mark.study
 def test_wrong_names_and_numbers_of_language_teams_are_refused() -> None:
     said = demonstrations(draw_questions(1, SIZE, jax.random.key(0)))

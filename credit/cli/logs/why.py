@@ -20,6 +20,11 @@ LEGEND = (
     "path: events from the action to the event, over logged edges and the order of each agent."
 )
 
+ALIKE = (
+    "By {method} nothing tells these actions apart: it gives all actions of a trace the outcome, or splits it by a "
+    "rule that reads no action. The list says what the event depended on, not who is to blame; no number has a *."
+)
+
 
 @click.command(
     cls=Command,
@@ -52,9 +57,13 @@ def why(
     """
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
+    import numpy as np
+
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.metrics.event_influence import why as find_responsible
+    from credit.reports.who_matters import tells_apart
+    from estimators.base import REASONS, Reason
 
     *logs, trace, event = paths
     options = parse_options(method, option_texts)
@@ -75,6 +84,11 @@ def why(
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
         print_whole(table)
         stdout().print(LEGEND, soft_wrap=True)
+        if not tells_apart(traces, credit, method):
+            stdout().print(words(ALIKE.format(method=method)), soft_wrap=True)
     else:
-        stdout().print(words(f"no action with credit by {method} leads to event {event}"), soft_wrap=True)
+        acts = np.asarray(traces.graph.action_mask) & (traces.graph.trace_ids == traces.graph.trace_ids[row])
+        of_trace = np.unique(np.asarray(credit.reason)[acts & ~np.asarray(credit.valid)]).tolist()
+        reasons = "".join(f"; without: {REASONS[Reason(reason)]}" for reason in of_trace)
+        stdout().print(words(f"no action with credit by {method} leads to event {event}{reasons}"), soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -148,10 +148,15 @@ def _versions(batch: Batch) -> dict[str, float]:
 
 
 def _units(batch: Batch) -> dict[str, float]:
-    graph = batch.graph
-    agent, turn = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_mask)], np.asarray(graph.turn_ids)
-    turn = turn[np.asarray(graph.event_mask)]
-    return {"agents": float(np.count_nonzero(np.bincount(agent))), "turns": float(np.count_nonzero(np.bincount(turn)))}
+    graph, found = batch.graph, {}
+    for name, ids, mask in (
+        ("agents", graph.agent_name_ids, graph.agent_mask),
+        ("turns", graph.turn_ids, graph.event_mask),
+    ):
+        marks = np.zeros(len(ids), bool)
+        marks[np.asarray(ids)[np.asarray(mask)]] = True
+        found[name] = float(np.count_nonzero(marks))
+    return found
 
 
 def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:

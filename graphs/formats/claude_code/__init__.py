@@ -61,7 +61,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     alone). Named, and the session is read without the lines in question: "orphan-subagent" (a sub-agent's file without
     its session), "empty-file" (of a sub-agent), "unlinked-subagent" (no tool use of the session started the agent),
     "missing-parent" (the first line of a file names an absent line as its parent), and those of
-    `graphs.reading.find.files_beside`.
+    `graphs.reading.find.files_beside`. Named, and read: "repeated-messages" (a session has model calls of another one,
+    which it went on from; they count twice).
     """
     sessions: list[tuple[Source, set[str]]] = []  # with the keys that its members share with it
     members: list[Source] = []
@@ -82,12 +83,16 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
         if source.path is not None:
             source.release()
     claimed: set[int] = set()
+    of_call: dict[str, str] = {}  # model call -> the first session that has it
     for source, keys in sessions:
         of_session = sorted({index for key in keys for index in of_key.get(key, ())})
         claimed.update(of_session)
         beside, problems = _beside(source, {identity(members[index].path) for index in of_session})
         yield from problems
-        yield from _read_session(source, [members[index] for index in of_session] + beside)
+        for found in _read_session(source, [members[index] for index in of_session] + beside):
+            yield found
+            if isinstance(found, TraceRecord):
+                yield from _repeated(found, of_call)
     for index, member in enumerate(members):
         if index not in claimed and member.is_named:
             yield from _read_session(member, [])
@@ -96,6 +101,24 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
                 "its session among the files, this file in the folder of its session, or its name to read it alone"
             )
             yield Problem("orphan-subagent", member.name, 0, "file", excerpt(Path(member.name).name), expected)
+
+
+def _repeated(record: TraceRecord, of_call: dict[str, str]) -> Iterator[Problem]:
+    """The problem of a session with model calls of an earlier one; its own calls are added to `of_call`."""
+    calls = [name for name, acts in zip(record.ids, record.actions, strict=True) if acts]
+    earlier = {of_call[name]: None for name in calls if of_call.get(name, record.trace_id) != record.trace_id}
+    if earlier:
+        shared = sum(of_call.get(name) in earlier for name in calls)
+        value = f"{shared} of {len(calls)} model calls"
+        other = excerpt(next(iter(earlier)))
+        expected = (
+            f"calls of this session alone: {other} has them, too, so they count twice; leave out one of the files"
+        )
+        yield Problem(
+            "repeated-messages", record.file, record.line, "message.id", value, expected,
+            record.trace_id,
+        )  # fmt: skip
+    of_call |= {name: record.trace_id for name in calls if name not in of_call}
 
 
 def _real(folder: Path) -> str:

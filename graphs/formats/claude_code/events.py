@@ -188,7 +188,7 @@ class _Writer:
         if caller != agent:
             expected = "the id of a tool use of the same agent"
             raise entry.refuse("unknown-tool-use", "tool_use_id", use, expected, self.record.trace_id)
-        status = "error" if block.is_error else None
+        status = block.status
         spawn = self.spawns.get(use)
         if spawn is None or spawn.launched:
             answer = self._event(f"{use}.result", EventType.TOOL_RESULT, agent, entry, tool=tool, status=status)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import re
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -62,6 +63,12 @@ class Line(msgspec.Struct):
     result: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="toolUseResult")
 
 
+DECLINED = msgspec.Raw(b'"declined"')
+_BY_PERSON = re.compile(
+    rb"""(?:\[\s*\{[^{}]*"text"\s*:\s*)?"(?:The user doesn't want to (?:proceed|take)|\[Request interrupted by user)"""
+)
+
+
 class Block(msgspec.Struct):
     """A content block of a message: text, a tool use, a tool result, or another, which is not used."""
 
@@ -72,6 +79,17 @@ class Block(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
     tool_use_id: str | None = None
     is_error: bool | None = None
+    content: msgspec.Raw = msgspec.Raw()  # of a tool result; only whether a person declined the call is kept
+
+    def __post_init__(self) -> None:
+        self.content = DECLINED if self.is_error and _BY_PERSON.match(self.content) else msgspec.Raw()
+
+    @property
+    def status(self) -> str | None:
+        """Of a tool result: "error", "declined" where a person did not allow the call, else None."""
+        if not self.is_error:
+            return None
+        return "declined" if self.content is DECLINED else "error"
 
 
 class Usage(msgspec.Struct):

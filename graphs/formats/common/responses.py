@@ -53,7 +53,9 @@ class Responses:
         self._items: list[tuple[Item, Place]] = []  # of the model call that is open
         self._begun = ("", Place("", 0, -1), math.nan)  # event id, place and time of the first of them
 
-    def add(self, item: Item, event_id: str, place: Place, field: str, *, time: float = math.nan) -> None:
+    def add(
+        self, item: Item, event_id: str, place: Place, field: str, *, time: float = math.nan, status: str | None = None
+    ) -> None:
         """Append an item.
 
         Args:
@@ -62,6 +64,7 @@ class Responses:
           place: where it stands.
           field: its field in the log, for errors.
           time: when it was written.
+          status: of a tool's output.
 
         Raises:
           TraceError: kinds "unknown-tool-call", "bad-value".
@@ -72,7 +75,7 @@ class Responses:
             return
         self.end()
         if item.type in OUTPUTS:
-            self.chat.result(event_id, place, item.call_id, f"{field}.call_id", time=time)
+            self.chat.result(event_id, place, item.call_id, f"{field}.call_id", time=time, status=status)
         elif item.type == "message" and item.role == "user":
             self.chat.input(event_id, place, time=time)
         elif item.type == "message" and item.role not in ("system", "developer"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterator
 
 import msgspec
 
@@ -38,19 +39,22 @@ def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
     except JSON_ERRORS:
         return
     stated: dict[str, tuple[str, msgspec.Raw]] = {}
+    keys: set[str] = set()
     for number, event in enumerate(events):
-        for key in event.keys() - stated.keys():
-            stated[key] = (f"events[{number}].{key}", event[key])
+        if not keys.issuperset(event):
+            stated |= {key: (f"events[{number}].{key}", event[key]) for key in event if key not in keys}
+            keys.update(event)
     top = {key: (key, value) for key, value in document.items()}
     for found, known in ((top, Trace.__struct_encode_fields__), (stated, EVENT_FIELDS)):
         for key, (field, value) in found.items():
-            near = "" if key in known else _nearest(key, (name for name in known if name not in found))
+            near = "" if key in known else _nearest(key, tuple(name for name in known if name not in found))
             if near:
                 expected = f"the key {near!r}: this one is not read"
                 yield Problem("near-key", file, line, field, excerpt(msgspec.json.decode(value)), expected)
 
 
-def _nearest(key: str, known: Iterable[str]) -> str:
+@functools.lru_cache(maxsize=1024)  # the files of a log have the same keys
+def _nearest(key: str, known: tuple[str, ...]) -> str:
     """The known key that differs in case, in what joins its words, in number, or in few letters; "" without one."""
     forms = {_form(name): name for name in known}
     near = difflib.get_close_matches(_form(key), forms, n=1, cutoff=_LIKE)

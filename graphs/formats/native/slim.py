@@ -78,15 +78,9 @@ def _keys_of(data: bytes) -> set[str]:
 def shallow_brackets(trace: Trace, most: int) -> int:
     """Opening brackets in the values of unknown keys of a trace's events, without values that have more than `most`."""
     unknown = [name for name in trace.events[0].__struct_fields__ if name.startswith(_UNKNOWN)] if trace.events else []
-    values = itertools.chain.from_iterable(map(attrgetter(name), trace.events) for name in unknown)
-    short, long = [], 0
-    for value in values:
-        if 1 < len(value) <= most:  # which has no more brackets than bytes: all of them are counted together
-            short.append(value)
-        elif len(value) > most:
-            count = brackets(bytes(value))
-            long += count if count <= most else 0
-    return brackets(b"".join(short)) + long
+    values = list(itertools.chain.from_iterable(map(attrgetter(name), trace.events) for name in unknown))
+    long = (brackets(bytes(value)) for value in values if len(value) > most)  # a shorter one has no more than bytes
+    return brackets(b"".join(values)) - sum(count for count in long if count > most)
 
 
 def columns(events: Sequence[Any]) -> dict[str, list[Any]]:

@@ -19,6 +19,7 @@ from graphs.traces.token_lists import TOKEN_TYPES
 
 __all__ = ["Edges", "Events", "edges_of", "events_of"]
 
+_ID, _SENDER, _RECEIVER = map(attrgetter, ("id", "src", "dst"))
 _EVENT_NAMES = pa.array(sorted(EVENT_CODES, key=EVENT_CODES.__getitem__))
 _TYPES: dict[str, pa.DataType] = (
     {name: pa.string() for name in ("id", "type", "agent", "role", "agent_name")}
@@ -122,12 +123,12 @@ def edges_of(traces: Sequence[Trace]) -> Edges:
     sound = np.ones(len(traces), bool)
     start = 0
     for number, trace in enumerate(traces):
-        rows = {event.id: row for row, event in enumerate(trace.events, start)}
+        rows = dict(zip(map(_ID, trace.events), itertools.count(start)))
         sound[number] = len(rows) == len(trace.events)
         start += len(trace.events)
         if trace.edges:
-            senders += [rows.get(edge.src, -1) for edge in trace.edges]
-            receivers += [rows.get(edge.dst, -1) for edge in trace.edges]
+            senders += map(rows.get, map(_SENDER, trace.edges), itertools.repeat(-1))
+            receivers += map(rows.get, map(_RECEIVER, trace.edges), itertools.repeat(-1))
     codes = bytes(map(EDGE_CODES.__getitem__, map(attrgetter("type"), edges)))
     types = np.frombuffer(codes, np.uint8).astype(np.int32)
     return Edges(counts, np.array(senders, np.int32), np.array(receivers, np.int32), types, sound)

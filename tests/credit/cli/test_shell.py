@@ -88,3 +88,9 @@ def test_no_option_takes_what_is_no_finite_number() -> None:
         for text in ("nan", "inf", "-inf"):
             with pytest.raises(click.BadParameter):
                 print(name, kind.convert(text, None, None))
+
+
+def test_help_states_no_range_of_none() -> None:
+    """click says "x<=None" of a number without bounds."""
+    for command in ("doctor", "metrics", "replay", "decisions"):
+        assert "None" not in run(command, "--help").stdout.replace("None:", "")

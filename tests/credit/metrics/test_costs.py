@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import cost_rows, group_costs
+from credit.metrics.cost_summary import Amount, cost_rows, group_costs, stated_sums
 from credit.metrics.event_costs import read_prices
 from graphs.traces.batch import Traces
 from graphs.writers import survey
@@ -148,3 +148,28 @@ def test_a_cost_that_the_surveys_form_had_to_invent_is_none(tmp_path: Path) -> N
     traces = credit.read(tmp_path / "survey")
     assert traces.evidence["costs.tokens"].array[0] == 0
     assert np.isnan(channel(traces, "costs.tokens").total[0])
+
+
+def test_a_call_has_the_price_of_its_own_model(tmp_path: Path) -> None:
+    (tmp_path / "prices.csv").write_text(PRICES)
+    both = line("a", "q", 1.0, "big + small")
+    both["events"][0]["model"], both["events"][3]["model"] = "big", "small"
+    rows = {row.unit: row for row in cost_rows(read(tmp_path, both), "model", read_prices(tmp_path / "prices.csv"))}
+    assert {name: (row.events, row.tool_calls) for name, row in rows.items()} == {"big": (3, 1), "small": (1, 0)}
+    assert rows["big"].money.total == pytest.approx((2 * 100 + 8 * 10) / 1e6 + 0.01)
+    assert rows["small"].money.total == pytest.approx(200 / 1e6)
+    del both["events"][3]["model"]  # this call may have asked either
+    with pytest.raises(credit.CreditError, match=r"'big \+ small': .* a row of this joint name"):
+        cost_rows(read(tmp_path, both), "model", read_prices(tmp_path / "prices.csv"))
+
+
+def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path) -> None:
+    lines = [line("a", "q", 1.0, "big", costs={"money": 0.5}), line("b", "q", 0.0, "big", costs={})]
+    for one in lines:
+        for event in one["events"]:
+            event.pop("tokens", None)
+    traces = read(tmp_path, *lines)
+    assert stated_sums(traces) == {"money": Amount(0.5, 1)}
+    assert cost_rows(traces, "agent")[0].tokens == Amount(None, 2)  # not 0, though effects generate none
+    shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl")])
+    assert "costs.money, as the log states it of 1 trace: 0.5" in shown.output

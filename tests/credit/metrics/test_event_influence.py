@@ -146,10 +146,12 @@ def test_reach_by_attack_vector_is_that_of_its_events_alone(tmp_path: Path) -> N
     traces = read(tmp_path, *lines)
     events = [event for line in lines for event in line["events"]]
     found = {one.unit: one for one in untrusted_reach(traces, by="vector")}
-    assert {*found} == {"all", "AV1", "AV8", "not stated"}
-    for name, vector in (("AV1", 1), ("AV8", 8), ("not stated", None)):
+    assert {*found} == {"all", "AV1", "AV8", "not stated", "AV1, trusted", "AV8, trusted"}
+    for name, vector in (("AV1", 1), ("AV8", 8), ("not stated", None), ("AV1, trusted", 1), ("AV8, trusted", 8)):
         of_it = [
-            event["attack_vector"] == vector and event["trusted"] is not True and (vector or event["trusted"] is False)
+            event["attack_vector"] == vector
+            and (event["trusted"] is True) == name.endswith("trusted")
+            and bool(vector or event["trusted"] is False)
             for event in events
         ]
         rows = np.array(of_it, bool)
@@ -157,7 +159,7 @@ def test_reach_by_attack_vector_is_that_of_its_events_alone(tmp_path: Path) -> N
         assert (found[name].events, found[name].reached) == (rows.sum(), reached.sum()), name
     assert found["all"].events == sum(found[name].events for name in ("AV1", "AV8", "not stated"))
     bare = [line | {"events": [each | {"attack_vector": None} for each in line["events"]]} for line in lines]
-    with pytest.raises(credit.CreditError, match="no untrusted event states its attack_vector"):
+    with pytest.raises(credit.CreditError, match="no event states its attack_vector"):
         untrusted_reach(read(tmp_path, *bare), by="vector")
 
 

@@ -164,7 +164,7 @@ def test_the_page_opens_on_the_method_of_summary_unless_only_others_tell_units_a
     broadcast = {"dr_grpo": credit.run(findings.traces, "dr_grpo"), "rloo": findings.claims["rloo"]}
     alike = overview(dataclasses.replace(findings, claims=broadcast, ledger=None))
     assert alike["summary"]["method"] == of_summary == "rloo"
-    assert "By rloo no role differs" in alike["alike"]["rloo"]["role"]
+    assert "Nothing tells one role from another by rloo" in alike["alike"]["rloo"]["role"]
 
 
 def test_a_baseline_that_counts_ended_traces_as_0_is_pointed_out(parts: Any, tmp_path: Path) -> None:

@@ -267,6 +267,19 @@ def test_labels_are_kept_over_sessions(tmp_path: Path, suffix: str) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
+def test_a_spreadsheet_runs_no_text_of_a_file_of_labels(tmp_path: Path) -> None:
+    """A note of `=HYPERLINK(...)` was a formula. An id must stay as the log has it."""
+    labels = Labels(tmp_path / "labels.csv", rater="@ann")
+    for trace, note in (("a", '=HYPERLINK("x")'), ("b", "'quoted'"), ("c", "fine")):
+        labels.put(trace, 1.0, note=note)
+    content = (tmp_path / "labels.csv").read_text()
+    assert "\"'=HYPERLINK" in content and ",'@ann," in content
+    assert Labels(tmp_path / "labels.csv").by_trace == labels.by_trace
+    with pytest.raises(credit.CreditError, match=r"a spreadsheet would run the id of trace '=1\+1'.*\.jsonl"):
+        labels.put("=1+1", 1.0)
+    Labels(tmp_path / "labels.jsonl").put("=1+1", 1.0, note="=1")
+
+
 @pytest.mark.slow
 def test_two_windows_on_one_file_lose_no_label(findings: Findings, tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"

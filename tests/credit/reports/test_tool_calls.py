@@ -67,8 +67,11 @@ def test_a_call_and_its_result_are_one_error(tmp_path: Path) -> None:
     ]
     edges = [{"src": "c", "dst": "r", "type": "causal"}]
     log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": edges, "rewards": {}}))
-    (run,) = ToolCalls(credit.read(log)).failures()
+    traces = credit.read(log)
+    (run,) = ToolCalls(traces).failures()
     assert run.rows == (0,)
+    found = triage(traces)
+    assert found.agents[0].errors == found.tools[0].errors == 1  # the agent had two
 
 
 def test_calls_with_other_arguments_are_no_loop(tmp_path: Path) -> None:
@@ -79,6 +82,28 @@ def test_calls_with_other_arguments_are_no_loop(tmp_path: Path) -> None:
     assert [(loop.tool, loop.rows, loop.compared) for loop in loops] == [("read", (24, 26, 28, 30), True)]
     unknown: list[Step] = [("a", "read", "", None)] * 3
     assert [loop.compared for loop in ToolCalls(read(tmp_path, unknown)).loops] == [False]
+
+
+def test_calls_of_one_message_are_made_at_once(tmp_path: Path) -> None:
+    """Five searches that a message asked for were five calls in a row."""
+
+    def asked(number: int, text: str) -> dict[str, Any]:
+        return {"id": f"{number}", "function": {"name": "search", "arguments": text}, "type": "function"}
+
+    def said(*messages: int) -> list[dict[str, Any]]:
+        completion: list[dict[str, Any]] = []
+        for times in messages:
+            calls = [asked(len(completion) * 10 + i, "x") for i in range(times)]
+            completion.append({"role": "assistant", "content": "", "tool_calls": calls})
+            completion += [{"role": "tool", "tool_call_id": call["id"], "content": "no"} for call in calls]
+        return completion
+
+    rows = [{"example_id": i, "prompt": [], "completion": said(*sizes), "answer": "", "reward": 0.0}
+            for i, sizes in enumerate(((5,), (2, 1, 2), (1, 4)))]  # fmt: skip
+    log = tmp_path / "results.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (loop,) = ToolCalls(credit.read(log)).loops
+    assert len(loop.rows) == 3 and loop.compared
 
 
 def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None:

@@ -120,6 +120,25 @@ def test_openhands_and_swe_agent_show_commands_and_nothing_of_other_steps(tmp_pa
     assert texts == {"message": "I look.", "tool_call": "ls", "tool_result": "setup.py"}
 
 
+def test_a_span_shows_what_its_model_said_and_not_what_it_was_told(tmp_path: Path) -> None:
+    """Attributes of OpenTelemetry and OpenInference, flat and as OTLP lists them."""
+    for number, attributes in enumerate(
+        (
+            {"gen_ai.input.messages": "told", "gen_ai.output.messages": "said"},
+            {"llm.input_messages.0.message.content": "told", "llm.output_messages.0.message.content": "said"},
+            {"gen_ai.prompt.0.content": "told", "gen_ai.completion.0.content": "said", "gen_ai.usage.output_tokens": 3},
+        )
+    ):
+        listed = [{"key": key, "value": {"stringValue": text}} for key, text in attributes.items()]
+        for form in (attributes, listed):
+            log = tmp_path / f"{number}.json"
+            log.write_text(json.dumps({"name": "chat", "spanId": "e", "attributes": form}))
+            record = TraceRecord("t", "q", str(log), format="otlp")
+            record.instances = {"a": Agent()}
+            record.event("e", EventType.MESSAGE, "a", action=True)
+            assert event_texts(assemble([record]), np.arange(1), 60) == ["said"]
+
+
 def test_a_record_of_several_messages_says_nothing_of_one_that_it_does_not_name(tmp_path: Path) -> None:
     """Each of them had the text of the whole record."""
     log = tmp_path / "log.json"

@@ -72,3 +72,17 @@ def test_events_of_traces_that_succeeded_come_last(tmp_path: Path) -> None:
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = triage(read(log)).suspects
     assert [(one.trace, one.outcome) for one in found] == [("unknown", None), ("bad", 0.0), ("good", 1.0)]
+
+
+def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) -> None:
+    event = {"id": "a", "type": "tool_call", "agent": "x", "tool": "web"}
+    log = {"trace_id": "t", "task_id": "q", "schema_version": "1.0", "events": [event], "edges": []}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    found = triage(read(tmp_path))
+    for row in (*found.agents, *found.tools):
+        assert (row.errors, row.retries, row.loops) == (None, None, 0)
+    event["status"] = "ok"
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    found = triage(read(tmp_path))
+    for row in (*found.agents, *found.tools):
+        assert (row.errors, row.retries) == (0, 0)

@@ -224,7 +224,9 @@ def written(folder: Path, name: str) -> tuple[Path, Path]:
     second.parent.mkdir()
     data = first.read_bytes()
     stated = {str(value["trace_id"]) for value in ALL[name].values if isinstance(value, dict) and "trace_id" in value}
-    for trace in sorted(stated | found(folder / "first")[0].keys(), key=len, reverse=True):
+    ids = stated | found(folder / "first")[0].keys()
+    ids |= {trace.partition("/")[0] for trace in ids}  # as of rLLM, which states the step of training beside an id
+    for trace in sorted(ids, key=len, reverse=True):
         last = "0" if trace[-1] != "0" else "1"
         data = data.replace(json.dumps(trace).encode(), json.dumps(trace[:-1] + last).encode())
     second.write_bytes(data)
@@ -257,10 +259,11 @@ def _is_broken(lines: Lines) -> bool:
 def damaged(folder: Path, name: str, seed: int, times: int) -> Iterator[tuple[str, list[Fault], Tally]]:
     """Of each of `times` damages of a log: its kind and number, the faults, and the tally."""
     first, second = written(folder, name)
-    other = random.Random(f"{name} {seed}").choice([of for of in ALL if ALL[of].format != ALL[name].format])
-    third = ALL[other].write(folder / "third")
+    others = [of for of in ALL if ALL[of].format != ALL[name].format]
+    third = ALL[random.Random(f"{name} {seed}").choice(others)].write(folder / "third")
     intact, standing = found(folder)
-    assert intact, name
+    if len(intact) <= len(found(third.parent)[0]):
+        raise RuntimeError(f"{name}: the log is not read beside {third.name}, so that no damage of it would be noticed")
     originals = {file: file.read_bytes().splitlines(keepends=True) for file in (first, second, third)}
     for number in range(times):
         draw = random.Random(f"{name} {seed} {number}")

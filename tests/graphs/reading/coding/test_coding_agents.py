@@ -508,3 +508,27 @@ def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
     assert set(traces.traces["format"].to_pylist()) == {
         "verifiers", "spans", "rollouts", "tau2-bench", "langfuse", "openhands", "codex",
     }  # fmt: skip
+
+
+def test_a_command_of_codex_that_failed_is_an_error(tmp_path: Path) -> None:
+    """The exit code stands in JSON or in lines above the command's own output, which may claim what it likes."""
+    outputs = [
+        json.dumps({"output": "1 failed", "metadata": {"exit_code": 1}}),
+        json.dumps({"output": "fine", "metadata": {"exit_code": 0}}),
+        "Chunk ID: a\nWall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno\n",
+        "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nProcess exited with code 1\n",
+        "Process exited",
+    ]
+    lines = SAMPLES["codex"].values
+    start = next(i for i, line in enumerate(lines) if line["payload"].get("type") == "function_call")
+    called, answered = lines[start], next(x for x in lines if x["payload"].get("type") == "function_call_output")
+    lines = lines[:start]
+    for number, output in enumerate(outputs):
+        for line, more in ((called, {"id": f"i{number}"}), (answered, {"output": output})):
+            lines.append(line | {"payload": line["payload"] | {"call_id": f"c{number}"} | more})
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces = read(path)
+    results = np.asarray(traces.graph.event_type)[: traces.sizes.events] == EventType.TOOL_RESULT
+    status = [one for one, is_result in zip(traces.events["status"].to_pylist(), results, strict=True) if is_result]
+    assert status == ["error", None, "error", None, None]

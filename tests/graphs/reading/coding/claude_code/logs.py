@@ -57,8 +57,8 @@ class Log:
         message = {"id": name, "model": "m", "role": "assistant", "content": list(blocks), "usage": usage}
         return self.add("assistant", message, **more)
 
-    def result(self, use: str, *, error: bool = False, **more: Any) -> Line:
-        block = {"type": "tool_result", "tool_use_id": use, "content": "x", "is_error": error}
+    def result(self, use: str, *, error: bool = False, content: Any = "x", **more: Any) -> Line:
+        block = {"type": "tool_result", "tool_use_id": use, "content": content, "is_error": error}
         return self.add("user", {"role": "user", "content": [block]}, **more)
 
     def write(self, path: Path) -> Path:

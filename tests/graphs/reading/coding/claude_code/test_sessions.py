@@ -89,6 +89,19 @@ def test_text_columns(tmp_path: Path) -> None:
     assert column(record, "status")[at["x1.result"]] is None
 
 
+def test_a_call_that_a_person_declined_is_no_error(tmp_path: Path) -> None:
+    """Triage named the tool as failing."""
+    no = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    contents = (no, [{"type": "text", "text": no}], "Exit code 1", [{"type": "text", "text": "no such file"}])
+    log = Log()
+    log.human("go")
+    for number, content in enumerate(contents):
+        log.reply(f"m{number}", use(f"t{number}"))
+        log.result(f"t{number}", error=True, content=content)
+    record = only(log.write(tmp_path / "s.jsonl"))
+    assert [status for status in column(record, "status") if status] == ["declined", "declined", "error", "error"]
+
+
 def test_places_and_times(tmp_path: Path) -> None:
     main, child = files(tmp_path)
     record = only(main)

@@ -115,3 +115,14 @@ def test_a_line_that_is_missing_within_is_named(tmp_path: Path) -> None:
     first, middle, last = *session("A"), session("B", parentUuid="A-u1-None", sessionId="A")[0]
     assert found(write(tmp_path / "A.jsonl", [first, middle, last])) == [("", "A")]
     assert found(write(tmp_path / "A.jsonl", [first, last])) == [("", "A"), ("missing-parent", "A")]
+
+
+def test_a_session_that_repeats_calls_under_a_new_id_is_named(tmp_path: Path) -> None:
+    """A session that was resumed or forked into a new file counted the calls of the first one again, without a word."""
+    resumed = session("B")
+    for line in resumed:
+        if line["type"] == "assistant":
+            line["message"]["id"] = "A-call"
+    files = write(tmp_path / "A.jsonl", session("A")), write(tmp_path / "B.jsonl", resumed)
+    assert found(*files) == [("", "A"), ("", "B"), ("repeated-messages", "B")]
+    assert found(files[0], write(tmp_path / "C.jsonl", session("C"))) == [("", "A"), ("", "C")]
