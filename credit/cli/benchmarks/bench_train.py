@@ -61,8 +61,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
               help="By commas; the best of them counts.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
-@click.option("--optimizer", type=click.Choice(["adam", "sgd"]), default="adam", show_default=True,
-              help="Adam, or steps along the gradient itself.")  # fmt: skip
+@click.option("--optimizer", type=click.Choice(["adam", "sgd", "natural"]), default="adam", show_default=True,
+              help="Adam, or steps along the gradient; with --lengths also the natural gradient.")  # fmt: skip
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
               show_default=True, help="A logit for each decision, or a network shared by all.")  # fmt: skip
 @click.option("--lengths", callback=_rates, metavar="NUMBERS",
@@ -100,11 +100,16 @@ def train(
     that a method needs as evidence are paid from its budget of events.
     """
     if lengths is not None:
-        fixed = {"--tasks": tasks, "--output": output, "--quick": quick or None, "--plot": plot}
+        fixed = {"--tasks": tasks, "--output": output, "--quick": quick or None, "--plot": plot,
+                 "--group-size": None if group_size == 4 else group_size}  # fmt: skip
         for option in (name for name, value in fixed.items() if value is not None):
             raise click.UsageError(f"{option} does not go with --lengths")
-        _by_length(methods, lengths, luck, outcome, seeds or 5, steps or 400, optimizer, learning_rates, as_json)
+        _by_length(
+            methods, lengths, luck, outcome, seeds or 5, steps or 400, groups, optimizer, learning_rates, as_json
+        )
         return
+    if optimizer == "natural":
+        raise click.UsageError("--optimizer natural takes --lengths")
     from credit.bench.training.learning_tasks import TASKS
     from credit.bench.training.training_comparison import cells
     from credit.bench.training.training_loop import TrainingSettings
@@ -158,6 +163,7 @@ def _by_length(
     outcome: Any,
     seeds: int,
     steps: int,
+    groups: int,
     optimizer: Any,
     rates: tuple[float, ...] | None,
     as_json: bool,
@@ -173,7 +179,8 @@ def _by_length(
             raise click.UsageError(f"--lengths has {length:g}; expected whole numbers")
         for signal in signals or tuple(SIGNALS):
             found = long_cell(outcome, int(length), luck, signal, seeds=range(1000, 1000 + seeds), tuning=range(5),
-                              optimizer=optimizer, budget=16.0 * steps * length, rates=rates)  # fmt: skip
+                              optimizer=optimizer, budget=4.0 * groups * steps * length, groups=groups,
+                              rates=rates)  # fmt: skip
             rows.append({"decisions": int(length), "luck": luck, "signal": signal, "rate": found.rate,
                          "events_to_90": _finite(float(np.median(found.events)))})  # fmt: skip
     if as_json:
