@@ -142,7 +142,17 @@ def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) 
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     low, high, p, seen = numbers
     return SideDifference(
-        name, float(first.mean()), float(second.mean()), difference, low, high, p, seen, compared, (before, after), paired
+        name,
+        float(first.mean()),
+        float(second.mean()),
+        difference,
+        low,
+        high,
+        p,
+        seen,
+        compared,
+        (before, after),
+        paired,
     )
 
 
