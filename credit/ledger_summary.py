@@ -81,7 +81,7 @@ class LedgerSummary:
         if self.took_part:
             lines.append(f"  took part: {', '.join(self.took_part)}")
         for name in self.totals:
-            use = "its baseline is what was expected at the start" if name == self.expected_by else "not used"
+            use = "its baseline is taken for what was expected at the start" if name == self.expected_by else "not used"
             lines.append(f"  no entries of {name}, which gives all actions of a trace one number: {use}")
         for source, why in self.refused.items():
             lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")

@@ -68,8 +68,8 @@ def costs(
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
-        whole = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
-        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": whole})
+        of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
+        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": of_traces})
     else:
         _print(stdout(), rows, groups, by, prices is not None)
         for name, amount in stated.items():

@@ -47,7 +47,8 @@ MOST = 8
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
-    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them. "
+    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
+    "count once. "
     "tokens: generated. seconds: from first to last event."
 )
 
