@@ -103,7 +103,8 @@ def summary(
         from credit.method_summary import divided_note, empty_notes, ended_note, reason_counts
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
-        from credit.reports.who_matters import tells_apart, who_matters
+        from credit.reports.who_matters import who_matters
+        from credit.telling_apart import tells_apart
 
         with working(stderr(), f"computing {method}"):
             credit = run(traces, method, evidence=also, **options)
