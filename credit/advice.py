@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from credit.advice_trial import Trial, try_advice
-from credit.method_summary import NOTHING_DISTINGUISHES
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.registry import METHODS
@@ -24,6 +23,7 @@ from credit.methods.running import has_agent_outcomes
 from credit.methods.survey_questions import Question, answer_questions
 from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
+from credit.telling_apart import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import KINDS

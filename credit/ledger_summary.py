@@ -81,7 +81,7 @@ class LedgerSummary:
         if self.took_part:
             lines.append(f"  took part: {', '.join(self.took_part)}")
         for name in self.totals:
-            use = "its baseline is what was expected at the start" if name == self.expected_by else "not used"
+            use = "its baseline is taken for what was expected at the start" if name == self.expected_by else "not used"
             lines.append(f"  no entries of {name}, which gives all actions of a trace one number: {use}")
         for source, why in self.refused.items():
             lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")
@@ -94,8 +94,8 @@ class LedgerSummary:
                 error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
                 share = f"{self.explained:.3f}{error} of the variance of returns within groups"
                 share += ", not significantly above 0" if self.explained_doubt else ""
-                lines.append(f"  explained out of sample: {share}")
-            lines.append(f"  accounted for, each trace's own outcome included: {self.accounted_for:.3f}")
+                lines.append(f"  explained in traces that were left out: {share}")
+            lines.append(f"  explained where each trace's own outcome is known, too: {self.accounted_for:.3f}")
         if self.stated:
             counts = f"{self.noise} of the {self.stated} entries with a stated error"
             lines.append(f"  noise: {counts} are within two standard errors of 0")

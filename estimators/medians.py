@@ -14,7 +14,7 @@ from estimators.members import Members
 from estimators.relative_mean import mean_from_first
 from graphs.segment import segment_count, segment_first
 
-__all__ = ["Ordered", "in_order", "median", "median_of_others"]
+__all__ = ["Ordered", "in_order", "median", "median_of_others", "nth_of_others"]
 
 
 def median(m: Members, value: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
@@ -60,6 +60,31 @@ def median_of_others(m: Members) -> tuple[jax.Array, jax.Array]:
     others = ordered.n - 1
     middle = _middle(ordered, others, skip=ordered.rank)
     return middle[ordered.sample_of][m.of_event], others[m.of_event]
+
+
+def nth_of_others(m: Members, place: int) -> tuple[jax.Array, jax.Array]:
+    """At each event, one of the other samples of its key in order, and their number: float [E] and int32 [E].
+
+    Other samples share no choice with the event's own. Where there are too few, the value is another sample's: refuse
+    such events.
+
+    Args:
+      m: the members.
+      place: 0 for the least of the others, 1 for the next; -1 for the largest, -2 for the second largest.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
+      >>> from estimators.members import members
+      >>> from estimators.medians import nth_of_others
+      >>> best, others = nth_of_others(members(graph, reward, None, by=None, population="trace", aggregate="sum"), -1)
+      >>> rows.gather(best).tolist(), rows.gather(others).tolist()
+      ([1.0, 9.0, 9.0], [2, 2, 2])
+    """
+    ordered = in_order(m, m.score)
+    others = ordered.n - 1
+    value = _at(ordered, jnp.maximum(others + place if place < 0 else jnp.full_like(others, place), 0), ordered.rank)
+    return value[ordered.sample_of][m.of_event], others[m.of_event]
 
 
 class Ordered(NamedTuple):
@@ -109,13 +134,13 @@ def in_order(m: Members, value: jax.Array) -> Ordered:
     return Ordered(value[order], start, rank, segment_count(m.key, num, sample_mask, place.dtype)[m.key], sample_of)
 
 
+def _at(ordered: Ordered, k: jax.Array, skip: jax.Array | None) -> jax.Array:
+    """The sample of rank `k`, counted without the one of rank `skip`: [M]."""
+    past = k if skip is None else k + (k >= skip).astype(k.dtype)
+    return ordered.value[jnp.clip(ordered.start + past, 0, len(ordered.value) - 1)]
+
+
 def _middle(ordered: Ordered, n: jax.Array, skip: jax.Array | None) -> jax.Array:
     """The middle one of `n` samples, or the mean of the middle two, without the sample of rank `skip`: [M]."""
-    most = len(ordered.value) - 1
-
-    def at(k: jax.Array) -> jax.Array:
-        past = k if skip is None else k + (k >= skip).astype(k.dtype)
-        return ordered.value[jnp.clip(ordered.start + past, 0, most)]
-
-    low, high = at((n - 1) // 2), at(n // 2)
+    low, high = _at(ordered, (n - 1) // 2, skip), _at(ordered, n // 2, skip)
     return low + (high - low) / 2

@@ -30,7 +30,12 @@ from credit.bench.training.training_signals import centred_claim
 from credit.methods.registry import METHODS
 from estimators.composition.control import control_advantage
 from estimators.critic.cholesky import cholesky
-from estimators.critic.repaid_posterior import fresh_posterior, posterior_advantage, posterior_claims
+from estimators.critic.repaid_posterior import (
+    fresh_posterior,
+    posterior_advantage,
+    posterior_claims,
+    residual_weights,
+)
 
 __all__ = [
     "GROUPS", "GROUP_SIZE", "SIGNALS", "Update", "claim_correlations", "hidden_features", "increments",
@@ -40,7 +45,10 @@ __all__ = [
 GROUPS, GROUP_SIZE = 4, 4
 """Questions of an update, and traces of each."""
 
-SIGNALS = ("rloo", "dr_mas", "control_critic", "posterior", "posterior_hidden", "posterior_reference", "exact")
+SIGNALS = (
+    "rloo", "dr_mas", "control_critic", "posterior", "posterior_hidden", "posterior_reference", "posterior_entry",
+    "exact",
+)  # fmt: skip
 
 SKETCH = (48, 80)
 """Numbers of hidden states, of lead and workers."""
@@ -122,7 +130,7 @@ def fresh_task_state(task: VerifiedTask, signal: str) -> Any:
     if signal == "control_critic":
         return jnp.zeros((len(tokens), len(tokens))), jnp.zeros(len(tokens)), fresh_coefficients(1)
     if signal.startswith("posterior"):
-        block = tokens if signal == "posterior" else np.repeat([0, 1], SKETCH)
+        block = tokens if signal in ("posterior", "posterior_entry") else np.repeat([0, 1], SKETCH)
         return fresh_posterior(len(block), block=block)
     return None
 
@@ -146,14 +154,27 @@ def weigh_task(signal: str, task: VerifiedTask, group_size: int, played: Played,
         return _control(task, rollout, played, state)
     else:
         columns, values = (x[rollout.order] for x in _features(signal, task, played, extra))
-        result, state = posterior_advantage(rollout.graph, rollout.reward, state, columns, values)
+        result, learned = posterior_advantage(rollout.graph, rollout.reward, state, columns, values)
+        if signal == "posterior_entry":
+            return _entry(rollout, state, columns, values), learned
+        state = learned
     return rollout.of_decisions(jnp.where(result.valid, result.advantage, 0)), state
+
+
+def _entry(rollout: LanguageRollout, state: Any, columns: jax.Array, values: jax.Array) -> jax.Array:
+    """The claims of earlier steps without a repayment, and ω of what they leave: A_e = c_e + ω (R − b − Σ_f c_f)."""
+    claims = rollout.of_decisions(posterior_claims(state, columns, values).mean)
+    above = METHODS["rloo"](rollout.graph, rollout.reward)
+    left = rollout.of_decisions(jnp.where(above.valid, above.advantage, 0)) - claims.sum(axis=1, keepdims=True)
+    omega = residual_weights(state)[jnp.arange(claims.shape[1]) % 2]
+    return jnp.where(rollout.taken, claims + omega[None] * left, 0)
 
 
 def _features(signal: str, task: VerifiedTask, played: Played, extra: Any) -> tuple[jax.Array, jax.Array]:
     """Columns and numbers of (trace, decision), [n D, J]."""
     hidden = played.hidden if signal == "posterior_hidden" else extra
-    found = token_features(task, played) if signal == "posterior" else hidden_features(played, hidden)
+    words = signal in ("posterior", "posterior_entry")
+    found = token_features(task, played) if words else hidden_features(played, hidden)
     columns, values = (x.reshape(played.taken.size, -1) for x in found[:2])
     return columns, values
 
@@ -297,7 +318,8 @@ def claim_correlations(
 
     "posterior", "posterior_hidden" and "posterior_reference": correlations, over decisions that were reached, of claims
     that learned from all earlier updates. "own": the mean square of what a decision added over the variance of outcomes
-    within groups. "sum": that of all decisions of a trace.
+    within groups. "sum": that of all decisions of a trace; what it has above 1 is the noise of re-runs, and the root of
+    it times a correlation is that without the noise.
 
     Args:
       name, seeds, rate, warm: as of `training`.

@@ -27,7 +27,7 @@ import dataclasses
 import functools
 import importlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -37,6 +37,7 @@ from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, fan_outs, independent, replays
 from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_results import FINITE
+from estimators.base import Credit
 from graphs.errors import CreditError
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery
@@ -179,7 +180,7 @@ def _wanted(way: Way) -> set[str]:
 
 
 @functools.cache
-def _compiled(name: str, many: bool) -> Any:
+def _compiled(name: str, fn: Callable[..., Credit], many: bool) -> Any:
     how = setting(name)
 
     def one(batch: Batches) -> tuple[jax.Array, jax.Array]:
@@ -188,7 +189,7 @@ def _compiled(name: str, many: bool) -> Any:
             evidence["event_reward"] = batch.event_reward
         elif how.event_reward is not None:
             evidence["event_reward"] = batch.evidence[how.event_reward]
-        credit = how.fn(batch.graph, getattr(batch, _REWARD[how.reward]), **evidence, **how.options)
+        credit = fn(batch.graph, getattr(batch, _REWARD[how.reward]), **evidence, **how.options)
         return credit.advantage, credit.valid
 
     return jax.jit(jax.vmap(one), compiler_options=_FAST if many else _QUICK)
@@ -200,7 +201,7 @@ _REWARD = {"outcome": "reward", "returns": "returns"}
 def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
     """Advantage and validity of every event of every batch, in chunks of one shape."""
     total = len(batch.state)
-    fn, parts = _compiled(name, total > _MANY), []
+    fn, parts = _compiled(name, setting(name).fn, total > _MANY), []
     with x64():
         for start in range(0, total, _CHUNK):
             rows = np.minimum(np.arange(start, start + _CHUNK), total - 1)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 import estimators
 from credit.bench.enumeration import DECISIONS
-from credit.methods.own_functions import own_method
+from credit.methods.own_functions import load_function, own_method
 from credit.methods.registry import METHODS
 from estimators.base import Credit
 from graphs.errors import CreditError
@@ -176,7 +176,6 @@ def family(name: str) -> list[str]:
     return [name, *(variant for variant in _VARIANTS if name in METHODS and _base(variant) == name)]
 
 
-@functools.cache
 def setting(name: str) -> Setting:
     """How a method of the table is tried, or a user's own function, MODULE:FUNCTION.
 
@@ -194,6 +193,12 @@ def setting(name: str) -> Setting:
         if name not in SETTINGS:
             raise CreditError(f"no setting {name!r}; expected one of SETTINGS, or MODULE:FUNCTION")
         return SETTINGS[name]
+    return _own_setting(name, load_function(name))
+
+
+@functools.cache
+def _own_setting(name: str, fn: Callable[..., Credit]) -> Setting:
+    """By name and function: its module may be loaded again."""
     own_fn = own_method(name)
     lacking = [need for need in own_fn.needs if need not in OWN_EVIDENCE]
     if lacking:

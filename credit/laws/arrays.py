@@ -106,15 +106,17 @@ def dtypes(s: Subject) -> str:
         shapes = jax.eval_shape(lambda trial: numbers(s.direct(trial)), batch)
     for name in NUMBERS:
         if shapes[name].dtype != jnp.float32:
-            return f"{name} is {shapes[name].dtype} for float32 where 64 bits are enabled; expected float32"
+            made = "make constants of an array's dtype, as jnp.zeros_like(x)"
+            return f"{name} is {shapes[name].dtype} for float32 where 64 bits are enabled; expected float32: {made}"
         for trial, out in results.items():
             promised = jnp.dtype(jnp.float64 if trial is jnp.float64 else jnp.float32)
             if out[name].dtype != promised:
-                widen = "check_reward and check_event_array of estimators.base give float32 or wider"
-                return f"{name} is {out[name].dtype} for {jnp.dtype(trial).name}; expected {promised}: {widen}"
+                narrowed = "keep the dtype of estimators.base.check_reward, float32 or wider"
+                return f"{name} is {out[name].dtype} for {jnp.dtype(trial).name}; expected {promised}: {narrowed}"
     for trial, out in results.items():
         if detail := differ(out, expected, batch.graph.event_mask):
-            return f"{detail} (in {jnp.dtype(trial).name}, against float32)"
+            widened = "estimators.base.check_reward and check_event_array give float32 or wider"
+            return f"{detail} (in {jnp.dtype(trial).name}, against float32: {widened})"
     return ""
 
 

@@ -11,6 +11,7 @@ from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.cost_summary import Amount
 from credit.metrics.event_costs import event_costs
 from credit.metrics.trace_numbers import consecutive
+from credit.telling_apart import tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
@@ -29,7 +30,8 @@ class Responsible:
       event, agent, type: which one.
       amount: its credit − baseline.
       stderr: its standard error; None where the method states none.
-      stands_out: whether the amount is beyond two standard errors.
+      stands_out: whether the amount is beyond two standard errors, and can tell one action from another
+        (`credit.telling_apart.tells_apart`).
       path: ids of events from the action to the event, over the fewest dependencies.
     """
 
@@ -112,7 +114,7 @@ def why(traces: Traces, row: int, credit: Credit, *, most: int = 10) -> list[Res
     valid = np.asarray(credit.valid)
     amount = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
     error = np.asarray(credit.stderr, np.float64)
-    beyond = beyond_two_errors(amount, error)
+    beyond = beyond_two_errors(amount, error) & tells_apart(traces, credit)
     rows = sorted((e for e in following if valid[e]), key=lambda e: (-abs(amount[e]), -e))[:most]
     ids, agents = traces.events["event"], traces.agents["name"]
     found = []

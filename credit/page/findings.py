@@ -48,6 +48,7 @@ class Findings:
       ledger: their composition; None without claims.
       text: whether the page may quote the logs: what events said, and values that were not as expected. Names of
         traces, groups, agents, tools, models and files are shown either way.
+      success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
 
     Examples:
       >>> import credit
@@ -61,15 +62,25 @@ class Findings:
     claims: Mapping[str, Credit]
     ledger: Ledger | None
     text: bool = True
+    success_at: float | None = None
 
     @classmethod
-    def of(cls, traces: Traces, claims: Mapping[str, Credit], *, text: bool = True, **composing: object) -> Findings:
+    def of(
+        cls,
+        traces: Traces,
+        claims: Mapping[str, Credit],
+        *,
+        text: bool = True,
+        success_at: float | None = None,
+        **composing: object,
+    ) -> Findings:
         """Compose the claims.
 
         Args:
           traces: what was read.
           claims: results of methods on `traces.graph`, by name.
           text: whether the page may quote the logs.
+          success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
           **composing: settings of `credit.ledger.from_methods.compose_claims`.
 
         Raises:
@@ -82,7 +93,7 @@ class Findings:
             traces = dataclasses.replace(
                 traces, problems=tuple(dataclasses.replace(one, value="withheld") for one in traces.problems)
             )
-        return cls(traces, dict(claims), ledger, text)
+        return cls(traces, dict(claims), ledger, text, success_at)
 
     def texts(self, rows: np.ndarray, limit: int) -> list[str]:
         """Excerpts of what events said, by their rows: the only way on which the content of logs enters a page."""

@@ -11,9 +11,7 @@ import pyarrow as pa
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.method_summary import NOTHING_DISTINGUISHES, empty_notes, ended_note
-from credit.methods.published import PUBLISHED, key_of
-from credit.methods.registry import METHODS
+from credit.method_summary import empty_notes, ended_note
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.page.questions import questions
@@ -25,6 +23,7 @@ from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
+from credit.telling_apart import NOTHING_DISTINGUISHES, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each
@@ -60,6 +59,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     problems = sum(problem.count for problem in traces.problems)
     few = dataclasses.replace(corpus, problems=traces.problems[:SHOWN], unscored=corpus.unscored[:SHOWN])
     matters = units_of_each(traces, claims)
+    told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
     calls = ToolCalls(traces)
     result: dict[str, Any] = {
         "corpus": few.as_json()
@@ -77,16 +77,17 @@ def overview(findings: Findings) -> dict[str, Any]:
             for name, units in matters.items()
         },
         "alike": {
-            name: {by: alike_note(found, name, by) for by, found in units.items()} for name, units in matters.items()
+            name: {by: alike_note(found, name, by, told[name]) for by, found in units.items()}
+            for name, units in matters.items()
         },
         "summary": {
             "method": _opening(matters),
             "least_tasks": LEAST_TASKS,
-            "doubt": NOTHING_DISTINGUISHES if claims and not _distinguishes(findings) else None,
+            "doubt": NOTHING_DISTINGUISHES if told and not any(told.values()) else None,
         },
         "legend": LEGEND,
-        "differences": outcome_differences(traces, calls=calls).as_json(),
-        "triage": dataclasses.asdict(triage(traces, calls=calls, texts=findings.texts)),
+        "differences": outcome_differences(traces, success_at=findings.success_at, calls=calls).as_json(),
+        "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)),
         "questions": questions(traces, claims.get(_opening(matters) or "")),
         "ledger": None,
         "comparison": None,
@@ -123,18 +124,6 @@ def _about(traces: Traces, name: str, claim: Credit) -> dict[str, Any]:
         "note": ended_note(claim),
         "empty": [] if np.asarray(claim.valid).any() else [line.strip() for line in empty_notes(traces, claim, name)],
     }
-
-
-def _distinguishes(findings: Findings) -> bool:
-    """Whether some number rests on what an action was: on evidence about it, rewards at events, or a judge."""
-    if "event_reward" in findings.traces.evidence:
-        return True
-    for name, claim in findings.claims.items():
-        paper = PUBLISHED.get(key_of(name))
-        method = METHODS.get(name if paper is None else paper.method or "")
-        if claim.estimand not in ("total", "scale") and (method is None or method.needs):
-            return True
-    return False
 
 
 def group_rows(traces: Traces) -> list[dict[str, Any]]:

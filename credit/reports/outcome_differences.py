@@ -64,8 +64,8 @@ class OutcomeDifferences:
     Attributes:
       failed, succeeded: how many traces.
       cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal.
-      within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces, since too
-        few have both kinds.
+      by_median: whether `cut` is the median of more than two different outcomes, and not what a person calls a success.
+      within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
       tasks: that are compared: those with both kinds, or those with one kind only.
       rows: the differences, those that stand out first, then the larger ones.
     """
@@ -73,6 +73,7 @@ class OutcomeDifferences:
     failed: int
     succeeded: int
     cut: float
+    by_median: bool
     within: bool
     tasks: int
     rows: tuple[Difference, ...]
@@ -87,7 +88,8 @@ class OutcomeDifferences:
         if not self.rows:
             return ""
         known = self.failed + self.succeeded
-        words = [f"{self.succeeded} of {counted(known, 'trace')} with an outcome succeeded."]
+        taken = f"have {self.cut:g}, the median, or more" if self.by_median else "succeeded"
+        words = [f"{self.succeeded} of {counted(known, 'trace')} with an outcome {taken}."]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names = [row.what for row in self.rows if row.stands_out and sign * (row.chance - 0.5) > 0]
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
@@ -95,11 +97,18 @@ class OutcomeDifferences:
 
     def lines(self) -> list[str]:
         """What was compared and what came of it, in sentences."""
+        known = self.failed + self.succeeded
         if not self.rows:
-            if math.isnan(self.cut):
-                return ["All outcomes are equal, so no trace failed beside one that succeeded."] if self.failed else []
+            if math.isnan(self.cut) and self.failed:
+                return ["All outcomes are equal, so no trace failed beside one that succeeded."]
+            if not self.failed or not self.succeeded:
+                all_ = "succeeded" if self.succeeded else "failed"
+                return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
             return ["Failed and succeeded traces have the same length, agents, errors and tools: nothing to compare."]
-        kinds = f"{counted(self.failed, 'trace')} failed (outcome below {self.cut:g}), {self.succeeded} succeeded."
+        taken = ", the median; `--success-at` takes what you call a success" if self.by_median else ""
+        kinds = (
+            f"{counted(self.failed, 'trace')} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
+        )
         if self.within:
             kinds += f" Compared within {counted(self.tasks, 'task')} that have both."
         elif self.tasks:
@@ -114,22 +123,27 @@ class OutcomeDifferences:
             said = f"None of the {looked} that were looked at differs beyond chance."
         else:
             said = (
-                f"Too few for a test, which takes {LEAST_TASKS} tasks with both kinds, or {LEAST_TASKS} of each kind."
+                f"Too few for a test, which takes {LEAST_TASKS} failed and {LEAST_TASKS} succeeded traces in tasks "
+                f"with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
         return [kinds, said]
 
 
-def outcome_differences(traces: Traces, *, calls: ToolCalls | None = None) -> OutcomeDifferences:
+def outcome_differences(
+    traces: Traces, *, success_at: float | None = None, calls: ToolCalls | None = None
+) -> OutcomeDifferences:
     """Compare failed with succeeded traces in length, errors, retries, loops, tokens, times, agents, tools and order.
 
-    A trace failed if its outcome is below the median of all, or equal to it where the median is the least outcome. With
+    A trace failed if its outcome is below `least_success`. With
     U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
     task gives v_g = U_g / (n_g m_g), and the chance is the mean of v. The test is that of stratified ranks: its
-    variance is that of v if outcomes were dealt at random among the traces of a task. Where fewer than `LEAST_TASKS`
-    tasks have both kinds, tasks of one kind are compared instead, each with the mean of its traces.
+    variance is that of v if outcomes were dealt at random among the traces of a task. It takes `LEAST_TASKS` failed and
+    as many succeeded traces in tasks with both kinds. Where there are fewer, tasks of one kind are compared instead,
+    each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both.
 
     Args:
       traces: what was read.
+      success_at: the least outcome of a success; None for `least_success`.
       calls: its tool calls, where they are known already.
 
     Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979.
@@ -144,14 +158,18 @@ def outcome_differences(traces: Traces, *, calls: ToolCalls | None = None) -> Ou
     expect("traces", traces, Traces, "what credit.read returns")
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     scored = np.flatnonzero(np.isfinite(outcome))
-    if not len(scored) or np.ptp(outcome[scored]) == 0:
-        return OutcomeDifferences(len(scored), 0, float("nan"), False, 0, ())
-    known = outcome[scored]
-    cut = least_success(outcome)
-    failed = known < cut
+    known, cut = outcome[scored], least_success(outcome, success_at)
+    failed = ~(known >= cut)
+    if failed.all() or not failed.any():
+        return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, False, False, 0, ())
+    by_median = success_at is None and len(np.unique(known)) > 2
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
-    within = int(both.sum()) >= LEAST_TASKS
+    in_both = both[task]
+    alone = np.unique(task[~in_both & failed]), np.unique(task[~in_both & ~failed])
+    within = _enough_within(np.bincount(task, failed)[both], np.bincount(task, ~failed)[both]) or (
+        bool(both.any()) and min(map(len, alone)) < LEAST_TASKS
+    )
     kept = both[task] if within else ~both[task]
     found, p_values = [], []
     for what, every in _numbers(traces, calls or ToolCalls(traces)):
@@ -168,19 +186,28 @@ def outcome_differences(traces: Traces, *, calls: ToolCalls | None = None) -> Ou
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, holm(p_values), strict=True)]
     rows.sort(key=lambda row: (not row.stands_out, math.isnan(row.chance), -abs(row.chance - 0.5)))
     tasks = int(both.sum()) if within else int((~both).sum())
-    return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, within, tasks, tuple(rows))
+    return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, by_median, within, tasks, tuple(rows))
 
 
-def least_success(outcome: np.ndarray) -> float:
+def _enough_within(failed: np.ndarray, succeeded: np.ndarray) -> bool:
+    """Whether tasks of both kinds allow a test, by their numbers of failed and succeeded traces."""
+    return len(failed) >= LEAST_TASKS or min(int(failed.sum()), int(succeeded.sum())) >= LEAST_TASKS
+
+
+def least_success(outcome: np.ndarray, success_at: float | None = None) -> float:
     """The least outcome of a trace that succeeded; NaN where all outcomes are equal.
 
     Args:
       outcome: float [traces]; NaN where a trace has none.
+      success_at: what a person calls a success, which is taken then; None for the median of the outcomes, or the next
+        above it where the median is the least.
 
     Examples:
       >>> least_success(np.array([0.0, 1.0, np.nan]))
       1.0
     """
+    if success_at is not None:
+        return success_at
     known = outcome[np.isfinite(outcome)]
     if not len(known) or np.ptp(known) == 0:
         return float("nan")
@@ -219,7 +246,7 @@ def _compared(value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: b
     above, variance, pairs = above[usable], variance[usable], pairs[usable]
     if within:
         mean = task_mean(above, 0.5)
-        enough = len(above) >= LEAST_TASKS
+        enough = _enough_within(n[usable], m[usable])
     if not enough:
         return mean._replace(low=float("nan"), high=float("nan")), float("nan")
     spread = float(np.sqrt(variance.sum()))

@@ -15,7 +15,7 @@ from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
 
-__all__ = ["LOOP", "Failures", "Loop", "ToolCalls"]
+__all__ = ["LOOP", "Failures", "Loop", "ToolCalls", "call_mask"]
 
 LOOP = 3
 """Calls of one tool in a row by one agent, with the same arguments where the log has them, that count as a loop. A
@@ -56,8 +56,16 @@ class Loop:
     compared: bool
 
 
+def call_mask(traces: Traces) -> np.ndarray:
+    """Whether an event is a call of a tool, or a spawn by one: bool [number of real events]."""
+    kind = np.asarray(traces.graph.event_type)[: traces.sizes.events]
+    by_tool = traces.events["tool"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+    mask: np.ndarray = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
+    return mask
+
+
 class ToolCalls:
-    """The tool calls of a batch.
+    """The tool calls of a batch, and spawns by a tool.
 
     Args:
       traces: what was read.
@@ -81,7 +89,7 @@ class ToolCalls:
         self._traces = traces
         self._agent = np.asarray(graph.agent_ids)[:n]
         self.errors = error_mask(traces)
-        is_call, is_result = kind == int(EventType.TOOL_CALL), kind == int(EventType.TOOL_RESULT)
+        is_call, is_result = call_mask(traces), kind == int(EventType.TOOL_RESULT)
         senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
         self._results, self._calls = receivers[answers], senders[answers]

@@ -1,4 +1,4 @@
-"""Triage of traces without credit: errors, retries, loops, tokens and time by agent, and events to look at first."""
+"""Triage: errors, retries, loops, tokens and time by agent, and events to look at first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from credit.reports.event_texts import event_texts
 from credit.reports.outcome_differences import least_success
-from credit.reports.tool_calls import Failures, Loop, ToolCalls
+from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
@@ -110,7 +110,7 @@ def triage(
     traces: Traces,
     *,
     most: int = 10,
-    only: np.ndarray | None = None,
+    success_at: float | None = None,
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
 ) -> Triage:
@@ -119,13 +119,13 @@ def triage(
     Args:
       traces: what was read.
       most: how many events to name.
-      only: bool [traces], which traces to look at; None for all.
+      success_at: the outcome from which a trace succeeded; None for `least_success`.
       calls: its tool calls, where they are known already.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
 
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
-      the actions that generated the most tokens; in both, those of traces that succeeded (`least_success`) come last. A
+      the actions that generated the most tokens; in both, those of traces that succeeded come last. A
       run of errors is of one tool and one agent. Runs in which the same call failed again come first, then longer runs,
       then runs without a later success of the tool, then later runs.
 
@@ -139,27 +139,24 @@ def triage(
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    kept = np.ones(len(trace), bool) if only is None else np.asarray(only)[trace]
-    repeated = [loop for loop in calls.loops if kept[loop.rows[0]]]
-    failures = [run for run in calls.failures() if kept[run.rows[0]]]
-    loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in repeated]
+    failures = calls.failures()
+    loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in calls.loops]
+    outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+    succeeded = outcome >= least_success(outcome, success_at)
     return Triage(
-        agents=_workloads(traces, calls, [row for row, _ in loops], kept),
-        tools=_tools(traces, calls, failures, repeated, kept),
-        suspects=_suspects(traces, failures, loops, most, kept, texts or functools.partial(event_texts, traces)),
+        agents=_workloads(traces, calls, [row for row, _ in loops]),
+        tools=_tools(traces, calls, failures),
+        suspects=_suspects(traces, failures, loops, most, succeeded, texts or functools.partial(event_texts, traces)),
     )
 
 
-def _tools(
-    traces: Traces, calls: ToolCalls, failures: list[Failures], loops: list[Loop], kept: np.ndarray
-) -> tuple[ToolUse, ...]:
+def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[ToolUse, ...]:
     named: list[str] = [name or "" for name in traces.events["tool"].to_pylist()]
     trace = np.asarray(traces.graph.trace_ids)
-    called = calls.rows[kept[calls.rows]]
+    called = calls.rows
     used = collections.Counter(named[row] for row in called.tolist())
-    again = collections.Counter(named[row] for row in calls.rows[calls.retry & kept[calls.rows]].tolist())
-    looped = collections.Counter(loop.tool for loop in loops)
+    again = collections.Counter(named[row] for row in called[calls.retry].tolist())
+    looped = collections.Counter(loop.tool for loop in calls.loops)
     failed: collections.Counter[str] = collections.Counter()
     for run in failures:
         if run.tool is not None:
@@ -176,7 +173,7 @@ def _tools(
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.calls)))
 
 
-def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndarray) -> tuple[Workload, ...]:
+def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
     name_of = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: n.events]]
     instance = np.asarray(graph.agent_ids)[: n.events]
@@ -195,35 +192,35 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int], kept: np.ndar
     def where_stated(counts: list[int]) -> list[int | None]:
         return [number if states else None for number, states in zip(counts, stating, strict=True)]
 
-    stating = count(has_statuses(traces)[trace] & kept)
+    stating = count(has_statuses(traces)[trace])
 
     tokens = traces.evidence.get("tokens")
-    stated = counted_tokens(traces) & action & kept
+    stated = counted_tokens(traces) & action
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
-    pairs = distinct((name_of.astype(np.int64) * many + trace)[kept])
+    pairs = distinct(name_of.astype(np.int64) * many + trace)
     of_names = (
         names,
         np.bincount(pairs // many, minlength=width).tolist(),
-        count(kept),
-        count(action & kept),
-        count(calls.rows[kept[calls.rows]]),
-        where_stated(count(calls.counted & kept)),
-        where_stated(count(calls.rows[calls.retry & kept[calls.rows]])),
+        count(np.arange(n.events)),
+        count(action),
+        count(calls.rows),
+        where_stated(count(calls.counted)),
+        where_stated(count(calls.rows[calls.retry])),
         count(np.asarray(loops, np.int64)),
         spent.astype(np.int64).tolist(),
         count(stated),
-        _seconds(traces, instance, width, kept).tolist(),
+        _seconds(traces, instance, width).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.tokens)))
 
 
-def _seconds(traces: Traces, instance: np.ndarray, width: int, kept: np.ndarray) -> np.ndarray:
+def _seconds(traces: Traces, instance: np.ndarray, width: int) -> np.ndarray:
     """Time from the first to the last event of each instance, summed by name; NaN where no event has a time."""
     time = np.asarray(traces.graph.time)[: len(instance)].astype(np.float64)
-    known = np.isfinite(time) & kept
+    known = np.isfinite(time)
     total = np.full(width, np.nan)
     if known.any():
         count = int(instance.max()) + 1
@@ -242,7 +239,7 @@ def _suspects(
     failures: list[Failures],
     loops: list[tuple[int, str]],
     most: int,
-    kept: np.ndarray,
+    succeeded: np.ndarray,
     texts: Callable[[np.ndarray, int], list[str]],
 ) -> tuple[Suspect, ...]:
     graph, n = traces.graph, traces.sizes
@@ -258,7 +255,6 @@ def _suspects(
         return -run.same, -len(run.rows), run.recovered, left(run.rows[0])
 
     outcome = np.asarray(traces.reward, np.float64)[: n.traces]
-    succeeded = outcome >= least_success(outcome)
     found = [(run.rows[0], _failure_words(run)) for run in sorted(failures, key=seriousness)]
     found = sorted(found + sorted(loops, key=lambda loop: loop[0]), key=lambda one: bool(succeeded[trace[one[0]]]))
     reasons: dict[int, str] = {}
@@ -266,7 +262,7 @@ def _suspects(
         reasons.setdefault(row, why)
     tokens = traces.evidence.get("tokens")
     if tokens is not None and tokens.mask[: n.events].any():
-        amount = np.where(tokens.mask[: n.events] & kept, tokens.array[: n.events], -1)
+        amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
         for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")

@@ -10,10 +10,11 @@ from typing import Literal
 import numpy as np
 
 from credit.reports.tasks import task_ids
+from credit.reports.tool_calls import call_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
+from credit.telling_apart import tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
-from graphs.event_graph import EventType
 from graphs.task_means import ROUNDING, TaskMean, holm, task_mean
 from graphs.traces.batch import Traces
 
@@ -67,6 +68,8 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
     A trace gives one number whatever its length: the mean over the unit's actions minus the mean over its other
     actions. A task gives the mean over its traces. What all actions of a trace share cancels, so a method that
     broadcasts the outcome has no difference. The interval is Student's over tasks, which count as independent.
+    Where a method's numbers rest on no evidence about the actions (`tells_apart`), its differences are of its making,
+    and units have none.
 
     Units that stand out come first, those without an interval last, and the larger difference before the smaller. Turns
     stand in their order.
@@ -94,7 +97,7 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
         raise CreditError(f"by is {by!r}; expected one of {', '.join(KINDS_OF_UNIT)}")
     if credit.credit.shape != (traces.graph.num_events,):
         raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
-    return _units(labels_of(traces, by), credit, _Numbers.of(traces, credit), by)
+    return _units(labels_of(traces, by), credit, _Numbers.of(traces, credit), by, tells_apart(traces, credit))
 
 
 def units_of_each(traces: Traces, claims: Mapping[str, Credit]) -> dict[str, dict[Kind, list[Unit]]]:
@@ -107,16 +110,24 @@ def units_of_each(traces: Traces, claims: Mapping[str, Credit]) -> dict[str, dic
     labels = {by: labels_of(traces, by) for by in KINDS_OF_UNIT}
     numbers = {name: _Numbers.of(traces, claim) for name, claim in claims.items()}
     return {
-        name: {by: _units(labels[by], claim, numbers[name], by) for by in KINDS_OF_UNIT}
+        name: {
+            by: _units(labels[by], claim, numbers[name], by, tells_apart(traces, claim, name)) for by in KINDS_OF_UNIT
+        }
         for name, claim in claims.items()
     }
 
 
-def _units(labels: tuple[np.ndarray, np.ndarray, list[str]], credit: Credit, numbers: _Numbers, by: Kind) -> list[Unit]:
-    """Units of one kind, in the order of `who_matters`."""
+def _units(
+    labels: tuple[np.ndarray, np.ndarray, list[str]], credit: Credit, numbers: _Numbers, by: Kind, told: bool
+) -> list[Unit]:
+    """Units of one kind, in the order of `who_matters`; without differences where nothing tells actions apart."""
     events, label, names = labels
     valid = np.asarray(credit.valid)[events]
     units = _compared(events[valid], label[valid], names, numbers)
+    if not told:
+        nan = math.nan
+        units = [dataclasses.replace(unit, difference=nan, signal=0, low=nan, high=nan, p=nan) for unit in units]
+        return units if by == "turn" else sorted(units, key=lambda unit: -unit.actions)
     corrected = holm([unit.p for unit in units])
     units = [dataclasses.replace(unit, p=p) for unit, p in zip(units, corrected, strict=True)]
     if by == "turn":
@@ -129,10 +140,18 @@ def _units(labels: tuple[np.ndarray, np.ndarray, list[str]], credit: Credit, num
     return sorted(units, key=order)
 
 
-def alike_note(units: list[Unit], method: str, by: Kind) -> str:
-    """The line that says why no unit differs from the rest of its traces; "" where one does."""
+def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True) -> str:
+    """The line that says why no unit differs from the rest of its traces; "" where one does.
+
+    `told` is what `tells_apart` says of the method.
+    """
     if any(unit.signal for unit in units) or not units:
         return ""
+    if not told and len(units) > 1:
+        return (
+            f"Nothing tells one {by} from another by {method}: it gives all actions of a trace the outcome, or splits "
+            "it by a rule that reads no action. `credit choose` names what could be logged."
+        )
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."
     return (
@@ -176,7 +195,7 @@ def _tools(traces: Traces, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     rank = {word: i for i, word in enumerate(words)}
     place = np.array([rank[word] for word in named], np.int64)
     tool = place[column.indices.fill_null(len(named) - 2).to_numpy(zero_copy_only=False)]
-    is_call = np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
+    is_call = call_mask(traces)
     is_action = np.asarray(graph.action_mask)[:n]
     edges = np.asarray(graph.edge_mask)
     senders, receivers = np.asarray(graph.senders)[edges], np.asarray(graph.receivers)[edges]

@@ -275,7 +275,7 @@ def finite(column: str, values: np.ndarray, advice: str) -> np.ndarray:
     """
     bad = ~(np.abs(values) <= np.finfo(np.float32).max)
     if bad.any():
-        problem = f"not finite float32 in {int(bad.sum())} of {counted(len(values), 'row')}; {advice}"
+        problem = f"no finite number, or beyond float32, in {int(bad.sum())} of {counted(len(values), 'row')}; {advice}"
         raise ColumnError(column, np.flatnonzero(bad), problem)
     return values
 

@@ -238,7 +238,7 @@ def _outcome(reward: Any, by_trace: Segments) -> np.ndarray:
         stated = np.bincount(by_trace.ids, ~np.isnan(per_row), by_trace.count) > 0
         none = np.zeros(len(outcome), bool)
         none[by_trace.order] = ~stated[by_trace.ids] & stated.any()  # a column without any reward is no reward
-    known = "a trace without an outcome has none in all its rows; another must have one"
+    known = "expected a number in every row of a trace, or in none where it has no outcome"
     finite("reward", np.where(none, 0, outcome), known)
     advice = "the outcome is one number for each trace; for numbers that differ between rows pass event_reward= "
     return by_trace.constant("reward", per_row, advice + "beside it; from_columns takes row_reward= in its place, too")

@@ -112,6 +112,15 @@ def ignores_reward(graph: Any, reward: Any, *, event_reward: Any = None) -> Cred
     return replaced(out, credit=jnp.zeros_like(out.credit), baseline=jnp.zeros_like(out.credit))
 
 
+def denies_its_own_outcome(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    return replaced(good(graph, reward, event_reward=event_reward), own_outcome=False)
+
+
+def calls_returns_centred(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    out = good(graph, reward, event_reward=event_reward)
+    return replaced(out, baseline=jnp.zeros_like(out.baseline), centred=True)
+
+
 def refuses_agents(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
     off = out.valid & (jnp.asarray(graph.agent_ids) % 2 == 1)

@@ -27,11 +27,13 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("independence", flawed.looks_at_the_batch, "another group"),
     ("tight_scope", flawed.looks_at_itself_only, "scope 'group' is too wide"),
     ("response", flawed.ignores_reward, "no reward of group 0"),
+    ("declared", flawed.denies_its_own_outcome, "since own_outcome is False"),
+    ("declared", flawed.calls_returns_centred, "since centred is True"),
     ("regular_is_valid", flawed.refuses_agents, "is not valid, with reason 5"),
     ("finite", flawed.divides_by_zero, "scale of event"),
     ("gradients", flawed.has_infinite_slopes, "the gradient to the event reward"),
-    ("dtypes", flawed.has_double_constants, "stderr is float64 for float32"),
-    ("dtypes", flawed.computes_in_bfloat16, "in bfloat16, against float32"),
+    ("dtypes", flawed.has_double_constants, "expected float32: make constants of an array's dtype"),
+    ("dtypes", flawed.computes_in_bfloat16, "in bfloat16, against float32: estimators.base.check_reward"),
     ("equal_rewards", flawed.rounds_at_ties, "where every reward is"),
     ("bounded", flawed.divides_marks_by_the_spread_of_outcomes, "where rewards of a group differ by"),
     ("vmap", flawed.keeps_the_last_axis, "(mapped)"),
@@ -61,6 +63,15 @@ def test_law_catches_a_method_fed_with_zeros_for_absent_evidence(name: str) -> N
     report = check(fed, skip=[law for law in LAWS if law != "absent_evidence"], strict=False)
     assert [result.law for result in report.broken] == ["absent_evidence"]
     assert "counts as 0 where it is absent" in report.broken[0].detail
+
+
+def test_a_baseline_that_holds_the_own_outcome_is_no_unbiased_one() -> None:
+    """The laws passed it; only `bench bias` saw its bias of 1/K."""
+    others = [law for law in LAWS if law != "declared"]
+    with pytest.raises(LawError, match=r"baseline of event .* since unbiased is True"):
+        check(flawed.good, unbiased=True, skip=others)
+    assert check(flawed.good, skip=others, strict=False).results[0].passed is None
+    assert check(credit.METHODS["rloo"], skip=others).results[0].passed
 
 
 @pytest.mark.slow

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import importlib
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.bench.training import training_loop, training_runs
-from credit.bench.training.training_comparison import Cell, cells, mean_ranks
+from credit.bench.training.training_comparison import Cell, cells, least_seeds, mean_ranks
 from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
@@ -298,3 +301,90 @@ def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
     assert [row["seed"] for row in json.loads(path.read_text())["rows"]] == [0, 1]
     wrong = CliRunner().invoke(cli, ["bench", "train", "-m", "magic", "--tasks", "pivotal"])
     assert wrong.exit_code != 0 and "no signal 'magic'" in str(wrong.output) + str(wrong.exception)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a module `edited_idea`, found beside the working directory."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "edited_idea", raising=False)
+    write_idea(tmp_path, "credit.rloo(graph, reward)")
+    return tmp_path
+
+
+def write_idea(folder: Path, result: str) -> None:
+    code = f"import dataclasses\nimport credit\ndef f(graph, reward):\n    return {result}\n"
+    (folder / "edited_idea.py").write_text(code)
+    importlib.invalidate_caches()
+    shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+    if "edited_idea" in sys.modules:
+        importlib.reload(sys.modules["edited_idea"])
+
+
+@pytest.mark.slow
+def test_a_function_that_was_edited_is_trained_anew(own: Path) -> None:
+    """Its rows were read from the file, and more seeds gave a mean over two functions."""
+    path = own / "rows.json"
+    names = ["zero", "edited_idea:f"]
+    before = run_training(names, ["pivotal"], 1, TINY, learning_rates=(0.8,), output=path)
+    write_idea(own, "credit.rloo(graph, -reward)")
+    after = run_training(names, ["pivotal"], 2, TINY, learning_rates=(0.8,), output=path)
+    assert after[0] == before[0]
+    assert after[2]["final_return"] < before[1]["start"] < before[1]["final_return"]
+    kept = [(row["signal"], row["seed"]) for row in json.loads(path.read_text())["rows"]]
+    assert sorted(kept) == [(name, seed) for name in sorted(names) for seed in (0, 1)]
+
+
+@pytest.mark.slow
+def test_an_advantage_that_is_no_number_is_not_trained_with(own: Path) -> None:
+    """The table said nan, not reached, and a difference of +0.000."""
+    nan = "dataclasses.replace(credit.rloo(graph, reward), credit=credit.rloo(graph, reward).credit * float('nan'))"
+    write_idea(own, nan)
+    with pytest.raises(CreditError, match="'edited_idea:f' on 'pivotal': an advantage of update 1 is no finite number"):
+        run_training(["edited_idea:f"], ["pivotal"], 1, TINY, learning_rates=ONE)
+
+
+def test_a_difference_from_nothing_is_none() -> None:
+    row = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t",
+           "start": 0.0, "optimum": 1.0, "events_to_90": None, "seed": 0}  # fmt: skip
+    assert np.isnan(
+        cells([row | {"signal": "a", "mean_return": 1.0}, row | {"signal": "b", "mean_return": NAN}])[1].difference
+    )
+
+
+def test_the_seeds_that_a_table_takes_follow_its_comparisons() -> None:
+    """It said six for every table; with two comparisons six seeds can mark nothing."""
+    numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
+    numbers |= {"start": 0.0, "optimum": 1.0, "events_to_90": 1.0}
+    for comparisons in (1, 2, 3, 9):
+        marked = []
+        for seeds in (least_seeds(comparisons) - 1, least_seeds(comparisons)):
+            rows = [{"signal": "base", "seed": s, "mean_return": 0.1, **numbers} for s in range(seeds)]
+            rows += [{"signal": f"m{c}", "seed": s, "mean_return": 0.1 + (0.01 * (s + 1) if c == 0 else 0), **numbers}
+                     for c in range(comparisons) for s in range(seeds)]  # fmt: skip
+            marked.append(cells(rows)[1].ahead_p < 0.05)
+        assert marked == [False, True], comparisons
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--lengths", "10", "-m", "rloo,mine:f"], "--lengths trains no 'mine:f'; expected one of rloo, siblings"),
+        (["--lengths", "10,10.5"], "--lengths has 10.5; expected whole numbers"),
+        (["--lengths", "10", "--luck", "0,2"], "expected 2 or more, and 0 to below 1"),
+        (["--lengths", "10", "--group-size", "8"], "--group-size does not go with --lengths"),
+        (["--lengths", "10", "--plot", "a.svg"], "--plot does not go with --lengths"),
+        (["--luck", "0.3"], "--luck goes only with --lengths"),
+    ],
+)
+def test_what_lengths_do_not_take_is_refused_before_anything_is_trained(
+    options: list[str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function of one's own was refused after the others had been trained, and --group-size was ignored."""
+
+    def trained(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("trained")
+
+    monkeypatch.setattr("credit.bench.training.long_training.long_cell", trained)
+    found = CliRunner().invoke(cli, ["bench", "train", *options])
+    assert found.exit_code != 0 and words in " ".join(f"{found.output} {found.exception}".split())

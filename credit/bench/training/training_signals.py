@@ -28,7 +28,7 @@ from credit.bench.training.reruns import coalition_shares, greedy_rewards, repla
 from credit.bench.training.rollouts import Rollout
 from credit.bench.training.training_loop import Answer, Signal
 from credit.methods.method_row import Method
-from credit.methods.own_functions import own_method
+from credit.methods.own_functions import load_function, own_method
 from credit.methods.registry import METHODS
 from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
@@ -50,7 +50,6 @@ MULTIPLIER_STEP = 0.05
 CRITIC = frozenset({"value", "q_value", "target_value"})
 
 
-@functools.cache
 def training_signal(name: str) -> Signal:
     """The signal of this name: a method of `credit.METHODS`, one of `COMPOSITIONS` or `ORACLES`, or "module:function".
 
@@ -66,13 +65,19 @@ def training_signal(name: str) -> Signal:
     Raises:
       CreditError: there is no such signal, or the method needs evidence that these tasks do not have.
     """
+    return _signal(name, load_function(name) if ":" in name else None)
+
+
+@functools.cache
+def _signal(name: str, own: Callable[..., Credit] | None) -> Signal:
+    """A signal by its name and, of a function of one's own, by the function: its module may be loaded again."""
     if name in ORACLES:
         return _plain(ORACLES[name])
     if name in COMPOSITIONS:
         return COMPOSITIONS[name]
     if name in METHODS:
         method = METHODS[name]
-    elif ":" in name:
+    elif own is not None:
         method = own_method(name)
     else:
         known = ", ".join((*COMPOSITIONS, *ORACLES))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
 from graphs.text import counted
@@ -35,17 +35,20 @@ LEGEND = (
     "* p < 0.05 with Holm's correction for all rows."
 )
 DIFFERENCES = (
-    "failed, succeeded: mean over tasks. failed has more: the chance that a failed trace has more than a succeeded "
-    "one, ties half; 50 % says nothing. 95 % interval: over tasks; – with too few that differ. "
-    "* p < 0.05 with Holm's correction for all that were looked at."
+    "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
+    "equal pair counting half; 50 % is no difference. 95 % interval: over tasks; – where fewer than {least} differ, or "
+    "all do alike. * p < 0.05 with Holm's correction for all that were looked at."
 )
+FEW, MANY = 5, 10
+"""Events to look at first, beside outcomes and without any."""
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
 
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
-    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them. "
+    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
+    "count once. "
     "tokens: generated. seconds: from first to last event."
 )
 
@@ -63,6 +66,7 @@ TRIAGE = (
 @click.option("--by", type=click.Choice(KINDS), default="agent", show_default=True, help="Unit to average over.")
 @click.option("--method", "-m", default="rloo", show_default=True, help="Method; `credit methods` lists all.")
 @method_options
+@success_option
 @evidence_option
 @allow_bad
 @json_option
@@ -74,6 +78,7 @@ def summary(
     by: Kind,
     method: str,
     option_texts: tuple[str, ...],
+    success_at: float | None,
     also: tuple[str, ...],
     allow_bad: bool,
     as_json: bool,
@@ -81,8 +86,8 @@ def summary(
 ) -> None:
     """Show who matters: each agent, role, turn, tool or type against the rest of its own traces.
 
-    Beside it stands what failed traces have more of than succeeded ones. Traces without credit get a triage: errors,
-    retries, loops, tokens and time by agent, and the events to look at first.
+    Beside it stands what failed traces have more of than succeeded ones, and a triage: errors, retries, loops, tokens
+    and time by agent, and the events to look at first, those of failed traces before others.
     """
     import numpy as np
 
@@ -99,12 +104,13 @@ def summary(
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
         from credit.reports.who_matters import who_matters
+        from credit.telling_apart import tells_apart
 
         with working(stderr(), f"computing {method}"):
             credit = run(traces, method, evidence=also, **options)
         units, divided = who_matters(traces, credit, by), divided_tasks(traces)
         paid[np.asarray(traces.graph.trace_ids)[np.asarray(credit.valid)]] = True
-        differences = outcome_differences(traces)
+        told, differences = tells_apart(traces, credit, method), outcome_differences(traces, success_at=success_at)
         if as_json:
             rows = [dataclasses.asdict(unit) | {"stands_out": unit.stands_out} for unit in units]
             plain = {"by": by, "method": method, "units": [_finite(row) for row in rows],
@@ -112,24 +118,25 @@ def summary(
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
             if units:
-                _print(stdout(), units, by, method)
+                _print(stdout(), units, by, method, told)
             notes = [ended_note(credit), divided_note(divided) if divided else ""]
             for line in filter(None, notes if units else empty_notes(traces, credit, method)):
                 stdout().print(words(line), soft_wrap=True)
             _print_differences(stdout(), differences)
-    result = None if paid.all() else triage(traces, only=~paid)
+    result = triage(traces, success_at=success_at, most=FEW if has_outcomes(traces) else MANY)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
-        if result is not None:
-            left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
-            left["tools"], left["suspects"] = (
-                [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects)
-            )
+        left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
+        left["tools"], left["suspects"] = (
+            [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects)
+        )
         print_json(plain | left)
-    elif result is not None:
+    else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         stdout().print()
-        stdout().print(_without_credit(paid, unscored), soft_wrap=True)
+        if not paid.all():
+            stdout().print(_without_credit(paid, unscored), soft_wrap=True)
+            stdout().print()
         _print_triage(stdout(), result, given_inputs(ctx), by, unscored, len(paid))
     leave(ctx, traces, allow_bad)
 
@@ -138,10 +145,13 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: Kind, method: str) -> None:
+def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool) -> None:
     from credit.reports.who_matters import alike_note
     from graphs.task_means import LEAST_TASKS
 
+    if note := alike_note(units, method, by, told):  # a table would hold zeros
+        console.print(words(note), soft_wrap=True)
+        return
     table = plain_table(
         by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
     )
@@ -155,8 +165,6 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str) -> None:
         )
     console.print(table)
     console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
-    if note := alike_note(units, method, by):
-        console.print(words(note), soft_wrap=True)
 
 
 def _agent_table(result: Triage) -> Table:
@@ -171,6 +179,8 @@ def _agent_table(result: Triage) -> Table:
 
 
 def _print_differences(console: Console, found: OutcomeDifferences) -> None:
+    from graphs.task_means import LEAST_TASKS
+
     lines = found.lines()
     if not lines:
         return
@@ -185,21 +195,21 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     for row in shown:
         chance = f"{100 * row.chance:.0f} %" if math.isfinite(row.chance) else "–"
         interval = f"{100 * row.low:.0f} to {100 * row.high:.0f} %" if math.isfinite(row.low) else "–"
-        means = (f"{value:.3g}" if math.isfinite(value) else "–" for value in (row.failed, row.succeeded))
+        means = (amount(value) for value in (row.failed, row.succeeded))
         table.add_row(words(row.what), *means, chance, interval, "*" if row.stands_out else "")
     console.print(table)
     if len(shown) < len(found.rows):
         console.print(f"{len(found.rows) - len(shown)} more differ less; --json lists them.", soft_wrap=True)
-    console.print(DIFFERENCES, soft_wrap=True)
+    console.print(DIFFERENCES.format(least=LEAST_TASKS), soft_wrap=True)
 
 
 def _without_credit(paid: np.ndarray, unscored: int) -> str:
     """Why the triage stands there: how many traces have no credit, and how many of these no outcome."""
     if unscored == len(paid):
-        return "No trace has an outcome, so no action has credit. What the logs say without one:"
+        return "No trace has an outcome, so no action has credit. What the logs show without one:"
     why = f", {unscored} of them because they have no outcome" if unscored else ""
     left = len(paid) - int(paid.sum())
-    return f"{left} of {counted(len(paid), 'trace')} have no credit{why}. What the logs say of these:"
+    return f"{left} of {counted(len(paid), 'trace')} have no credit{why}. Errors, loops and time of all traces:"
 
 
 def _tool_table(result: Triage) -> Table:
@@ -215,9 +225,8 @@ def _count(number: int | None) -> str:
 
 
 def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, traces: int) -> None:
-    if by not in ("agent", "tool"):
+    if by not in ("agent", "tool") and unscored == traces:
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-    console.print()
     console.print(_tool_table(result) if by == "tool" else _agent_table(result))
     if result.suspects:
         console.print()

@@ -9,7 +9,7 @@ import click
 
 from credit.cli.shared.answers import stderr
 from credit.cli.shared.claims import makes_ledger, takes_claims
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.pages import page_title, serve, served, titled
 from credit.cli.shared.progress import steps, working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
@@ -30,6 +30,7 @@ __all__ = ["view"]
 )
 @reads_logs()
 @takes_claims
+@success_option
 @makes_ledger
 @titled
 @click.option(
@@ -43,6 +44,7 @@ def view(
     /,
     paths: tuple[str, ...],
     asked: ClaimRequest,
+    success_at: float | None,
     making: dict[str, Any],
     title: str | None,
     no_text: bool,
@@ -66,7 +68,7 @@ def view(
     title = title or page_title("Credit report", paths)
     with working(stderr(), "composing"):
         server = PageServer(
-            Findings.of(traces, claims, text=not no_text, **making),
+            Findings.of(traces, claims, text=not no_text, success_at=success_at, **making),
             title=title,
             port=port,
         )

@@ -20,6 +20,11 @@ LEGEND = (
     "path: events from the action to the event, over logged edges and the order of each agent."
 )
 
+ALIKE = (
+    "By {method} nothing tells these actions apart: it gives all actions of a trace the outcome, or splits it by a "
+    "rule that reads no action. The list says what the event depended on, not who is to blame; no number has a *."
+)
+
 
 @click.command(
     cls=Command,
@@ -57,6 +62,7 @@ def why(
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.metrics.event_influence import why as find_responsible
+    from credit.telling_apart import tells_apart
     from estimators.base import REASONS, Reason
 
     *logs, trace, event = paths
@@ -78,6 +84,8 @@ def why(
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
         print_whole(table)
         stdout().print(LEGEND, soft_wrap=True)
+        if not tells_apart(traces, credit, method):
+            stdout().print(words(ALIKE.format(method=method)), soft_wrap=True)
     else:
         acts = np.asarray(traces.graph.action_mask) & (traces.graph.trace_ids == traces.graph.trace_ids[row])
         of_trace = np.unique(np.asarray(credit.reason)[acts & ~np.asarray(credit.valid)]).tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,17 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["json_option", "plain_table", "print_json", "print_whole", "ruled_table", "stderr", "stdout", "words"]
+__all__ = [
+    "amount",
+    "json_option",
+    "plain_table",
+    "print_json",
+    "print_whole",
+    "ruled_table",
+    "stderr",
+    "stdout",
+    "words",
+]
 
 WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
 
@@ -86,6 +97,18 @@ def words(text: object, style: str = "") -> Text:
     from graphs.text import printable
 
     return Text(printable(str(text)), style=style)
+
+
+def amount(value: float | None, digits: int = 3) -> str:
+    """A number in at least `digits` digits, never with an exponent unless it is below 0.001; "–" where there is none.
+
+    Examples:
+      >>> amount(2298.4), amount(16039700.0), amount(0.4567), amount(12.0), amount(None)
+      ('2,298', '16,039,700', '0.457', '12', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z.{digits}g}"
 
 
 def plain_table(*columns: str) -> Table:

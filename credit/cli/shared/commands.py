@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-__all__ = ["SEED", "Command", "Number", "shared_sections"]
+__all__ = ["SEED", "Command", "Number", "shared_sections", "success_option"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -60,6 +60,14 @@ class Number(click.FloatRange):
 
 SEED = click.IntRange(0, 2**32 - 1)
 """The type of every `--seed`: what each generator of random numbers takes."""
+
+
+def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--success-at`, where failed and succeeded traces are compared."""
+    return click.option(
+        "--success-at", type=Number(), metavar="NUMBER",
+        help="Outcome from which a trace succeeded. Default: the median of the outcomes.",
+    )(command)  # fmt: skip
 
 
 class Command(click.Command):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -36,6 +37,7 @@ __all__ = [
     "tell_sources",
 ]
 
+LONG = 150  # characters of what was expected, such as all formats, that are written once
 SHOWN = 20  # problems and names listed before "…"
 REFUSED = 3  # the exit code where some traces were refused
 CHANNEL = "team"  # the reward that is the outcome unless another is named, as of `graphs.logs.read_logs`
@@ -275,8 +277,12 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
     kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(problems).items())
     console.print(words(f"problems ({sum(p.count for p in problems)}): {kinds}"), soft_wrap=True)
     shown = problems if all_ else problems[:SHOWN]
+    said: set[str] = set()
     for problem in shown:
-        console.print(words(f"  {problem}"), soft_wrap=True)
+        is_again = len(problem.expected) > LONG and problem.expected in said
+        said.add(problem.expected)
+        line = dataclasses.replace(problem, expected="the same as above") if is_again else problem
+        console.print(words(f"  {line}"), soft_wrap=True)
     if len(shown) < len(problems):
         more = sum(problem.count for problem in problems[len(shown) :])  # one may stand for thousands
         console.print(f"  … and {more} more; `credit validate --all` lists them", soft_wrap=True)

@@ -138,8 +138,8 @@ def _worst(comparison: Comparison) -> Table:
     import pyarrow as pa
 
     shift = comparison.events.num_columns - len(comparison.methods)
-    table = plain_table("trace", "event", "agent", "type", *(f"#{name}" for name in comparison.methods))
+    table = plain_table("trace", "event", "role", "type", *(f"#{name}" for name in comparison.methods))
     for row in comparison.events.take(pa.array(comparison.disagreements)).to_pylist():
         numbers = ["–" if value is None else f"{value:z.3g}" for value in list(row.values())[shift:]]
-        table.add_row(*(words(row[name]) for name in ("trace", "event", "agent", "type")), *numbers)
+        table.add_row(*(words(row[name]) for name in ("trace", "event", "role", "type")), *numbers)
     return table

@@ -333,8 +333,8 @@
   panes.forEach((pane) => watch.observe(pane.chart.box, { childList: true }));
   const telling = new Set(data.overview.groups.filter((row) => row.signal === "signal").map((row) => row.group));
   const credited = Object.values(data.overview.who).some((kinds) => Object.values(kinds).some((units) => units.length));
-  if (!methods.length) page.lead("triage", "explorer", "success"); // without credit, what went wrong comes first
-  else if (!credited) page.lead(...["triage", "differences", "explorer", "success"].filter((id) => document.getElementById(id)));
+  // What went wrong and what it cost come first, what a trainer needs last.
+  page.lead(...["triage", "differences", ...(credited ? ["who"] : []), "explorer", "costs", "success"].filter((id) => document.getElementById(id)));
   const [worst] = credited ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);

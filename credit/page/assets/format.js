@@ -23,7 +23,7 @@ const page = (() => {
     if (value == null) return "–";
     if (Number.isInteger(value) && !signed) return whole.format(value).replace("-", "−");
     const size = Math.abs(value);
-    const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? size.toExponential(2) : String(+size.toPrecision(4));
+    const text = size >= 1e3 ? whole.format(Math.round(size)) : size !== 0 && size < 1e-3 ? size.toExponential(2) : String(+size.toPrecision(4));
     return (value < 0 ? "−" : signed && value > 0 ? "+" : "") + text;
   }
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;

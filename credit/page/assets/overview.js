@@ -19,7 +19,7 @@
     ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
       (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
         : `No group has traces with different ${compared}, so none carries a training signal.`)
-    : `${plural(corpus.traces, "trace")} without outcomes: ${plural(total("errors"), "error")}, ${number(total("retries"))} retries, ${plural(total("loops"), "loop")}. No action has credit; the page shows what to look at first.`;
+    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. No action has credit; the page shows what to look at first.`;
   const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
@@ -76,6 +76,7 @@
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, lineStyle: { width: 4, opacity: 0.55, curveness: 0 }, symbol: "none",
             data: ranged.map((row, i) => ({ coords: [[row.least, i], [row.greatest, i]], lineStyle: { color: color(ink[row.signal]) } })) },
+          { type: "scatter", symbolSize: 0, silent: true, data: ranged.flatMap((row, i) => [[row.least, i], [row.greatest, i]]) }, // lines do not widen an axis
           { type: "scatter", symbolSize: 10, clip: true, data: ranged.map((row, i) => ({ value: [row.mean, i], itemStyle: { color: color(ink[row.signal]) } })) },
         ],
       },
@@ -111,8 +112,9 @@
   const { differences } = overview;
   if (differences.lines.length) {
     const percent = (share) => `${Math.round(100 * share)} %`;
-    const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}${row.stands_out ? " *" : ""}`);
-    const drawn = differences.rows.filter((row) => row.low != null);
+    const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}`) + (row.stands_out ? " *" : "");
+    const drawn = differences.rows.filter((row) => row.chance != null);
+    const wide = drawn.map((row, i) => [row, i]).filter(([row]) => row.low != null);
     const tint = (row) => color(row.stands_out ? (row.chance > 0.5 ? "minus" : "plus") : "none");
     const picture = drawn.length ? chart("Chance that a failed trace has more than a succeeded one, with its 95 % interval", () => ({
       height: tall(drawn.length), option: {
@@ -123,18 +125,18 @@
           return `${cut(row.what, 60)}\nfailed ${number(row.failed)}, succeeded ${number(row.succeeded)}\n${percent(row.chance)}, 95 % ${range(row)}`; }),
         series: [
           { type: "lines", coordinateSystem: "cartesian2d", clip: true, symbol: "none", lineStyle: { width: 3, opacity: 0.55, curveness: 0 },
-            data: drawn.map((row, i) => ({ coords: [[100 * row.low, i], [100 * row.high, i]], lineStyle: { color: tint(row) } })) },
-          { type: "scatter", symbolSize: 0, silent: true, data: drawn.flatMap((row, i) => [[100 * row.low, i], [100 * row.high, i]]) }, // lines do not widen an axis
+            data: wide.map(([row, i]) => ({ coords: [[100 * row.low, i], [100 * row.high, i]], lineStyle: { color: tint(row) } })) },
+          { type: "scatter", symbolSize: 0, silent: true, data: wide.flatMap(([row, i]) => [[100 * row.low, i], [100 * row.high, i]]) }, // lines do not widen an axis
           { type: "scatter", symbolSize: 11, clip: true, data: drawn.map((row, i) => ({ value: [100 * row.chance, i], itemStyle: { color: tint(row) } })),
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } })) : null;
     section("differences", "Failed against succeeded",
-      ...differences.lines.map((line) => make("p", {}, line)),
+      ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
         ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
-      make("p", { class: "note" }, "Failed, succeeded: mean over tasks. Failed has more: the chance that a failed trace has more than a succeeded one, ties half; 50 % says nothing. Intervals are over tasks; –: too few that differ. Colour and *: p < 0.05 with Holm's correction for all that were looked at."));
+      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at.`));
   }
 
   if (methods.length) {
@@ -241,7 +243,7 @@
       comparison.roles.length < 2 ? null : table([["part of Σ|credit − baseline|", (r) => r.name], ...comparison.roles.map((role, i) => [role, (r) => number(r.of[i]), "n"])],
         [{ name: "actions", of: comparison.actions_by_role }, ...comparison.methods.map((name) => ({ name, of: comparison.share_by_role[name] }))], "Shares by role"),
       make("h3", {}, "Where they differ most, one action a trace"),
-      !comparison.disagreements.length ? make("p", { class: "note" }, "They differ on no action of a group with different outcomes.") : table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["type", (r) => r.type],
+      !comparison.disagreements.length ? make("p", { class: "note" }, "They differ on no action of a group with different outcomes.") : table([["trace", (r) => r.trace], ["event", (r) => opener(r.trace, r.event)], ["role", (r) => r.role], ["type", (r) => r.type],
         ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"));
   }
 
@@ -271,15 +273,16 @@
     answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
   const amount = (of) => (of.total == null ? "–" : `${of.missing ? "≥ " : ""}${number(of.total)}`);
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
-  section("card", "Card, costs and untrusted events",
+  section("costs", "Costs",
+    answer("Costs by role", "costs", [["role", (r) => r.unit], ...counted("events", "tool_calls"), ...["tokens", "input_tokens", "seconds"].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"])]));
+  section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
-    answer("Costs by role", "costs", [["role", (r) => r.unit], ...counted("events", "tool_calls"), ...["tokens", "input_tokens", "seconds"].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"])]),
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row with the same arguments. Seconds: from the first to the last event."),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Seconds: from the first to the last event."),
     triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
     make("h3", {}, alone ? "Tools" : "Agents"),
     alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)

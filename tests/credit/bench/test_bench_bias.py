@@ -37,6 +37,7 @@ from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from graphs.errors import CreditError
 from graphs.invariants import validate
+from graphs.worlds import KINDS
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Micro
 
@@ -403,3 +404,27 @@ def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, m
     assert k == 4 and not same_as([measure("rloo", "spawn-and", 2)], [])
     with pytest.raises(CreditError, match=f"19,487,171 groups of 7 traces; expected at most {MOST_BATCHES:,}"):
         list(cells(["rloo"], ["spawn-and"], 7))
+
+
+@pytest.mark.slow
+def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--plot with --group-size 4 failed after everything was measured, and before anything was printed."""
+    (tmp_path / "of_bias.py").write_text(
+        "import credit\ndef a(graph, reward):\n    return credit.discounted_return(graph, reward)\n"
+        "def b(graph, reward):\n    return a(graph, reward)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    call = ["bench", "bias", "-m", "of_bias:a", "-m", "of_bias:b", "--world", "relay-and", "--group-size", "4"]
+    found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
+    assert found.exit_code == 0, found.output
+    assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()
+    assert "of_bias:b gives the numbers of of_bias:a in groups of 4. A group of 5" in found.stderr
+    assert "median" not in found.stderr
+    narrow = CliRunner().invoke(cli, [*call, "--plot", "bias.svg", "--size", "0.5x0.5"])
+    assert narrow.exit_code != 0 and "Groups of 4 traces." in narrow.stdout
+
+
+def test_all_worlds_are_listed_where_none_is_near() -> None:
+    """ "There are 5" named three."""
+    found = CliRunner().invoke(cli, ["bench", "truth", "--world", "nowhere"])
+    assert found.exit_code != 0 and all(kind in found.output for kind in KINDS)

@@ -25,6 +25,7 @@ from credit.cli import cli
 from credit.cli.benchmarks.bench_snr import _table
 from credit.cli.shared.answers import print_whole
 from credit.methods.registry import METHODS
+from credit.plot import draw_snr_report
 from graphs.errors import CreditError
 
 TINY = Effort(traces=800, rows=30_000, full=10)
@@ -244,3 +245,69 @@ def test_the_quick_run_says_what_the_closed_forms_say() -> None:
     for name, expected in (("slope 1", -0.5), ("slope 2/sqrt(T)", -0.5), ("slope 2/T", -1.0)):
         found = success[f"success, {name}"]
         assert found is not None and abs(found - expected) < 0.12
+
+
+@pytest.fixture
+def constant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "of_snr.py").write_text(
+        "import dataclasses\nimport credit\n"
+        "def constant(graph, reward):\n"
+        "    result = credit.rloo(graph, reward)\n"
+        "    return dataclasses.replace(result, credit=0 * result.credit, baseline=0 * result.baseline)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return "of_snr:constant"
+
+
+def test_a_method_that_cannot_be_measured_is_a_row_as_refused(constant: str) -> None:
+    """It ended the whole run, and the message named neither the method nor the group size."""
+    names = (constant, "rloo")
+    report = run([scheme_of(name) for name in names], lengths=(10,), groups=(4,), effort=TINY)
+    assert [p.scheme for p in report.points] == ["rloo"]
+    (line,) = report.refusals()
+    assert line.startswith(f"{constant} in groups of 4 at T = 10: the advantage does not vary over")
+    shown = str(report).splitlines()
+    assert shown[0].split() == ["scheme", "group", "T", "=", "10", "slope"] and shown[-1] == line
+    with pytest.raises(CreditError, match="of_snr:constant in groups of 4 at T = 10: the advantage"):
+        run([scheme_of(constant)], lengths=(10,), groups=(4,), effort=TINY)
+
+
+def test_a_method_is_called_as_it_was_passed_and_has_the_draws_of_its_scheme() -> None:
+    """`-m rloo` became "shared, leave one out" in the table and the figure."""
+    point = measure(scheme_of("rloo"), 10, Setting(group=4), TINY, 0)
+    same = measure(SCHEMES["shared, leave one out"], 10, Setting(group=4), TINY, 0)
+    assert (point.scheme, point.snr, point.theory) == ("rloo", same.snr, same.theory)
+
+
+def test_functions_of_ones_own_are_measured_on_as_many_decisions_where_logs_are_short() -> None:
+    """They had an eighth of the traces at every length."""
+    rows = [measure(scheme_of(name), 10, Setting(), TINY, 0).decisions for name in ("rloo", "estimators:rloo")]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_no_number_is_broken_in_a_narrow_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At 80 columns 0.0925 ± 0.003 stood on two lines."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rest = (None, 1, 0.1, 1e6, 30, "full", 1.0)
+    points = [Point("mine:second_one", "", length, 8, 0.0925, 0.09, 0.0955, 0.09, *rest) for length in (10, 30, 100)]
+    print_whole(_table(Report(points, [], {}), 8))
+    shown = capsys.readouterr().out
+    assert shown.count("0.0925 ± 0.003") == 3 and max(map(len, shown.splitlines())) <= columns
+
+
+def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
+    """The figure of two group sizes had the first alone, and no figure said which."""
+    rest = (None, 1, 0.1, 1e3, 9, "full", 1)
+    points = [Point("rloo", "rloo", length, group, 1 / length, 0.9 / length, 1.1 / length, 0.1, *rest)
+              for group in (4, 8) for length in (10, 100)]  # fmt: skip
+    fits = [line for group in (4, 8) if (line := fit([p for p in points if p.group == group]))]
+    (both,) = draw_snr_report(Report(points, fits, {})).legends
+    assert [text.get_text().partition("  ")[0] for text in both.get_texts()] == [
+        "rloo, groups of 4",
+        "rloo, groups of 8",
+    ]
+    (one,) = draw_snr_report(Report(points[:2], fits[:1], {})).legends
+    assert one.get_title().get_text() == "groups of 4"

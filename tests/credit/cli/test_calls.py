@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.cli.shared.commands import SEED
 
 from .logs import run
 
@@ -157,3 +159,22 @@ def test_a_folder_without_logs_is_named(tmp_path: Path) -> None:
     (folder / "a.txt").write_text("hi")
     result = run("validate", folder)
     assert result.exit_code == 2 and f"no log among 1 file of {folder}; logs end in .json" in result.stderr
+
+
+def test_every_seed_is_refused_by_name_where_no_generator_takes_it() -> None:
+    """`bench snr --seed -1` ended in a traceback, and each command had a rule of its own."""
+
+    def leaves(command: click.Command, names: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+        if isinstance(command, click.Group):
+            with click.Context(command) as ctx:
+                for name in command.list_commands(ctx):
+                    yield from leaves(command.get_command(ctx, name), (*names, name))  # type: ignore[arg-type]
+        else:
+            yield names, command
+
+    seeds = [(names, p) for names, command in leaves(cli, ()) for p in command.params if "--seed" in p.opts]
+    assert len(seeds) >= 10
+    for names, parameter in seeds:
+        assert parameter.type is SEED, names
+    found = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--seed", "-1"])
+    assert found.exit_code == 1 and "Invalid value for '--seed'" in found.output and "Traceback" not in found.output

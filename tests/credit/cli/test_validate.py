@@ -241,3 +241,11 @@ def test_all_lists_every_name_and_problem_and_counts_add_up(tmp_path: Path) -> N
     assert "… and 10 more; --all lists them" in short and "q29" not in short
     assert "q29" in every and "--all" not in every
     assert "problems (1040)" in short and "… and 1020 more; `credit validate --all` lists them" in short
+
+
+def test_what_was_expected_of_many_files_is_written_once(tmp_path: Path) -> None:
+    """Each unknown file had the names of all formats."""
+    for number in range(3):
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps({"x": number}) + "\n")
+    told = run("validate", *(tmp_path / f"{number}.jsonl" for number in range(3))).stderr
+    assert told.count("who-and-when") == 1 and told.count("the same as above") == 2

@@ -14,7 +14,7 @@ from credit.bench.snr import QUICK, measure
 from credit.bench.snr_schemes import scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
-from credit.methods.own_results import check_finite, check_form
+from credit.methods.own_results import FINITE, check_finite, check_form
 from graphs.errors import CreditError
 
 MODULE = """
@@ -123,3 +123,20 @@ def test_the_folder_of_a_measurement_is_made(module: str, tmp_path: Path) -> Non
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "new" / "deep" / "snr.json").stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bench",
+    [
+        ("bias", "--world", "relay-and", "-m"),
+        ("snr", "--quick", "--lengths", "10", "-m"),
+        ("truth", "--world", "additive", "--traces", "16", "-m"),
+        ("train", "--quick", "--tasks", "bottleneck", "-m"),
+    ],
+    ids=lambda bench: bench[0],
+)
+def test_every_benchmark_refuses_an_advantage_that_is_no_number(module: str, bench: tuple[str, ...]) -> None:
+    """`bench bias` printed "undefined / undefined", `bench train` a difference of +0.000."""
+    result = CliRunner().invoke(cli, ["bench", *bench, f"{module}:nan"])
+    assert result.exit_code == 1 and f"{module}:nan" in result.output and FINITE in " ".join(result.output.split())

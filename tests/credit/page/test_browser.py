@@ -385,7 +385,7 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
         shown(page)
         order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
         links = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
-        rest = ["success", "read", "groups", "doctor", "decisions", "card"]
+        rest = ["costs", "success", "read", "groups", "doctor", "decisions", "card"]
         assert order == links == ["triage", "explorer", *rest]
         first = page.locator("#triage tbody tr").first
         trace, event = (first.locator("td").nth(i).text_content() or "" for i in range(2))

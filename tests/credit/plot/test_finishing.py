@@ -16,6 +16,7 @@ from credit.cli import cli
 from credit.plot import draw_methods
 from credit.plot.finishing import SERIF
 from credit.plot.snr_curves import Curve, draw_snr
+from credit.plot.training_curves import draw_training
 from graphs.errors import CreditError
 
 pytest.importorskip("matplotlib")
@@ -115,3 +116,33 @@ def test_a_refused_size_comes_with_one_that_fits() -> None:
         credit.plot.refine(credit.plot.draw_comparison(compared), size=(2.0, 1.5))
     width, _, height = str(refused.value).rpartition(" ")[2].partition("x")
     credit.plot.refine(credit.plot.draw_comparison(compared), size=(float(width), float(height)))
+
+
+def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend() -> None:
+    """ "budget spent" stood over a legend entry at 7x2.8, and equal curves hid each other."""
+    curve = {"task": "bottleneck", "start": 0.0, "optimum": 1.0, "curve": np.linspace(0, 1, 31).tolist()}
+    names = ("rloo", "mine:second", "mine:middle")
+    figure = draw_training([curve | {"signal": name, "seed": 0} for name in names], group_size=4)
+    lines = figure.axes[0].lines
+    for look in (
+        lambda line: line.get_marker(),
+        lambda line: str(line._unscaled_dash_pattern),
+        lambda line: line.get_markevery(),
+    ):
+        assert len({look(line) for line in lines}) == 3
+    credit.plot.refine(figure, size=(7, 2.8), style="serif")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_title().get_text() == "groups of 4"
+    assert [text.get_text() for text in legend.get_texts()] == ["rloo", "second", "middle"]
+    assert not legend.get_window_extent().overlaps(figure.axes[0].xaxis.label.get_window_extent())
+
+
+def test_a_legend_below_leaves_the_panel_more_room_than_it_takes() -> None:
+    length = np.array([10.0, 100.0])
+    names = [f"{name}, groups of {k}" for name in ("rloo", "gae", "second") for k in (4, 8)]
+    figure = draw_snr([Curve(name, length, (i + 1) / length, theory=(i + 1) / length, slope=-1.0)
+                       for i, name in enumerate(names)])  # fmt: skip
+    credit.plot.refine(figure, size=(3.4, 2.8))
+    figure.draw_without_rendering()
+    assert figure.legends[0].get_window_extent().height < 0.6 * figure.axes[0].get_window_extent().height

@@ -28,9 +28,13 @@ from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
         ),
         ({"group": ["q1", "q1", "q1", "q1", "q2", "q2", "q9", "q2"]}, [5, 6], "'group'.*trace 'd'.*one group"),
         ({"role": ["x", "x", "y", "y", "x", "x", "y", "z"]}, [4, 7], "'role'.*agent 'S'.*one role"),
-        ({"reward": [1, 0, 1, float("nan"), 2, 5, 5, 2]}, [3], "'reward'.*not finite float32 in 1 of 8 rows"),
-        ({"reward": [1, 0, 1, None, 2, 5, 5, 2]}, [3], "'reward'.*not finite"),
-        ({"reward": [1, 0, 1, float("inf"), 2, 5, 5, 2]}, [3], "not finite"),
+        (
+            {"reward": [1, 0, 1, float("nan"), 2, 5, 5, 2]},
+            [3],
+            "'reward'.*no finite number, or beyond float32, in 1 of 8 rows",
+        ),
+        ({"reward": [1, 0, 1, None, 2, 5, 5, 2]}, [3], "'reward'.*no finite"),
+        ({"reward": [1, 0, 1, float("inf"), 2, 5, 5, 2]}, [3], "no finite"),
         ({"trace": ["a", None, "a", "b", "c", "d", "d", None]}, [1, 7], "'trace'.*no id.* in 2 of 8 rows"),
         ({"group": np.array([None] * 8, object)}, [0, 1, 2, 3, 4], "'group'.*no id.* in 8 of 8 rows.*…"),
         ({"trace": pa.array(["a", None] * 4).dictionary_encode()}, [1, 3, 5, 7], "no id"),
@@ -50,7 +54,7 @@ from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
         ({"evidence": {"token_sums_of_squares": REWARD}}, [], "has a list for each row; expected numbers of rows"),
         ({"evidence": {"valu": REWARD}}, [], "'valu'.*is not evidence of any method; expected one of .*value"),
         ({"evidence": {"greedy_reward": range(8)}}, [0, 2], "'greedy_reward'.*trace 'a'"),
-        ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*not finite"),
+        ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*no finite"),
     ],
 )
 def test_bad_columns_are_named_with_their_rows(changes: dict[str, Any], rows: list[int], message: str) -> None:
