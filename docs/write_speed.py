@@ -71,7 +71,7 @@ checks or metrics. Medians in milliseconds, the least in brackets.
 [table speed of steps](../benchmarks/results/waits.json)
 
 The aim of 1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns,
-alone takes longer. To integers, lists of texts take two fifths. Half of the step checks
+alone takes longer. To number texts in lists takes two fifths of theirs. Half of the step checks
 the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
 with dictionaries takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
 Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchmarks/columns.py`).
