@@ -94,8 +94,8 @@ class LedgerSummary:
                 error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
                 share = f"{self.explained:.3f}{error} of the variance of returns within groups"
                 share += ", not significantly above 0" if self.explained_doubt else ""
-                lines.append(f"  explained out of sample: {share}")
-            lines.append(f"  accounted for, each trace's own outcome included: {self.accounted_for:.3f}")
+                lines.append(f"  explained in traces that were left out: {share}")
+            lines.append(f"  explained where each trace's own outcome is known, too: {self.accounted_for:.3f}")
         if self.stated:
             counts = f"{self.noise} of the {self.stated} entries with a stated error"
             lines.append(f"  noise: {counts} are within two standard errors of 0")

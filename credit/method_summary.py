@@ -233,13 +233,13 @@ def ended_note(credit: Credit) -> str:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
       >>> ended_note(credit.turn_baseline(graph, reward))
-      'Late turns of longer traces get more by construction, and still more by an offset: ended traces count as 0.'
+      'Ended traces count as 0 at later turns, so late turns of long traces get more, whatever they did.'
       >>> ended_note(credit.rloo(graph, reward))
       ''
     """
     if credit.recursion is None or credit.recursion.values is None:
         return ""
-    return "Late turns of longer traces get more by construction, and still more by an offset: ended traces count as 0."
+    return "Ended traces count as 0 at later turns, so late turns of long traces get more, whatever they did."
 
 
 def reason_counts(traces: Traces, credit: Credit) -> dict[str, int]:

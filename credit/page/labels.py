@@ -211,7 +211,8 @@ def _write(path: Path, labels: dict[str, Label]) -> None:
         writer = csv.writer(text, lineterminator="\r\n")
         rows = [COLUMNS, *map(dataclasses.astuple, labels.values())]
         for trace, *_ in rows:
-            if re.match(FORMULA, trace):  # an apostrophe would change the id, and no log would have it
+            # An apostrophe before a formula would change the id, and no log would have it. One that it has is harmless.
+            if re.match(FORMULA, trace.lstrip()) and not trace.startswith("'"):
                 raise LabelFileError(
                     f"{path}: a spreadsheet would run the id of trace {excerpt(trace)}; expected a .jsonl file for it"
                 )

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from graphs.errors import CreditError, expect
+from graphs.formats import STATES_ERRORS
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
@@ -25,15 +26,15 @@ def error_mask(traces: Traces) -> np.ndarray:
 
 
 def has_statuses(traces: Traces) -> np.ndarray:
-    """Whether an event of any trace of the same format has a status: bool [traces].
+    """Whether the number of errors of a trace is known: bool [traces].
 
-    Most formats state errors only, so that a trace of theirs without a status had none; others, as SWE-agent, state no
-    status at all, so that the number of errors is unknown.
+    It is where the format states errors (`STATES_ERRORS`), or where an event of any trace of the format has a status:
+    mini-swe-agent states them, SWE-agent does not, and native logs may.
     """
     formats = np.array([name or "" for name in traces.traces["format"].to_pylist()], object)
     with_status = traces.events["status"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    states: np.ndarray = np.isin(formats, formats[np.unique(trace[with_status])])
+    states: np.ndarray = np.isin(formats, [*STATES_ERRORS, *formats[np.unique(trace[with_status])]])
     return states
 
 

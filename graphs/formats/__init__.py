@@ -18,7 +18,7 @@ from graphs.reading.find import Owned
 if TYPE_CHECKING:
     from graphs.reading.damage import Holds
 
-__all__ = ["FORMATS", "Format"]
+__all__ = ["FORMATS", "STATES_ERRORS", "Format"]
 
 
 class Format(NamedTuple):
@@ -116,3 +116,10 @@ FORMATS: dict[str, Format] = {
     "table": _row("table", "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)"),
 }
 """Formats by name, in the order in which they are tried."""
+
+STATES_ERRORS = frozenset(
+    ("claude-code", "codex", "cline", "copilot-cli", "gemini-cli", "opencode", "openhands", "openhands-sdk", "adk",
+     "tau2-bench", "autogen", "langgraph", "otlp", "spans", "langfuse", "langsmith", "openai-agents", "weave",
+     "braintrust", "inspect-ai")
+)  # fmt: skip
+"""Formats in which a tool that failed has a status, so that a trace without any had no error."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array
+
+if TYPE_CHECKING:
+    import jax
 
 __all__ = ["EdgeOrder"]
 
@@ -48,6 +49,8 @@ class EdgeOrder:
     @functools.cached_property
     def _placed(self) -> tuple[jax.Array, ...]:
         """The same as padded arrays of JAX."""
+        import jax.numpy as jnp  # only here: most commands read logs without JAX
+
         return tuple(jnp.asarray(_padded(ends.astype(np.int32))) for ends in self._in_order)
 
     def longest(self, weight: Array) -> tuple[np.ndarray, np.ndarray]:
@@ -120,11 +123,13 @@ class EdgeOrder:
 
     def _walked(self, start: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """What each event holds after the walk: the greatest sum, or without `weight` the bits, that reach it."""
-        processor = _processor() if len(self.senders) >= COMPILED else None
-        if processor is not None:
-            numbers = (_padded(start), None if weight is None else _padded(weight))
-            with jax.enable_x64(True), jax.default_device(processor):  # sums keep the precision of the weights
-                return np.asarray(_walk(np.int32(len(self.senders)), *self._placed, *numbers))[: len(start)]
+        if len(self.senders) >= COMPILED:
+            from graphs.structure.compiled_walk import on_processor, walk
+
+            with on_processor() as has_one:
+                if has_one:
+                    numbers = (_padded(start), None if weight is None else _padded(weight))
+                    return np.asarray(walk(np.int32(len(self.senders)), *self._placed, *numbers))[: len(start)]
         causes, effects = (ends.tolist() for ends in self._in_order)
         # Loops over Python's numbers are ten times as fast as over NumPy's scalars; those of less precision round.
         exact = start.dtype in (np.int64, np.float64, np.uint32)
@@ -146,29 +151,3 @@ def _padded(x: np.ndarray) -> np.ndarray:
     whole = np.zeros(1 << len(x).bit_length(), x.dtype)
     whole[: len(x)] = x
     return whole
-
-
-def _processor() -> jax.Device | None:
-    """Steps one after another are no work for an accelerator; None where JAX was told to use nothing else."""
-    try:
-        return jax.local_devices(backend="cpu")[0]
-    except RuntimeError:
-        return None
-
-
-@jax.jit
-def _walk(
-    count: np.int32, senders: jax.Array, receivers: jax.Array, start: jax.Array, weight: jax.Array | None
-) -> jax.Array:
-    def step(edge: Any, held: Any) -> Any:
-        cause, effect = senders[edge], receivers[edge]
-        old = held[effect]
-        if weight is None:
-            new = old | held[cause]
-        else:
-            far = held[cause] + weight[cause]
-            new = jnp.where(far > old, far, old)
-        return jax.lax.dynamic_update_index_in_dim(held, new, effect, 0)  # in place; a scatter is no single write
-
-    held: jax.Array = jax.lax.fori_loop(np.int32(0), count, step, start)
-    return held

@@ -53,6 +53,8 @@ def doctor(
 ) -> None:
     """Look for failure modes and reward hacking. Each finding has the traces that show it, and a remedy.
 
+    What agents write is not read: edits of tests, skipped checks and hard-coded answers are not looked for.
+
     Each check has a statistic, a limit and a test over tasks. --method names the method whose advantages are checked.
     """
     from credit.doctor.team_checks import examine

@@ -9,24 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
+    from credit.metrics.side_differences import SideDifference
     from credit.metrics.trace_numbers import TraceMetric
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
 __all__ = ["metrics"]
 
-FOR_TRACES = ("by", "success_at", "method", "option_texts", "also", "embeddings", "alike")
+FOR_TRACES = ("by", "sides", "success_at", "method", "option_texts", "also", "embeddings", "alike")
 UNITS = ("all", "trace", "group", "model", "topology", "length")
 
 
@@ -36,6 +38,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
     examples="""
     credit metrics runs/
     credit metrics runs/ --by length --method rloo
+    credit metrics runs/ --sides before_after.csv
     credit metrics runs/ --success-at 0.5 -o metrics.parquet
     credit metrics runs/ --of team
     credit metrics runs/ --of decisions -o events.parquet
@@ -45,6 +48,8 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
 @click.option("--of", "what", type=click.Choice(["traces", "team", "decisions"]), default="traces", show_default=True,
               help="Metrics of traces, the team over time, or the critical steps of decisions.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
+@click.option("--sides", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+              help="Compare two sides, such as before and after: a table with columns `trace` and `side`.")  # fmt: skip
 @click.option("--success-at", type=Number(), metavar="NUMBER",
               help="Outcome from which a trace succeeded. Default: outcomes are 0 or 1.")  # fmt: skip
 @click.option("--method", "-m", default="rloo", show_default=True,
@@ -65,6 +70,7 @@ def metrics(
     paths: tuple[str, ...],
     what: str,
     by: MetricUnit,
+    sides: str | None,
     success_at: float | None,
     method: str,
     option_texts: tuple[str, ...],
@@ -93,10 +99,12 @@ def metrics(
         return
     from credit.methods.option_texts import parse_options
     from credit.metrics.metric_summary import metric_means
+    from credit.metrics.side_differences import read_sides, side_differences
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
+    names, side = read_sides(sides, traces) if sides is not None else (("", ""), None)
     vectors = None
     if embeddings is not None:
         from graphs.array_files import read_array
@@ -106,12 +114,16 @@ def metrics(
         credit = _credit(traces, method, also, options)
         found = trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike))
         means = metric_means(traces, found, by)
+        apart = [] if side is None else side_differences(traces, found, side)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
-        print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means]})
-    else:
+        compared = {} if side is None else {"sides": names, "differences": [dataclasses.asdict(row) for row in apart]}
+        print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **compared})
+    elif side is None:
         _print(stdout(), means, by)
+    else:
+        _print_sides(stdout(), apart, names, int((side < 0).sum()))
     leave(ctx, traces, allow_bad)
 
 
@@ -156,6 +168,31 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
         table.add_row(words(cost.agent), words(cost.type), *numbers)
     console.print(table)
     text = "critical steps: of a decision, its own and those of the sub-agent that takes longest after it."
+    console.print(text, soft_wrap=True)
+
+
+def _print_sides(console: Console, rows: list[SideDifference], names: tuple[str, str], without: int) -> None:
+    from graphs.task_means import LEAST_TASKS
+
+    table = plain_table(
+        "metric", *(f"#{name}" for name in names), "#difference", "95 % interval", "", "#would be seen", "#tasks"
+    )
+    for row in rows:
+        interval = "–" if row.low is None else f"{row.low:+z.3g} to {row.high:+z.3g}"
+        numbers = (amount(row.first), amount(row.second), f"{row.difference:+z.3g}", interval)
+        star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
+        table.add_row(words(row.metric), *numbers, star, amount(row.seen), tasks)
+    console.print(table)
+    if without:
+        console.print(f"{counted(without, 'trace')} without a side", soft_wrap=True)
+    if rows:
+        before, after = rows[0].traces
+        console.print(words(f"{rows[0].metric} is of {before} and {after} traces"), soft_wrap=True)
+    text = (
+        f"paired: tasks with both sides, {LEAST_TASKS} or more, each against itself. –: fewer, or fewer on a side "
+        "where no task is shared, or no spread. would be seen: a difference that the test finds in 4 of 5 cases; "
+        "smaller ones it tends to miss. * p < 0.05 with Holm's correction for all rows."
+    )
     console.print(text, soft_wrap=True)
 
 

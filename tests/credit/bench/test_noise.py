@@ -156,7 +156,7 @@ def test_nobody_is_blamed_because_no_sibling_reached_the_turn(shared_data: Path,
     call = ["compose", str(shared_data / "tau_bench_airline"), "-m", "rloo,turn_baseline", "-o"]
     done = CliRunner().invoke(cli, [*call, str(tmp_path / "x.csv")])
     assert done.exit_code == 0, done.output
-    assert "explained out of sample: -0." in done.stderr and "noise: 8" in done.stderr
+    assert "explained in traces that were left out: -0." in done.stderr and "noise: 8" in done.stderr
     assert "1.000" not in done.stderr
 
 

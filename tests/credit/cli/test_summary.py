@@ -436,3 +436,11 @@ def test_demo_writes_and_compares(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert json.loads(run("validate", "--json", tmp_path / "demo" / "traces.jsonl").stdout)["traces"] > 0
     assert (tmp_path / "demo" / "advantages.parquet").stat().st_size > 0
+
+
+def test_a_session_without_an_error_has_none(tmp_path: Path) -> None:
+    """Formats that state errors have 0 of them in logs without any; of others nothing is known."""
+    recordings = Path(__file__).parents[2] / "recordings"
+    for name, errors in (("claude_code", 0), ("codex", 0), ("swe_agent", None)):
+        told = json.loads(run("summary", recordings / name, "--json").stdout)
+        assert {agent["errors"] for agent in told["agents"]} == {errors}, name

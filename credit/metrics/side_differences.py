@@ -1,0 +1,154 @@
+"""Two sides of a corpus, such as before and after a change: differences of metrics, paired within shared tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+
+from credit.metrics.trace_numbers import TraceMetric
+from credit.reports.tasks import task_ids
+from graphs.errors import CreditError
+from graphs.reading.source import Lost, Source
+from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.rows import read_rows
+from graphs.task_means import LEAST_TASKS, holm
+from graphs.traces.batch import Traces
+
+__all__ = ["SideDifference", "read_sides", "side_differences"]
+
+POWER = 0.8
+
+
+@dataclasses.dataclass(frozen=True)
+class SideDifference:
+    """One metric on two sides.
+
+    Attributes:
+      metric: a name of `METRICS`.
+      first, second: means over the tasks compared, of means over their traces.
+      difference: second − first.
+      low, high: its 95 % interval over tasks; None where too few have a number, or none differ.
+      p: of the test that the sides are alike, by Holm's method for all metrics; None likewise.
+      seen: the least difference that such a test would find in 4 of 5 cases; None likewise.
+      tasks: how many are compared: those with both sides where `paired`, else all.
+      traces: how many of each side.
+      paired: whether tasks are compared with themselves.
+    """
+
+    metric: str
+    first: float
+    second: float
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
+    seen: float | None
+    tasks: int
+    traces: tuple[int, int]
+    paired: bool
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether p is below 0.05."""
+        return self.p is not None and self.p < 0.05
+
+
+def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """The names of two sides in the order of the file, and the side of each trace: int [traces], -1 where it has none.
+
+    Args:
+      path: of a table with the columns `trace` and `side`.
+      traces: what was read.
+
+    Raises:
+      CreditError: a row is not of that form, a trace has two sides, or the sides of the traces are not two.
+    """
+    names: list[str] = []
+    of_trace: dict[str, int] = {}
+    known = set(traces.traces["trace"].to_pylist())
+    for line, row in read_rows(Source(str(path), Path(path))):
+        if isinstance(row, Lost):
+            raise CreditError(f"{path}: {row.problem}; expected a table with the columns `trace` and `side`")
+        if row.get("trace") is None or row.get("side") is None:
+            raise CreditError(f"{path}, line {line}: no trace or no side; expected the columns `trace` and `side`")
+        trace, side = id_text(row["trace"]), id_text(row["side"])
+        if trace in known:
+            names += [] if side in names else [side]
+            if of_trace.setdefault(trace, names.index(side)) != names.index(side):
+                raise CreditError(f"{path}, line {line}: a second side of trace {trace!r}; expected one for each trace")
+    if len(names) != 2:
+        raise CreditError(
+            f"{path}: the number of sides of these traces is {len(names)}; expected 2, such as before and after"
+        )
+    sides = [of_trace.get(name, -1) for name in traces.traces["trace"].to_pylist()]
+    return (names[0], names[1]), np.array(sides, np.int64)
+
+
+def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideDifference]:
+    """Differences of metrics between two sides, second − first, with intervals over tasks.
+
+    Where `LEAST_TASKS` tasks have traces of both sides, each gives the difference of its two means: paired, so that
+    hard tasks weigh on both sides alike. Otherwise each side's tasks give one number each, and the interval is Welch's.
+
+    Args:
+      traces: what was read.
+      metrics: of `trace_metrics` on these traces.
+      side: 0 or 1 of each trace, -1 for none: int [traces].
+
+    Reference: Student 1908; Welch 1947.
+
+    Examples:
+      >>> from credit.metrics.trace_metrics import trace_metrics
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> side_differences(rows.traces, trace_metrics(rows.traces), np.array([0, 1]))[0].difference
+      -1.0
+    """
+    task = task_ids(traces)
+    found = [_compared(name, metric.value, side, task) for name, metric in metrics.items()]
+    known = [one for one in found if one is not None]
+    corrected = holm([math.nan if one.p is None else one.p for one in known])
+    pairs = zip(known, corrected, strict=True)
+    return [dataclasses.replace(one, p=None if math.isnan(p) else p) for one, p in pairs]
+
+
+def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) -> SideDifference | None:
+    """One metric; None where a side has no number."""
+    means = []
+    for one in (0, 1):
+        rows = np.flatnonzero(np.isfinite(value) & (side == one))
+        tasks, inverse = np.unique(task[rows], return_inverse=True)
+        means.append((tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse), len(rows)))
+    (tasks, first, before), (others, second, after) = means
+    if not (before and after):
+        return None
+    shared, i, j = np.intersect1d(tasks, others, return_indices=True)
+    paired = len(shared) >= LEAST_TASKS
+    if paired:
+        first, second = first[i], second[j]
+        error, freedom = float((second - first).std(ddof=1)) / len(shared) ** 0.5, len(shared) - 1.0
+    elif min(len(first), len(second)) >= LEAST_TASKS and not len(shared):
+        parts = [float(x.var(ddof=1)) / len(x) for x in (first, second)]
+        error = sum(parts) ** 0.5
+        squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (first, second), strict=True))
+        freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
+    else:
+        error, freedom = 0.0, 0.0
+    difference = float(second.mean() - first.mean())
+    low, high, p, seen = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
+    compared = len(shared) if paired else len(np.union1d(tasks, others))
+    counts = compared, (before, after), paired
+    return SideDifference(name, float(first.mean()), float(second.mean()), difference, low, high, p, seen, *counts)
+
+
+def _interval(difference: float, error: float, freedom: float) -> tuple[float, float, float, float]:
+    """Student's interval, its p-value, and the difference that the test finds with `POWER`."""
+    from scipy.special import stdtr, stdtrit  # comes with JAX; slow to import
+
+    quantile = float(stdtrit(freedom, 0.975))
+    p = 2 * float(stdtr(freedom, -abs(difference) / error))
+    half = quantile * error
+    return difference - half, difference + half, p, half + float(stdtrit(freedom, POWER)) * error

@@ -1,0 +1,77 @@
+"""Before and after a change: paired within tasks where both sides have them, with an honest statement of power."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import credit
+from credit.metrics.side_differences import read_sides, side_differences
+from credit.metrics.trace_numbers import numbered
+from tests.credit.cli.logs import run, trace, write
+
+
+def traces_of(tasks: list[str]) -> credit.Traces:
+    _, _, rows = credit.from_columns(group=tasks, trace=[f"t{i}" for i in range(len(tasks))], reward=[0.0] * len(tasks))
+    return rows.traces
+
+
+def test_shared_tasks_are_compared_with_themselves() -> None:
+    rng = np.random.default_rng(0)
+    tasks, side = np.repeat(np.arange(20), 4), np.tile([0, 0, 1, 1], 20)
+    hard = 10 * rng.normal(size=20)[tasks]
+    value = hard + 0.5 * side + 0.1 * rng.normal(size=80)
+    (row,) = side_differences(traces_of([f"q{t}" for t in tasks]), {"success": numbered(value)}, side)
+    of_task = value.reshape(20, 2, 2).mean(2)
+    apart = of_task[:, 1] - of_task[:, 0]
+    assert row.paired and row.stands_out and (row.tasks, row.traces) == (20, (40, 40))
+    assert row.difference == pytest.approx(apart.mean())
+    half = 2.0930 * apart.std(ddof=1) / 20**0.5  # Student's t of 19 degrees of freedom
+    assert (row.low, row.high) == pytest.approx((apart.mean() - half, apart.mean() + half), rel=1e-4)
+    alone = range(80)  # the same numbers, each trace its own task: what differs is lost in the tasks
+    (row,) = side_differences(traces_of([f"q{t}" for t in alone]), {"success": numbered(value)}, side)
+    assert not row.paired and not row.stands_out and row.tasks == 80
+    assert row.low is not None and row.seen is not None and row.low < 0.5 < row.seen
+
+
+@pytest.mark.slow
+def test_what_would_be_seen_is_seen_in_four_of_five_cases_and_nothing_in_one_of_twenty() -> None:
+    rng = np.random.default_rng(1)
+    traces, side = traces_of([f"q{i // 2}" for i in range(24)]), np.tile([0, 1], 12)
+    expected = (2.2010 + 0.8755) * 2**0.5 / 12**0.5  # quantiles of Student's t of 11 degrees of freedom
+    found = {0.0: 0, expected: 0}
+    for shift in found:
+        for _ in range(400):
+            value = rng.normal(size=24) + shift * side
+            found[shift] += side_differences(traces, {"success": numbered(value)}, side)[0].stands_out
+    assert found[0.0] < 35 and 280 < found[expected] < 350
+
+
+def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.jsonl", [trace(f"t{i}", f"q{i // 2}", float(i % 2)) for i in range(14)])
+    table = tmp_path / "sides.csv"
+    table.write_text("trace,side\n" + "".join(f"t{i},{('before', 'after')[i % 2]}\n" for i in range(13)))
+    told = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
+    row = next(row for row in told["differences"] if row["metric"] == "success")
+    assert told["sides"] == ["before", "after"] and row["difference"] == 1 and row["traces"] == [7, 6]
+    assert row["low"] is None and row["p"] is None and not row["paired"]
+    printed = run("metrics", log, "--sides", table).stdout
+    assert "1 trace without a side" in printed and "success is of 7 and 6 traces" in printed
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("t0,a\nt1,b\nt2,c\n", "sides of these traces is 3"),
+        ("t0,a\nt0,b\n", "a second side of trace 't0'"),
+        ("t0,\n", "expected the columns"),
+    ],
+)
+def test_tables_that_name_no_two_sides_are_refused(tmp_path: Path, rows: str, message: str) -> None:
+    table = tmp_path / "sides.csv"
+    table.write_text("trace,side\n" + rows)
+    with pytest.raises(credit.CreditError, match=message):
+        read_sides(table, traces_of(["q"] * 3))
