@@ -25,8 +25,7 @@ class Amount:
 
     Attributes:
       total: over the events that have a number; None where none has one above 0 and some lack theirs.
-      missing: events without one; above 0, `total` is a lower bound, except of money: tokens that a model read from
-        its cache are priced as other input.
+      missing: events without one; above 0, `total` is a lower bound. Money of such events is what is known of it.
     """
 
     total: float | None
@@ -76,7 +75,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
       prices: of models and tools; without them money is None.
 
     Raises:
-      CreditError: `by` is something else, or prices lack a model.
+      CreditError: `by` is something else.
 
     Examples:
       >>> import credit
@@ -109,19 +108,20 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
 def _rows(names: list[str], unit: np.ndarray, costs: EventCosts) -> list[CostRow]:
     count = len(names)
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
-    sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens, costs.seconds, costs.money)]
+    sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens, costs.seconds)]
+    sums.append(_amounts(costs.money, unit, count, costs.least_money))
     return [
         CostRow(name, int(events[i]), int(calls[i]), *(amounts[i] for amounts in sums)) for i, name in enumerate(names)
     ]
 
 
-def _amounts(cost: np.ndarray, unit: np.ndarray, count: int) -> list[Amount]:
+def _amounts(cost: np.ndarray, unit: np.ndarray, count: int, least: np.ndarray | float = 0.0) -> list[Amount]:
+    """Sums by unit; where a cost is unknown, its least value counts."""
     known = np.isfinite(cost)
-    total = np.bincount(unit[known], cost[known], count)
+    total = np.bincount(unit, np.where(known, cost, least), count)
     missing = np.bincount(unit[~known], minlength=count)
-    some = np.bincount(unit[known], minlength=count) > 0
     # Nothing is known where all events that need a number lack it: the others have 0.
-    some &= (total != 0) | (missing == 0)
+    some = (total != 0) | (missing == 0)
     return [Amount(float(t) if s else None, int(m)) for t, s, m in zip(total, some, missing, strict=True)]
 
 

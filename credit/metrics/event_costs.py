@@ -21,21 +21,26 @@ __all__ = [
     "Price",
     "Prices",
     "event_costs",
+    "price_gaps",
     "read_prices",
     "stated_costs",
     "token_counts",
 ]
 
 MILLION = 1_000_000
-COLUMNS = ("model", "tool", "input", "output", "call")
+COLUMNS = ("model", "tool", "input", "output", "cached_input", "call")
 
 
 @dataclasses.dataclass(frozen=True)
 class Price:
-    """Of a model: money for a million tokens that it reads, and that it generates."""
+    """Of a model: money for a million tokens that it reads, that it generates, and that it reads from a cache.
+
+    Without a price of their own, None, tokens from a cache cost what others cost that are read.
+    """
 
     input: float
     output: float
+    cached_input: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +61,7 @@ class EventCosts:
       tool_calls: float64 [events], 1 at a tool call.
       seconds: float64 [events], as `durations` has them.
       money: float64 [events]; NaN everywhere without prices.
+      least_money: float64 [events], the part of `money` whose counts and prices are known; 0 where none is.
     """
 
     tokens: np.ndarray
@@ -63,6 +69,7 @@ class EventCosts:
     tool_calls: np.ndarray
     seconds: np.ndarray
     money: np.ndarray
+    least_money: np.ndarray
 
 
 COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
@@ -72,17 +79,16 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts | None = None) -> EventCosts:
     """The costs of each event.
 
-        money(e) = (input(model) · input_tokens(e) + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
+        money(e) = (input(model) · (input_tokens(e) − cached_tokens(e)) + cached_input(model) · cached_tokens(e)
+                    + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
 
     The model is that of the event (`event_models`). An action needs both counts, one where the price of the other is 0.
+    Of an action without one, or without a price of its model, `least_money` has the other terms.
 
     Args:
       traces: what was read.
       prices: of models and tools.
       facts: of the teams, where they are known.
-
-    Raises:
-      CreditError: prices lack the model of an action.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -95,23 +101,50 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
     graph, n = traces.graph, traces.sizes.events
     called = np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
     tokens, read = token_counts(traces, "tokens"), token_counts(traces, "input_tokens")
-    money = np.full(n, np.nan)
+    money, least = np.full(n, np.nan), np.zeros(n)
     if prices is not None:
         names, model = event_models(traces)
-        acting = np.unique(model[np.asarray(graph.action_mask)[:n]]).tolist()
-        lacking = sorted(names[i] for i in acting if names[i] not in prices.models)
-        if lacking:
-            known = ", ".join(sorted(prices.models)) or "none"
-            joint = ": calls of several models that do not say which take a row of this joint name"
-            which = joint if " + " in lacking[0] else ", which acts in a trace"
-            raise CreditError(f"prices have no model {lacking[0]!r}{which}; they have: {known}")
-        free = Price(0.0, 0.0)
-        of_model = np.array([dataclasses.astuple(prices.models.get(name, free)) for name in names])
-        of_input, of_output = of_model[model].T / MILLION
-        money = np.where(of_input > 0, of_input * read, 0) + np.where(of_output > 0, of_output * tokens, 0)
+        of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
+        of_input, of_output, of_cached = of_model[model].T / MILLION
+        cached = np.fmin(np.nan_to_num(token_counts(traces, "cached_tokens")), read)
         tools = traces.events["tool"].to_pylist()
-        money += [prices.tools.get(tool or "", 0.0) if call else 0.0 for tool, call in zip(tools, called, strict=True)]
-    return EventCosts(tokens, read, called.astype(np.float64), durations(facts or TeamFacts(traces)).event, money)
+        terms = (
+            _priced(of_input, read - cached),
+            _priced(of_cached, cached),
+            _priced(of_output, tokens),
+            np.array([prices.tools.get(tool or "", 0.0) if c else 0.0 for tool, c in zip(tools, called, strict=True)]),
+        )
+        money, least = sum(terms), sum(np.nan_to_num(term) for term in terms)
+        money[np.asarray(graph.action_mask)[:n] & np.isnan(of_input)] = np.nan
+    seconds = durations(facts or TeamFacts(traces)).event
+    return EventCosts(tokens, read, called.astype(np.float64), seconds, money, least)
+
+
+def price_gaps(traces: Traces, prices: Prices) -> tuple[list[str], list[str]]:
+    """Names of the models of actions that have no price, and of those whose cached tokens are priced as others.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], agent=["x"], reward=[1.0])
+      >>> price_gaps(rows.traces, Prices({}))
+      ([''], [])
+    """
+    names, model = event_models(traces)
+    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    cached = np.nan_to_num(token_counts(traces, "cached_tokens")) > 0
+    unpriced = [names[i] for i in np.unique(model[action]).tolist() if names[i] not in prices.models]
+    found = [names[i] for i in np.unique(model[cached]).tolist()]
+    return unpriced, [name for name in found if name in prices.models and prices.models[name].cached_input is None]
+
+
+def _of(price: Price) -> tuple[float, float, float]:
+    return price.input, price.output, price.input if price.cached_input is None else price.cached_input
+
+
+def _priced(price: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Price times count; 0 where either is 0, whatever the other is."""
+    cost: np.ndarray = np.where((price == 0) | (count == 0), 0.0, price * count)
+    return cost
 
 
 def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
@@ -161,7 +194,8 @@ def stated_costs(traces: Traces, name: str) -> np.ndarray:
 def read_prices(path: str | Path) -> Prices:
     """Prices from a table: CSV, JSON lines or Parquet.
 
-    A row has `model`, `input` and `output`, money for a million tokens, or `tool` and `call`, money for a call.
+    A row has `model`, `input` and `output`, money for a million tokens, and may have `cached_input`, for a million read
+    from a cache; or `tool` and `call`, money for a call.
 
     Raises:
       CreditError: an unknown column; a name that is missing or stands twice; a price that is missing, negative, not
@@ -194,7 +228,8 @@ def read_prices(path: str | Path) -> Prices:
         if model is None:
             tools[str(tool)] = price(row, line, "call")
         else:
-            models[str(model)] = Price(price(row, line, "input"), price(row, line, "output"))
+            own = None if row.get("cached_input") is None else price(row, line, "cached_input")
+            models[str(model)] = Price(price(row, line, "input"), price(row, line, "output"), own)
     return Prices(models, tools)
 
 

@@ -284,6 +284,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "tokens that the model call read",
         'add "input_tokens": COUNT to the model call',
     ),
+    "cached_tokens": EvidenceKey(
+        "count",
+        "tokens of input_tokens that the model call read from a cache",
+        'add "cached_tokens": COUNT beside "input_tokens"',
+    ),
     "trainable": EvidenceKey(
         "float",
         "1 where the policy that acted is being trained, 0 for a frozen agent, such as a judge or a fixed sub-agent",

@@ -23,9 +23,9 @@ __all__ = ["costs"]
 LEGEND = (
     "≥: the log lacks the number of some events. –: of all. seconds: of an event since the latest event that caused it."
 )
-MONEY = (
-    "money: cache reads are priced as input, so it may be too high; ~: the log lacks the tokens of some events, too."
-)
+MONEY = "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
+UNPRICED = "no row of the table prices these models, whose tokens cost nothing here:"
+CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
 UNITS = ("agent", "role", "decision", "model", "trace")
 
 
@@ -41,7 +41,7 @@ UNITS = ("agent", "role", "decision", "model", "trace")
 @click.option("--by", type=click.Choice(UNITS), default="agent", show_default=True,
               help="Unit to add up over; decision: spawn, whom, message, aggregate, stop, tool, other.")  # fmt: skip
 @click.option("--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Table of prices: model, input and output (of a million tokens), or tool and call.")  # fmt: skip
+              help="Table of prices: model, input, output and cached_input (of a million tokens), or tool and call.")  # fmt: skip
 @allow_bad
 @json_option
 @click.pass_context
@@ -57,21 +57,22 @@ def costs(
 ) -> None:
     """Add up what teams cost: tokens, tool calls, seconds, and money by a table of prices.
 
-    Sums over events whose number the log lacks are lower bounds and marked so. Money is none, since cache reads are
-    priced as input.
+    Sums over events whose number the log lacks are lower bounds and marked so.
     """
     from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums
-    from credit.metrics.event_costs import read_prices
+    from credit.metrics.event_costs import price_gaps, read_prices
 
     prices = None if price_table is None else read_prices(price_table)
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
+    gaps = ([], []) if prices is None else price_gaps(traces, prices)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
-        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": of_traces})
+        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": of_traces,
+                    "models_without_price": gaps[0], "models_without_cached_input": gaps[1]})  # fmt: skip
     else:
-        _print(stdout(), rows, groups, by, prices is not None)
+        _print(stdout(), rows, groups, by, None if prices is None else gaps)
         for name, amount in stated.items():
             if amount.total is not None:
                 some = counted(traces.sizes.traces - amount.missing, "trace")
@@ -81,17 +82,22 @@ def costs(
     leave(ctx, traces, allow_bad)
 
 
-def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, priced: bool) -> None:
-    money = ["#money"] if priced else []
+def _print(
+    console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: tuple[list[str], list[str]] | None
+) -> None:
+    money = [] if gaps is None else ["#money"]
     table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *money)
     for row in rows:
         amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
-        paid = [_text(row.money, "~")] if priced else []
+        paid = [] if gaps is None else [_text(row.money)]
         table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *paid)
     console.print(table)
     console.print(LEGEND, soft_wrap=True)
-    if priced:
+    if gaps is not None:
         console.print(MONEY, soft_wrap=True)
+        for names, what in zip(gaps, (UNPRICED, CACHED), strict=True):
+            if names:
+                console.print(words(f"{what} {', '.join(name or 'none stated' for name in names)}"), soft_wrap=True)
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
         console.print(
@@ -107,7 +113,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, p
         console.print(line, soft_wrap=True)
 
 
-def _text(amount: Amount, incomplete: str = "≥") -> str:
+def _text(amount: Amount) -> str:
     if amount.total is None:
         return "–"
-    return f"{f'{incomplete} ' if amount.missing else ''}{printed(amount.total, 6)}"
+    return f"{'≥ ' if amount.missing else ''}{printed(amount.total, 6)}"
