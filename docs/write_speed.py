@@ -94,8 +94,7 @@ third in others', and a short trace costs 35 microseconds. The Parquet cache rea
 
 {larger}
 The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
-trace of three lines takes 75 to 180 of Python, of which no function has a tenth. Spans as columns of all traces were
-read six times as fast, by 1,500 lines for one format.
+trace of three lines takes 75 to 180 of Python, of which no function has a tenth.
 
 Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 times, Langfuse's traces of three lines
 8 times: any line of an export may belong to any trace.
