@@ -37,10 +37,9 @@ a float per event into traces, timed right before and after each call: {unit:.0f
 [table speed](../benchmarks/results/methods.json)
 
 Each of {count} methods takes at most {most} segment sums; {over} take more than 60 ns an event, which was the aim.
-Those that number turns sort the events by agent instance, which takes 7 segment sums and took 14: `maac` 93 ns an event
-instead of 144, `stop_credit` 263 instead of 331. `c3` passes 66 times over nodes in no order: 3 ns an event each in the
-processor's cache, 9 to 15 beyond it. `gae` along the causal graph takes a step an edge. `estimators.tokens.rows.gae`
-takes 1.3 times as long as rlax under `vmap`.
+Those that number turns sort the events by agent instance, which takes 7 segment sums. `c3` passes 66 times over nodes
+in no order: 3 ns an event each in the processor's cache, 9 to 15 beyond it. `gae` along the causal graph takes a step
+an edge. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
 
 800 evaluations of 20 units take `shapley` 2 ms, and 62 where it fits interactions, 36 in single precision; the aim was
 10. Five inverses of 400 rows take half. Two rounds instead of four, or half of the pairs, take 40 and 23 ms, and err up
@@ -93,11 +92,9 @@ third in others', and a short trace costs 35 microseconds. The Parquet cache rea
 
 [table speed of formats](../benchmarks/results/formats.json)
 
-{messy}
 {larger}
 The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
-trace of three lines takes 75 to 180 of Python, of which no function has a tenth. Spans as columns of all traces were
-read six times as fast, by 1,500 lines for one format.
+trace of three lines takes 75 to 180 of Python, of which no function has a tenth.
 
 Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 times, Langfuse's traces of three lines
 8 times: any line of an export may belong to any trace.
@@ -191,23 +188,6 @@ def formats_table() -> str:
     return table(["", "bytes an event", *FORMATS.values()], rows)
 
 
-def messy_beside_canonical() -> str:
-    """How much more time an event of a messy log takes than one of a canonical log."""
-    found = results("formats")["5 MB"].values()
-    times = {
-        form: [one["forms"][form]["medians"]["process"]["reading"] / one["forms"][form]["events"] for one in found]
-        for form in FORMATS
-    }
-    least_and_most = [
-        f"{min(quotients):.1f} to {max(quotients):.1f} times"
-        for form in ("messy", "messy, indented")
-        for quotients in [[a / b for a, b in zip(times[form], times["canonical"], strict=True)]]
-    ]
-    return "An event of a messy log takes {} as long as one of the program's own, of an indented log {}.".format(
-        *least_and_most
-    )
-
-
 def larger_logs() -> str:
     """The quotients of larger logs, their own and messy ones."""
     told = [
@@ -280,7 +260,6 @@ def page() -> str:
         over=sum(row["multiple"] * unit > AIM for row in speed["methods"].values()),
         growth=methods_growth(),
         gpu=methods_on_a_gpu(),
-        messy=messy_beside_canonical(),
         larger=larger_logs(),
         categorical=columns["loop over categorical"],
         arrow=columns["loop over Arrow"],
