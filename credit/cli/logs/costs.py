@@ -57,8 +57,8 @@ def costs(
 ) -> None:
     """Add up what teams cost: tokens, tool calls, seconds, and money by a table of prices.
 
-    Sums over events whose number the log lacks are lower bounds and marked so. Money is none, since cache reads are
-    priced as input.
+    Sums over events whose number the log lacks are lower bounds and marked so. Money is no lower
+    bound: what was read from a cache is priced as other input.
     """
     from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums
     from credit.metrics.event_costs import read_prices
