@@ -51,12 +51,8 @@ ROUNDS, PAIRS = 11, 9
 KNOWN_KEYS = (None, "agent_name", "role_name")
 KEYS = ("task", "task,agent", "task,agent,turn", "task,role,depth,turn")
 SLOW = 60  # segment sums; no method takes longer
-PRIMITIVES: dict[str, Callable[[Any, Any], Any]] = {
-    "segment_sum": lambda graph, values: jax.ops.segment_sum(values, graph.agent_ids, graph.num_agents),
-    "lookup": lambda graph, values: values[graph.turn_ids],
-    "sort": lambda graph, values: stable_order(graph.agent_ids),
-}
-"""What methods are made of, whose growth is the memory's: into agents, by turns, and the order of events by agent."""
+PRIMITIVES: dict[str, Callable[[Any, Any], Any]] = {"sort": lambda graph, values: stable_order(graph.agent_ids)}
+"""What methods are made of: the order of events by agent."""
 
 
 def graph_of(traces: int = TRACES, length: int = LENGTH, agents: int = AGENTS) -> EventGraph:

@@ -23,6 +23,7 @@ from credit.bench.training.long_training import OPTIMIZERS, long_cell
 
 RESULT = Path(__file__).parent / "results" / "training_lengths.json"
 SEEDS, TUNING = range(1000, 1032), range(5)
+"""Of the cells, the first half of them for `BATCHES`, and of the rates."""
 STEPS = 1500
 """The budget of `rloo`, in steps of 16 traces."""
 
@@ -37,9 +38,9 @@ WORLDS = (
     *itertools.product(("add",), (300,), (0.0, 0.1, 0.3), OPTIMIZERS, (("rloo", "posterior", "exact"),)),
 )
 BATCHES = tuple(
-    (*world, ("rloo", "posterior"), traces)
-    for traces, *world in itertools.product(
-        (8, 32, 128), ("add", "interact"), (30, 100), (0.0, 0.1, 0.3), ("sgd", "adam")
+    (outcome, decisions, luck, optimizer, ("rloo", "posterior"), traces)
+    for optimizer, decisions, traces, outcome, luck in itertools.product(
+        ("adam", "sgd"), (100, 30), (128, 32, 8), ("add", "interact"), (0.0, 0.1, 0.3)
     )
 )
 NAMES = ("outcome", "decisions", "luck", "optimizer", "signal", "traces")
@@ -80,7 +81,8 @@ def main(minutes: float) -> None:
             base = done.get((*key[:4], "rloo", traces))
             least = base["median"] if base and base["median"] else STEPS * 16 * decisions / 2.5
             budget = STEPS * 16 * decisions if signal == "rloo" else 2.5 * max(least, 10 * traces * decisions)
-            found = long_cell(outcome, decisions, luck, signal, seeds=SEEDS, tuning=TUNING, optimizer=optimizer,
+            seeds = SEEDS if traces == 16 else SEEDS[:16]
+            found = long_cell(outcome, decisions, luck, signal, seeds=seeds, tuning=TUNING, optimizer=optimizer,
                               budget=budget, groups=traces // 4)  # fmt: skip
             median = float(np.median(found.events))
             done[key] = dict(zip(NAMES, key, strict=True)) | {

@@ -23,7 +23,7 @@ from credit.methods.running import has_agent_outcomes
 from credit.methods.survey_questions import Question, answer_questions
 from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
-from credit.reports.who_matters import NOTHING_DISTINGUISHES
+from credit.telling_apart import NOTHING_DISTINGUISHES
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import KINDS

@@ -148,7 +148,7 @@ def training_pictures(out: Path) -> None:
     kept = [
         r for r in team["rows"] if r["seed"] < team["settings"]["seeds"] and r["learning_rate"] == rate[r["signal"]]
     ]
-    lengths = json.loads((results / "training_lengths.json").read_text())
+    lengths = [c for c in json.loads((results / "training_lengths.json").read_text()) if c["traces"] == 16]
     with matplotlib.rc_context({"svg.hashsalt": "training"}):
         draw_lengths(lengths).savefig(out / "training-lengths.svg", metadata={"Date": None})
         draw_training(rows, signals=CURVES).savefig(out / "training-curves.svg", metadata={"Date": None})

@@ -539,7 +539,7 @@ def compositions_table(name: str) -> str:
 def lengths_table() -> str:
     """Median events to 90 % of each signal over those of RLOO, by outcome, length, luck and optimizer."""
     found = {(c["outcome"], c["decisions"], c["luck"], c["optimizer"], c["signal"]): c["median"]
-             for c in results("training_lengths")}  # fmt: skip
+             for c in results("training_lengths") if c["traces"] == 16}  # fmt: skip
     signals = [name for name in dict.fromkeys(key[4] for key in found) if name != "rloo"]
     rows = []
     for outcome, decisions, luck, optimizer in sorted({key[:4] for key in found}, key=lambda k: (k[0], k[3], *k[1:3])):

@@ -46,8 +46,8 @@ GROUPS, GROUP_SIZE = 4, 4
 """Questions of an update, and traces of each."""
 
 SIGNALS = (
-    "rloo", "dr_mas", "control_critic", "posterior", "posterior_hidden", "posterior_reference",
-    "posterior_entry", "exact",
+    "rloo", "dr_mas", "control_critic", "posterior", "posterior_hidden", "posterior_reference", "posterior_entry",
+    "exact",
 )  # fmt: skip
 
 SKETCH = (48, 80)
@@ -318,7 +318,8 @@ def claim_correlations(
 
     "posterior", "posterior_hidden" and "posterior_reference": correlations, over decisions that were reached, of claims
     that learned from all earlier updates. "own": the mean square of what a decision added over the variance of outcomes
-    within groups. "sum": that of all decisions of a trace.
+    within groups. "sum": that of all decisions of a trace; what it has above 1 is the noise of re-runs, and the root of
+    it times a correlation is that without the noise.
 
     Args:
       name, seeds, rate, warm: as of `training`.

@@ -11,7 +11,7 @@ from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.cost_summary import Amount
 from credit.metrics.event_costs import event_costs
 from credit.metrics.trace_numbers import consecutive
-from credit.reports.who_matters import tells_apart
+from credit.telling_apart import tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
@@ -31,7 +31,7 @@ class Responsible:
       amount: its credit − baseline.
       stderr: its standard error; None where the method states none.
       stands_out: whether the amount is beyond two standard errors, and can tell one action from another
-        (`credit.reports.who_matters.tells_apart`).
+        (`credit.telling_apart.tells_apart`).
       path: ids of events from the action to the event, over the fewest dependencies.
     """
 

@@ -138,10 +138,10 @@ def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) 
     else:
         error, freedom = 0.0, 0.0
     difference = float(second.mean() - first.mean())
-    numbers = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
+    low, high, p, seen = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
-    whole = float(first.mean()), float(second.mean()), difference
-    return SideDifference(name, *whole, *numbers, compared, (before, after), paired)
+    counts = compared, (before, after), paired
+    return SideDifference(name, float(first.mean()), float(second.mean()), difference, low, high, p, seen, *counts)
 
 
 def _interval(difference: float, error: float, freedom: float) -> tuple[float, float, float, float]:

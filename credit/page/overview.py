@@ -22,14 +22,8 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
-from credit.reports.who_matters import (
-    NOTHING_DISTINGUISHES,
-    Kind,
-    Unit,
-    alike_note,
-    tells_apart,
-    units_of_each,
-)
+from credit.reports.who_matters import Kind, Unit, alike_note, units_of_each
+from credit.telling_apart import NOTHING_DISTINGUISHES, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each

@@ -66,7 +66,7 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     """
     columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "event"))
     types = np.asarray(traces.graph.event_type)[rows].tolist()
-    shared = _shared(traces)[rows].tolist()
+    shared = _shared(traces, rows).tolist()
     contents: dict[str, bytes] = {}
     texts = []
     place, record = ("", -1), _Record(None)  # many formats hold a whole trace in one record
@@ -85,17 +85,25 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     return texts
 
 
-def _shared(traces: Traces) -> np.ndarray:
-    """Whether the record of an event is that of several of its trace that are no effects of one message."""
-    n = traces.sizes.events
-    kind = np.asarray(traces.graph.event_type)[:n]
-    effects = np.isin(kind, list(TRIED))
-    files = traces.events["file"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    offsets = traces.events["offset"].fill_null(-1).to_numpy()
-    places = np.stack([np.asarray(traces.graph.trace_ids)[:n], files, offsets], axis=1)
-    _, record = np.unique(places, axis=0, return_inverse=True)
-    record = record.reshape(-1)
-    return np.bincount(record, ~effects, minlength=1)[record] > 1
+def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
+    """Whether the records of these events are those of several of their trace that are no effects of one message."""
+    if not len(rows):
+        return np.zeros(0, bool)
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    low = int(np.searchsorted(trace, trace[rows].min()))
+    high = int(np.searchsorted(trace, trace[rows].max(), "right"))  # what belongs to other traces is not looked at
+    files = traces.events["file"].slice(low, high - low).combine_chunks().dictionary_encode().indices
+    offsets = traces.events["offset"].slice(low, high - low).fill_null(-1).to_numpy()
+    keys = offsets, files.to_numpy(zero_copy_only=False), trace[low:high]
+    order = np.lexsort(keys)
+    begins = np.zeros(len(order), bool)
+    for key in keys:
+        begins[1:] |= np.diff(key[order]) != 0
+    record = np.empty(len(order), np.int64)
+    record[order] = np.cumsum(begins)
+    says = ~np.isin(np.asarray(traces.graph.event_type)[low:high], list(TRIED))
+    several: np.ndarray = (np.bincount(record, says) > 1)[record[rows - low]]
+    return several
 
 
 class _Record:
@@ -196,6 +204,7 @@ def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
         yield from texts
 
 
+@functools.lru_cache(4096)  # a log has few keys, many times
 def _word(key: str) -> str:
     """The word of a key that says what it holds; "" where it is about what a model was given."""
     if "." not in key:

@@ -9,25 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from credit.methods.published import PUBLISHED, key_of
-from credit.methods.registry import METHODS
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
+from credit.telling_apart import tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.task_means import ROUNDING, TaskMean, holm, task_mean
 from graphs.traces.batch import Traces
 
-__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "tells_apart", "units_of_each", "who_matters"]
+__all__ = ["KINDS_OF_UNIT", "Kind", "Unit", "alike_note", "labels_of", "units_of_each", "who_matters"]
 
 Kind = Literal["agent", "role", "turn", "tool", "type"]
 KINDS_OF_UNIT: tuple[Kind, ...] = ("agent", "role", "turn", "tool", "type")
 
-NOTHING_DISTINGUISHES = (
-    "no evidence distinguishes the actions of a trace: every method here gives them the outcome, or splits it by a "
-    "rule that reads no action, which adds no information"
-)
 LEVEL = 0.05
 """Of the p-value below which a unit stands out."""
 NOTHING = np.zeros(0)
@@ -103,31 +98,6 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
     if credit.credit.shape != (traces.graph.num_events,):
         raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
     return _units(labels_of(traces, by), credit, _Numbers.of(traces, credit), by, tells_apart(traces, credit))
-
-
-def tells_apart(traces: Traces, credit: Credit, name: str = "") -> bool:
-    """Whether a method's numbers can rest on what an action was: on evidence about it, rewards at events, or a judge.
-
-    Others give all actions of a trace its outcome, or split it by turns, lengths and who took part.
-
-    Args:
-      traces: what was read.
-      credit: a method's result on `traces.graph`.
-      name: of the method; by default `credit.source`.
-
-    Examples:
-      >>> import credit
-      >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["a", "b"], reward=[1.0, 0.0])
-      >>> tells_apart(rows.traces, credit.turn_baseline(graph, reward))
-      False
-    """
-    if "agent_reward" in traces.evidence:  # outcomes of single agents
-        return True
-    if credit.estimand in ("total", "scale"):
-        return False
-    paper = PUBLISHED.get(key_of(name or credit.source))
-    method = METHODS.get((name or credit.source) if paper is None else paper.method or "")
-    return method is None or bool(method.needs) or "event_reward" in traces.evidence
 
 
 def units_of_each(traces: Traces, claims: Mapping[str, Credit]) -> dict[str, dict[Kind, list[Unit]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import jax
@@ -51,3 +52,14 @@ def test_what_is_out_of_range_is_refused() -> None:
 def test_every_signal_learns_an_easy_task(signal: str) -> None:
     found = steps_to_90("shared" if signal == "posterior" else "add", 4, 0.0, signal, [0, 1], 8.0, "sgd", 16 * 4 * 80)
     assert np.isfinite(found).all()
+
+
+@pytest.mark.sampled
+@pytest.mark.slow
+def test_natural_steps_learn_and_a_seed_does_not_depend_on_its_neighbours() -> None:
+    run = functools.partial(steps_to_90, "add", 4, 0.0, "rloo", rate=2.0, optimizer="natural", budget=16 * 4 * 80)
+    many = run(seeds=range(18))
+    assert np.isfinite(many).mean() > 0.8
+    np.testing.assert_array_equal(many[16:], run(seeds=[16, 17]))
+    wide = run(seeds=range(4), groups=8)
+    assert np.all(wide[np.isfinite(wide)] % (32 * 4) == 0)

@@ -32,7 +32,7 @@ MARK = (
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
-BY_TASK = ("tasks", "groups", "group_size", "policy", "output", "quick", "plot")
+BY_TASK = ("tasks", "group_size", "policy", "output", "quick", "plot")
 BY_LENGTH = ("luck", "outcome")
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
@@ -69,8 +69,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
               help="By commas; the best of them counts.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
-@click.option("--optimizer", type=click.Choice(["adam", "sgd"]), default="adam", show_default=True,
-              help="Adam, or steps along the gradient itself.")  # fmt: skip
+@click.option("--optimizer", type=click.Choice(["adam", "sgd", "natural"]), default="adam", show_default=True,
+              help="Adam, or steps along the gradient; with --lengths also the natural gradient.")  # fmt: skip
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
               show_default=True, help="A logit for each decision, or a network shared by all.")  # fmt: skip
 @click.option("--lengths", callback=_rates, metavar="NUMBERS",
@@ -115,8 +115,12 @@ def train(
         alone = "does not go with" if lengths is not None else "goes only with"
         raise click.UsageError(f"--{given[0].replace('_', '-')} {alone} --lengths")
     if lengths is not None:
-        _by_length(methods, lengths, luck, outcome, seeds or 5, steps or 400, optimizer, learning_rates, as_json)
+        _by_length(
+            methods, lengths, luck, outcome, seeds or 5, steps or 400, groups, optimizer, learning_rates, as_json
+        )
         return
+    if optimizer == "natural":
+        raise click.UsageError("--optimizer natural takes --lengths")
     from credit.bench.training.learning_tasks import TASKS
     from credit.bench.training.training_comparison import cells, least_seeds
     from credit.bench.training.training_loop import TrainingSettings
@@ -192,6 +196,7 @@ def _by_length(
     outcome: Any,
     seeds: int,
     steps: int,
+    groups: int,
     optimizer: Any,
     rates: tuple[float, ...] | None,
     as_json: bool,
@@ -215,7 +220,8 @@ def _by_length(
     for length, luck in ((length, luck) for length in lengths for luck in lucks):
         for signal in signals or tuple(SIGNALS):
             found = long_cell(outcome, int(length), luck, signal, seeds=range(1000, 1000 + seeds), tuning=range(5),
-                              optimizer=optimizer, budget=16.0 * steps * length, rates=rates)  # fmt: skip
+                              optimizer=optimizer, budget=4.0 * groups * steps * length, groups=groups,
+                              rates=rates)  # fmt: skip
             rows.append({"decisions": int(length), "luck": luck, "signal": signal, "rate": found.rate,
                          "events_to_90": _finite(float(np.median(found.events)))})  # fmt: skip
     if as_json:

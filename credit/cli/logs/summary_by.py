@@ -47,7 +47,8 @@ MOST = 8
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
-    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them. "
+    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
+    "count once. "
     "tokens: generated. seconds: from first to last event."
 )
 
@@ -102,7 +103,8 @@ def summary(
         from credit.method_summary import divided_note, empty_notes, ended_note, reason_counts
         from credit.reports.corpus import divided_tasks
         from credit.reports.outcome_differences import outcome_differences
-        from credit.reports.who_matters import tells_apart, who_matters
+        from credit.reports.who_matters import who_matters
+        from credit.telling_apart import tells_apart
 
         with working(stderr(), f"computing {method}"):
             credit = run(traces, method, evidence=also, **options)

@@ -62,7 +62,7 @@ def why(
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.metrics.event_influence import why as find_responsible
-    from credit.reports.who_matters import tells_apart
+    from credit.telling_apart import tells_apart
     from estimators.base import REASONS, Reason
 
     *logs, trace, event = paths
