@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.durations import UNSTATED, durations
-from credit.metrics.trace_numbers import TeamFacts
+from credit.reports.durations import UNSTATED, durations
+from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces

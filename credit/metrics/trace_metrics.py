@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.metrics.clustered_error import beyond_two_errors
-from credit.metrics.durations import durations, seconds_on_path
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
-from credit.metrics.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
+from credit.reports.durations import durations, seconds_on_path
 from credit.reports.trace_list import counted_tokens, error_mask
+from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS
 from graphs.structure.critical_path import critical_steps
