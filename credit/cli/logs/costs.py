@@ -1,4 +1,4 @@
-"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, model or trace."""
+"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, tool, model or trace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MONEY = (
 )
 UNPRICED = "no row of the table prices these models, whose tokens cost nothing here:"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
-UNITS = ("agent", "role", "decision", "model", "trace")
+UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 
 @click.command(
@@ -88,11 +88,13 @@ def _print(
     console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: tuple[list[str], list[str]] | None
 ) -> None:
     money = [] if gaps is None else ["#money"]
-    table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *money)
+    failed = ["#errors"] if by == "tool" else []
+    table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money)
     for row in rows:
         amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money)]
-        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *paid)
+        wrong = [str(row.errors)] if by == "tool" else []
+        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid)
     console.print(table)
     console.print(LEGEND, soft_wrap=True)
     if gaps is not None:

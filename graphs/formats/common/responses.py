@@ -7,7 +7,7 @@ of the user, or the end of the list ends it.
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -46,7 +46,7 @@ class Usage(msgspec.Struct):
     input_tokens_details: InputDetails | None = None
 
     @property
-    def columns(self) -> dict[str, int | None]:
+    def columns(self) -> dict[str, Any]:
         """The counts as evidence of the call."""
         details = self.input_tokens_details or InputDetails(self.cached_input_tokens)
         return {"tokens": self.output_tokens, "input_tokens": self.input_tokens, "cached_tokens": details.cached}
