@@ -11,9 +11,9 @@ import numpy as np
 
 from credit.doctor.team_work import TeamWork
 from credit.doctor.verdicts import FAILED_TRACES, Suspicion, collusion, drift
-from credit.metrics.trace_numbers import TraceMetric
 from credit.reports.corpus import Survey, survey
 from credit.reports.tasks import task_ids
+from credit.reports.trace_numbers import TraceMetric
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.task_means import holm

@@ -6,10 +6,10 @@ import functools
 
 import numpy as np
 
-from credit.metrics.durations import durations
 from credit.metrics.message_contents import content_ids, team_messages, text_ids
-from credit.metrics.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
+from credit.reports.durations import durations
 from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.host_ids import earlier_of_each

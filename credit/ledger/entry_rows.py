@@ -9,8 +9,8 @@ from credit.ledger.entries import Entries
 from credit.tables.advantages import event_columns
 from credit.tables.batch_rows import Rows, as_traces
 from graphs.errors import CreditError
-from graphs.event_types import DECISION_KIND, DECISION_KINDS
 from graphs.levels import TABLE_LEVELS, TableLevel, ids_on_host
+from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.traces.batch import Traces
 
 __all__ = ["ENTRIES", "ledger_table"]
@@ -66,8 +66,7 @@ def ledger_table(ledger: Entries, traces: Traces | Rows, level: TableLevel) -> p
     names = NAMES.get(level, [*NAMES["turn"], "event", "type"])
     table = pa.table(event_columns(traces))
     if level == "decision":
-        of_type = np.array([*DECISION_KINDS, "other"])[list(DECISION_KIND)]
-        table = table.append_column("decision", pa.array(of_type[np.asarray(graph.event_type)[:events]]))
+        table = table.append_column("decision", pa.array(np.array(KIND_NAMES)[decision_kind(graph)[:events]]))
     located = table.select(names).take(where)
     columns: dict[str, object] = {
         "trace": traces.traces["trace"].take(pa.array(trace)),

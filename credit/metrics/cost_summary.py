@@ -1,4 +1,4 @@
-"""Costs by agent, role, decision, model or trace, and what groups of several traces cost."""
+"""Costs by agent, role, decision, tool, model or trace, and what groups of several traces cost."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 
 from credit.metrics.event_costs import EventCosts, Prices, event_costs, event_models, stated_costs, token_counts
 from credit.reports.corpus import Survey, survey
+from credit.reports.tool_calls import ToolCalls
 from graphs.errors import CreditError
-from graphs.event_types import DECISION_KIND, DECISION_KINDS
+from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.traces.batch import Traces
 
 __all__ = ["UNITS_OF_COST", "CostRow", "CostUnit", "GroupCosts", "cost_rows", "group_costs", "stated_sums"]
 
-CostUnit = Literal["agent", "role", "decision", "model", "trace"]
-UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "model", "trace")
+CostUnit = Literal["agent", "role", "decision", "tool", "model", "trace"]
+UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "tool", "model", "trace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +35,12 @@ class Amount:
 
 @dataclasses.dataclass(frozen=True)
 class CostRow:
-    """What one unit cost: its events, its tool calls, and its sums."""
+    """What one unit cost: its events, its tool calls, their and other errors, and its sums."""
 
     unit: str
     events: int
     tool_calls: int
+    errors: int
     tokens: Amount
     input_tokens: Amount
     seconds: Amount
@@ -70,8 +72,8 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
 
     Args:
       traces: what was read.
-      by: names of agents, of roles, kinds of decisions (`graphs.event_types.DECISION_KINDS`, or "other"), models, or
-        traces.
+      by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
+        traces. Seconds and errors of a tool's result belong to its call.
       prices: of models and tools; without them money is None.
 
     Raises:
@@ -92,7 +94,9 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         column = traces.agents["name" if by == "agent" else "role"].to_pylist()
         texts = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
     elif by == "decision":
-        texts = np.array([*DECISION_KINDS, "other"])[np.array(DECISION_KIND)[np.asarray(graph.event_type)[:n]]].tolist()
+        texts = np.array(KIND_NAMES)[decision_kind(graph)[:n]].tolist()
+    elif by == "tool":
+        texts = [tool or "no tool" for tool in traces.events["tool"].to_pylist()]
     elif by == "model":
         models, model = event_models(traces)
         texts = [models[i] or "unknown" for i in model.tolist()]
@@ -101,17 +105,23 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         texts = [column[t] for t in trace.tolist()]
     number: dict[str, int] = {}
     unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
-    rows = list(_rows(list(number), unit, costs))
+    rows = list(_rows(list(number), unit, costs, ToolCalls(traces)))
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
 
 
-def _rows(names: list[str], unit: np.ndarray, costs: EventCosts) -> list[CostRow]:
+def _rows(names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls) -> list[CostRow]:
     count = len(names)
+    # What a tool took and how it went stand at its result.
+    at_call = unit.copy()
+    at_call[called.results] = unit[called.calls]
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
-    sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens, costs.seconds)]
+    errors = np.bincount(at_call[called.counted], minlength=count)
+    sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
+    sums.append(_amounts(costs.seconds, at_call, count))
     sums.append(_amounts(costs.money, unit, count, costs.least_money))
     return [
-        CostRow(name, int(events[i]), int(calls[i]), *(amounts[i] for amounts in sums)) for i, name in enumerate(names)
+        CostRow(name, int(events[i]), int(calls[i]), int(errors[i]), *(amounts[i] for amounts in sums))
+        for i, name in enumerate(names)
     ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.durations import UNSTATED, durations
-from credit.metrics.trace_numbers import TeamFacts
+from credit.reports.durations import UNSTATED, durations
+from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.traces.batch import Traces
@@ -114,7 +114,7 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
             _priced(of_output, tokens),
             np.array([prices.tools.get(tool or "", 0.0) if c else 0.0 for tool, c in zip(tools, called, strict=True)]),
         )
-        money, least = sum(terms), sum(np.nan_to_num(term) for term in terms)
+        money, least = np.sum(terms, axis=0), np.nansum(terms, axis=0)
         money[np.asarray(graph.action_mask)[:n] & np.isnan(of_input)] = np.nan
     seconds = durations(facts or TeamFacts(traces)).event
     return EventCosts(tokens, read, called.astype(np.float64), seconds, money, least)

@@ -10,7 +10,7 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.cost_summary import Amount
 from credit.metrics.event_costs import event_costs
-from credit.metrics.trace_numbers import consecutive
+from credit.reports.trace_numbers import consecutive
 from credit.telling_apart import tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect

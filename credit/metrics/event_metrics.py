@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from credit.metrics.metric_summary import metric_means
-from credit.metrics.trace_numbers import NO_ACTION, TraceMetric, numbered
+from credit.reports.trace_numbers import NO_ACTION, TraceMetric, numbered
 from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.structure.critical_path import decision_steps

@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from credit.metrics.trace_numbers import TraceMetric
 from credit.reports.tasks import task_ids
+from credit.reports.trace_numbers import TraceMetric
 from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology

@@ -12,8 +12,8 @@ from credit.metrics.cost_summary import group_costs
 from credit.metrics.event_costs import event_costs
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
-from credit.metrics.trace_numbers import TeamFacts
 from credit.reports.corpus import Survey, survey
+from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.structure.forest import spawn_forest

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from credit.metrics.trace_numbers import TraceMetric
 from credit.reports.tasks import task_ids
+from credit.reports.trace_numbers import TraceMetric
 from graphs.errors import CreditError
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text

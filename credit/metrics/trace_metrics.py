@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.metrics.clustered_error import beyond_two_errors
-from credit.metrics.durations import durations, seconds_on_path
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
-from credit.metrics.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
+from credit.reports.durations import durations, seconds_on_path
 from credit.reports.trace_list import counted_tokens, error_mask
+from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.errors import CreditError, expect
-from graphs.event_graph import KINDS
 from graphs.structure.critical_path import critical_steps
+from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
     from estimators.base import Credit
 
 __all__ = ["METRICS", "MetricOptions", "metrics_of_facts", "trace_metrics"]
+
+ALONE = "the trace has no second agent, who could read a message"
+OF_TEAM = [KIND_NAMES.index(name) for name in ("spawn", "whom", "aggregate", "stop")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,14 +179,15 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     count = np.bincount(trace, minlength=m)
     none = (count == 0, "the team wrote no message")
     unknown = (np.bincount(trace[ids < 0], minlength=m) > 0, absent)
+    alone = (np.bincount(np.asarray(traces.graph.agent_trace)[: traces.sizes.agents], minlength=m) < 2, ALONE)
     messages = {
-        "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, unknown),
+        "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, alone, unknown),
         **_debate(facts, rows, ids, none, unknown),
     }
     tokens = traces.evidence.get("tokens")
     action, of_event, known = facts.action, facts.trace, counted_tokens(traces)
     amount = np.where(known, 0 if tokens is None else tokens.array[:n], 0)
-    managing = np.isin(np.asarray(traces.graph.event_type)[:n], [int(kind) for kind in KINDS["orchestrator"]])
+    managing = np.isin(decision_kind(traces.graph)[:n], OF_TEAM)
     total, protocol = (np.bincount(of_event[mask], amount[mask], m) for mask in (action, action & managing))
     actions = np.bincount(of_event[action], minlength=m)
     uncounted = (np.bincount(of_event[action & ~known], minlength=m) > 0, "an action has no count of tokens")

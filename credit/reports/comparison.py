@@ -20,7 +20,7 @@ from credit.tables.advantages import event_columns
 from estimators.base import Credit, check_batch
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
-from graphs.event_types import DECISION_KIND, DECISION_KINDS
+from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
@@ -47,7 +47,7 @@ class Comparison:
       roles, kinds: names, in the order of the columns of what follows.
       by_role: each role's part of Σ |credit − baseline| over the actions that a method answers: [M, roles]. Signs are
         left out, since what a method gives over a batch often sums to 0. NaN for a method that is 0 everywhere.
-      by_kind: the same by kind of decision, those of `graphs.event_types.DECISION_KINDS` and "other": [M, kinds].
+      by_kind: the same by kind of decision, those of `graphs.structure.decision_kinds.KIND_NAMES`: [M, kinds].
       actions_by_role, actions_by_kind: the part of each in the actions, for comparison.
       disagreements: rows of `events` on which methods differ most, at most one a trace, worst first. Groups whose
         traces all have the same outcome are left out: what differs there is not about the outcome.
@@ -135,7 +135,7 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     advantage, moved = np.where(valid, _rounded(advantage), np.nan), np.where(valid, moved, 0)
 
     roles, role = np.unique(_names(traces, "role")[np.asarray(graph.agent_ids)[action]], return_inverse=True)
-    kinds, kind = (*DECISION_KINDS, "other"), np.array(DECISION_KIND)[np.asarray(graph.event_type)[action]]
+    kinds, kind = KIND_NAMES, decision_kind(graph)[action]
     columns = pa.table(event_columns(traces)).take(pa.array(action))
     columns = columns.append_column("kind", pa.array([kinds[i] for i in kind], pa.string()))
     for name, credit, known in zip(credits, credits.values(), valid, strict=True):

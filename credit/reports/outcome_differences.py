@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.durations import durations, since_previous
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
+from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.task_means import LEAST_TASKS, TaskMean, chance_above, holm, task_mean
 from graphs.text import counted
@@ -286,7 +288,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     if tokens is not None:
         amount = np.bincount(trace[counts], tokens.array[: n.events][counts], n.traces)
         yield "tokens generated", np.where(complete, amount, np.nan)
-    yield from _times(np.asarray(graph.time, np.float64)[: n.events], trace, n.traces)
+    yield from _times(traces, trace)
     names: list[str] = traces.agents["name"].to_pylist()
     acting = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[: n.events][action].tolist()], object)
     acted = np.flatnonzero(action)
@@ -312,16 +314,13 @@ def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
     return [name for name, traces in ranked if traces >= LEAST_TASKS][:MOST]
 
 
-def _times(time: np.ndarray, trace: np.ndarray, traces: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Seconds from the first to the last event of a trace, and the longest between two in a row."""
-    known = np.flatnonzero(np.isfinite(time))
-    if not len(known):
+def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Seconds from the first to the last event of a trace, and the longest between two in a row; a person's apart."""
+    found = durations(TeamFacts(traces))
+    if np.isnan(found.wall).all():
         return
-    ordered = known[np.lexsort((time[known], trace[known]))]  # logs may state times out of order
-    first, last = np.full(traces, np.nan), np.full(traces, np.nan)
-    first[trace[ordered[::-1]]], last[trace[ordered]] = time[ordered[::-1]], time[ordered]
-    yield "seconds", last - first
-    wait, same = np.diff(time[ordered]), trace[ordered[1:]] == trace[ordered[:-1]]
-    longest = np.where(np.isfinite(first), 0.0, np.nan)
-    np.maximum.at(longest, trace[ordered[1:]][same], wait[same])
-    yield "longest wait in seconds", longest
+    yield "seconds", found.wall
+    time = traces.events["time"].to_numpy().astype(np.float64)
+    longest = np.zeros(len(found.wall))
+    np.fmax.at(longest, trace, since_previous(time, trace) - found.absent)
+    yield "longest wait in seconds", np.where(np.isnan(found.wall), np.nan, longest)

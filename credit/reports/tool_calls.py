@@ -72,6 +72,7 @@ class ToolCalls:
 
     Attributes:
       rows: of the calls, in order: int [calls].
+      results, calls: of results that a call led to, and the call of each: int [results].
       retry: whether the previous outcome of its tool, for the same agent, was an error: bool [calls].
       errors: whether the log calls an event an error: bool [number of real events].
       counted: the same, but that a call and its result, both called errors, count once: bool [number of real events].
@@ -92,15 +93,15 @@ class ToolCalls:
         is_call, is_result = call_mask(traces), kind == int(EventType.TOOL_RESULT)
         senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
-        self._results, self._calls = receivers[answers], senders[answers]
+        self.results, self.calls = receivers[answers], senders[answers]
         asks = is_call[receivers] & np.asarray(graph.action_mask)[senders]
         self._message = np.arange(n)  # that a call is of; a call of none counts as its own
         self._message[receivers[asks]] = senders[asks]
         self.counted = self.errors.copy()
-        self.counted[self._results[self.errors[self._calls]]] = False
+        self.counted[self.results[self.errors[self.calls]]] = False
         # Outcomes are results, calls without a result, and other errors: the result of a call tells how it went.
         outcome = is_call | is_result
-        outcome[self._calls] = False
+        outcome[self.calls] = False
         outcome |= self.errors
         self._outcomes = np.flatnonzero(outcome)
         self.rows = np.flatnonzero(is_call)
@@ -127,7 +128,7 @@ class ToolCalls:
 
     @functools.cached_property
     def _call_of(self) -> dict[int, int]:
-        return dict(zip(self._results.tolist(), self._calls.tolist(), strict=True))
+        return dict(zip(self.results.tolist(), self.calls.tolist(), strict=True))
 
     def failures(self) -> list[Failures]:
         """Errors in a row, in order of the first of them."""

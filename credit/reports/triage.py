@@ -10,10 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from credit.reports.durations import durations
 from credit.reports.event_texts import event_texts
 from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
+from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
 from graphs.text import counted, printable
@@ -41,7 +43,7 @@ class Workload:
         of one tool in a row.
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
-      seconds: from the first to the last event of its instances, summed; NaN without times.
+      seconds: what its events took (`durations`), in the traces that have seconds; NaN where none has.
     """
 
     agent: str
@@ -176,7 +178,6 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
 def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
     name_of = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: n.events]]
-    instance = np.asarray(graph.agent_ids)[: n.events]
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
     width = int(name_of.max(initial=0)) + 1
@@ -211,27 +212,18 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
         count(np.asarray(loops, np.int64)),
         spent.astype(np.int64).tolist(),
         count(stated),
-        _seconds(traces, instance, width).tolist(),
+        _seconds(traces, name_of, width).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.tokens)))
 
 
-def _seconds(traces: Traces, instance: np.ndarray, width: int) -> np.ndarray:
-    """Time from the first to the last event of each instance, summed by name; NaN where no event has a time."""
-    time = np.asarray(traces.graph.time)[: len(instance)].astype(np.float64)
-    known = np.isfinite(time)
-    total = np.full(width, np.nan)
-    if known.any():
-        count = int(instance.max()) + 1
-        low, high = np.full(count, np.inf), np.full(count, -np.inf)
-        np.minimum.at(low, instance[known], time[known])
-        np.maximum.at(high, instance[known], time[known])
-        of_instance = np.asarray(traces.graph.agent_name_ids)[:count]
-        timed = np.isfinite(low)
-        some = np.bincount(of_instance[timed], minlength=width) > 0
-        total[some] = np.bincount(of_instance[timed], (high - low)[timed], minlength=width)[some]
-    return total
+def _seconds(traces: Traces, name_of: np.ndarray, width: int) -> np.ndarray:
+    """What the events of each name took, in the traces that have seconds; NaN where none has."""
+    took = durations(TeamFacts(traces)).event
+    known = np.isfinite(took)
+    some = np.bincount(name_of[known], minlength=width) > 0
+    return np.where(some, np.bincount(name_of[known], took[known], width), np.nan)
 
 
 def _suspects(

@@ -61,6 +61,7 @@ class _Usage(msgspec.Struct, rename="camel"):
     prompt_token_count: _Count | None = None
     candidates_token_count: _Count | None = None
     thoughts_token_count: _Count | None = None
+    cached_content_token_count: _Count | None = None
 
 
 class _Actions(msgspec.Struct, rename="camel"):
@@ -296,7 +297,7 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
         written = [count for count in (usage.candidates_token_count, usage.thoughts_token_count) if count is not None]
         call = team.call(
             agent, name, place, tokens=sum(written) if written else None, input_tokens=usage.prompt_token_count,
-            model=event.model_version or None,
+            model=event.model_version or None, cached_tokens=usage.cached_content_token_count,
             status="error" if event.error_code is not None else None, **columns,
         )  # fmt: skip
         giver = givers.pop(agent, None)

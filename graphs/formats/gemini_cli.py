@@ -45,6 +45,7 @@ _OF_HARNESS = ("/", "?", "<session_context>", "<hook_context>")
 class _Tokens(msgspec.Struct):
     input: _Count = 0
     output: _Count = 0
+    cached: _Count | None = None
     thoughts: _Count | None = None
 
 
@@ -178,8 +179,11 @@ def _record(session: _Session, parts: dict[str, _Session]) -> TraceRecord:
                 continue
             used = message.tokens
             tokens = None if used is None else used.output + (used.thoughts or 0)
-            read = None if used is None else used.input
-            team.call(agent, name, place, time=time, tokens=tokens, input_tokens=read, model=message.model or None)
+            read, cached = (None, None) if used is None else (used.input, used.cached)
+            team.call(
+                agent, name, place, time=time, tokens=tokens, input_tokens=read, cached_tokens=cached,
+                model=message.model or None,
+            )  # fmt: skip
         elif is_result:
             status = _ENDED[call.status]
             if name in positions:

@@ -27,6 +27,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.input_tokens import InputDetails
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
@@ -63,6 +64,7 @@ class _Extra(msgspec.Struct):
 class _Usage(msgspec.Struct):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    input_token_details: InputDetails | None = None
 
 
 class _Outputs(msgspec.Struct):
@@ -85,6 +87,7 @@ class _Run(msgspec.Struct):
     error: msgspec.Raw = msgspec.Raw(b"null")
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
+    prompt_token_details: InputDetails | None = None
     reference_example_id: str | None = None
     feedback_stats: dict[str, _Stats] | None = None
     extra: _Extra | None = None
@@ -237,13 +240,13 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     span.start, span.end = seconds(run.start_time), seconds(run.end_time)
     span.failed = bytes(run.error) not in (b"null", b'""')
     if kind is Kind.CALL:
-        tokens, read = run.completion_tokens, run.prompt_tokens
+        tokens, read, details = run.completion_tokens, run.prompt_tokens, run.prompt_token_details
         outputs_text = object_text(run.outputs)
         if tokens is None and read is None and outputs_text.startswith(b"{"):
             outputs = decode(_OUTPUTS, outputs_text, field="outputs", **where)
             usage = outputs.usage_metadata or _Usage()
-            tokens, read = usage.output_tokens, usage.input_tokens
-        span.columns = {"tokens": tokens, "input_tokens": read}
+            tokens, read, details = usage.output_tokens, usage.input_tokens, usage.input_token_details
+        span.columns = {"tokens": tokens, "input_tokens": read, "cached_tokens": details.cached if details else None}
         span.model = (metadata.ls_model_name if metadata else None) or ""
     return span
 

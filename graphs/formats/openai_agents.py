@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import InputDetails
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.span_tree import Kind, Span, add_span
@@ -47,6 +48,8 @@ class _Usage(msgspec.Struct):
     output_tokens: _Count | None = None
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
+    input_tokens_details: InputDetails | None = None
+    prompt_tokens_details: InputDetails | None = None
 
 
 class _Data(msgspec.Struct):
@@ -197,6 +200,8 @@ class _Log:
             span.model = call.model or ""
             span.columns["tokens"] = _first(usage.output_tokens, usage.completion_tokens)
             span.columns["input_tokens"] = _first(usage.input_tokens, usage.prompt_tokens)
+            details = usage.input_tokens_details or usage.prompt_tokens_details or InputDetails()
+            span.columns["cached_tokens"] = details.cached
         add_span(self._trace(trace, place).spans, span, "id", trace)
 
     def records(self) -> Iterator[TraceRecord | Problem]:

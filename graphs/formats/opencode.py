@@ -223,6 +223,7 @@ def _add_steps(
             agent, name, place, time=time,
             model="/".join(part for part in (message.info.provider, message.info.model) if part) or None,
             tokens=used.output + used.reasoning or None, input_tokens=used.input + cache.read + cache.write or None,
+            cached_tokens=cache.read or None,
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
         )  # fmt: skip
         tools = [part for part in step if part.type == "tool"]

@@ -1,4 +1,4 @@
-"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, model or trace."""
+"""`credit costs`: tokens, tool calls, seconds and money by agent, role, decision, tool, model or trace."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ __all__ = ["costs"]
 LEGEND = (
     "≥: the log lacks the number of some events. –: of all. seconds: of an event since the latest event that caused it."
 )
-MONEY = "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
+MONEY = (
+    "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
+)
 UNPRICED = "no row of the table prices these models, whose tokens cost nothing here:"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
-UNITS = ("agent", "role", "decision", "model", "trace")
+UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 
 @click.command(
@@ -41,7 +43,7 @@ UNITS = ("agent", "role", "decision", "model", "trace")
 @click.option("--by", type=click.Choice(UNITS), default="agent", show_default=True,
               help="Unit to add up over; decision: spawn, whom, message, aggregate, stop, tool, other.")  # fmt: skip
 @click.option("--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Table of prices: model, input, output and cached_input (of a million tokens), or tool and call.")  # fmt: skip
+              help="Prices: model, input, output, cached_input (of a million tokens), or tool, call.")  # fmt: skip
 @allow_bad
 @json_option
 @click.pass_context
@@ -86,11 +88,13 @@ def _print(
     console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: tuple[list[str], list[str]] | None
 ) -> None:
     money = [] if gaps is None else ["#money"]
-    table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *money)
+    failed = ["#errors"] if by == "tool" else []
+    table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money)
     for row in rows:
         amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money)]
-        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *paid)
+        wrong = [str(row.errors)] if by == "tool" else []
+        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid)
     console.print(table)
     console.print(LEGEND, soft_wrap=True)
     if gaps is not None:

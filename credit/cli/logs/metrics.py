@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
     from credit.metrics.side_differences import SideDifference
-    from credit.metrics.trace_numbers import TraceMetric
+    from credit.reports.trace_numbers import TraceMetric
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 

@@ -49,7 +49,7 @@ TRIAGE = (
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
     "count once. "
-    "tokens: generated. seconds: from first to last event."
+    "tokens: generated. seconds: of events since the latest that caused them."
 )
 
 

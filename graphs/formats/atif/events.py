@@ -144,6 +144,7 @@ class _Turn:
         return {
             "tokens": tokens,
             "input_tokens": metrics.prompt_tokens,
+            "cached_tokens": metrics.cached_tokens,
             "log_prob": log_prob,
             "token_ids": ids or None,
             "token_log_probs": log_probs or None,

@@ -35,6 +35,7 @@ class _Call:
     use_ids: set[str | None] = dataclasses.field(default_factory=set)
     output: int | None = None
     read: int | None = None
+    cached: int | None = None
     counted: bool = False
 
     def add(self, entry: Entry) -> None:
@@ -47,6 +48,7 @@ class _Call:
             self.counted |= grew or entry.message.stop_reason is not None
             self.output = _largest(self.output, usage.output_tokens)
             self.read = _largest(self.read, usage.read)
+            self.cached = _largest(self.cached, usage.cache_read_input_tokens)
 
     @property
     def tokens(self) -> int | None:
@@ -155,6 +157,7 @@ class _Writer:
             action=True,
             tokens=call.tokens,
             input_tokens=call.read,
+            cached_tokens=call.cached,
             model=call.entry.message.model,
         )
         for cause, edge_type in self.causes.pop(agent, ()):

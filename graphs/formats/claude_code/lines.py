@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import known_sum
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
@@ -103,9 +104,7 @@ class Usage(msgspec.Struct):
     @property
     def read(self) -> int | None:
         """Tokens that the call read, from the cache or not; None without any count."""
-        counts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
-        known = [count for count in counts if count is not None]
-        return sum(known) if known else None
+        return known_sum(self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
 
 
 class Message(msgspec.Struct):

@@ -7,11 +7,12 @@ of the user, or the end of the list ends it.
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from graphs.formats.common.chat import Chat
+from graphs.formats.common.input_tokens import InputDetails
 from graphs.reading.documents import Place
 from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT
 
@@ -37,10 +38,18 @@ class Item(msgspec.Struct):
 
 
 class Usage(msgspec.Struct):
-    """Token counts of a model call."""
+    """Token counts of a model call; Codex writes the cached ones beside the others."""
 
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    cached_input_tokens: _Count | None = None
+    input_tokens_details: InputDetails | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The counts as evidence of the call."""
+        details = self.input_tokens_details or InputDetails(self.cached_input_tokens)
+        return {"tokens": self.output_tokens, "input_tokens": self.input_tokens, "cached_tokens": details.cached}
 
 
 class Responses:
@@ -94,12 +103,11 @@ class Responses:
         log_probs = [number for item in items for number in item.generation_log_probs or ()]
         generated = [token for of_item in ids for token in of_item]
         fit = len(log_probs) == len(generated)  # an item may have only one of the two
-        tokens = len(generated) if ids else usage.output_tokens if usage is not None else None
+        counts = (usage or Usage()).columns | ({"tokens": len(generated)} if ids else {})
         self.calls.append(
             self.chat.reply(
-                event_id, place, tools, places=[where for _, where in called], time=time, tokens=tokens,
-                model=self.model,
-                input_tokens=usage.input_tokens if usage is not None else None,
+                event_id, place, tools, places=[where for _, where in called], time=time,
+                model=self.model, **counts,
                 log_prob=math.fsum(log_probs) if log_probs else None,
                 token_ids=generated or None, token_log_probs=log_probs if log_probs and fit else None,
             )
@@ -111,7 +119,7 @@ class Responses:
         if self._items:
             self.end(usage)
             return
-        for name, count in (("tokens", usage.output_tokens), ("input_tokens", usage.input_tokens)):
+        for name, count in usage.columns.items():
             column = self.chat.record.columns.setdefault(name, [])
             if self.calls and count is not None:
                 position = self.calls[-1]

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.input_tokens import known_sum
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import without_session
 from graphs.reading.decode import decode, decode_record, object_text
@@ -43,8 +44,25 @@ _KINDS = {
 
 
 class _Usage(msgspec.Struct):
+    """Kinds of tokens, none of which is part of another."""
+
     input: _Count | None = None
     output: _Count | None = None
+    input_cached_tokens: _Count | None = None
+    input_cache_read: _Count | None = None
+    input_cache_creation: _Count | None = None
+    cache_read_input_tokens: _Count | None = None
+    cache_creation_input_tokens: _Count | None = None
+
+    @property
+    def cached(self) -> int | None:
+        """Tokens read from a cache."""
+        return known_sum(self.input_cached_tokens, self.input_cache_read, self.cache_read_input_tokens)
+
+    @property
+    def read(self) -> int | None:
+        """All tokens that the call read."""
+        return known_sum(self.input, self.cached, self.input_cache_creation, self.cache_creation_input_tokens)
 
 
 class _Metadata(msgspec.Struct):
@@ -92,6 +110,7 @@ class Statement(NamedTuple):
     model: str | None
     tokens: int | None
     input_tokens: int | None
+    cached_tokens: int | None
     node: str | None
     attributes: dict[str, Any] | None
 
@@ -135,7 +154,8 @@ def statement_of(document: Document, trace: str) -> Statement:
         observation.level,
         observation.model,
         None if usage is None else usage.output,
-        None if usage is None else usage.input,
+        None if usage is None else usage.read,
+        None if usage is None else usage.cached,
         node,
         attributes,
     )
@@ -156,7 +176,11 @@ def span_of(stated: Statement) -> Span:
     span.start, span.end = seconds(stated.start), seconds(stated.end)
     span.failed = stated.level == "ERROR"
     if kind is Kind.CALL:
-        span.columns = {"tokens": stated.tokens, "input_tokens": stated.input_tokens}
+        span.columns = {
+            "tokens": stated.tokens,
+            "input_tokens": stated.input_tokens,
+            "cached_tokens": stated.cached_tokens,
+        }
         span.model = stated.model or ""
     return span
 

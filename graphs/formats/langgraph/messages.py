@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from graphs.formats.common.input_tokens import InputDetails
 from graphs.reading.decode import decode
 from graphs.traces.record import LARGEST_COUNT
 
@@ -22,6 +23,7 @@ class Usage(msgspec.Struct):
 
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    input_token_details: InputDetails | None = None
 
 
 class _Model(msgspec.Struct):

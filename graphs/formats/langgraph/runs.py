@@ -215,6 +215,7 @@ class Run:
             step,
             tokens=usage.output_tokens,
             input_tokens=usage.input_tokens,
+            cached_tokens=usage.input_token_details.cached if usage.input_token_details else None,
             model=(message.response_metadata.model_name if message.response_metadata is not None else None) or None,
         )
         record.actions[position] = True

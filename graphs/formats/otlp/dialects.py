@@ -21,7 +21,11 @@ from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
 
-__all__ = ["BadAttribute", "Meaning", "emitted_ids", "meaning", "plain_or_text", "without_session"]
+__all__ = ["COUNTS", "BadAttribute", "Meaning", "emitted_ids", "meaning", "plain_or_text", "without_session"]
+
+
+COUNTS = ("tokens", "input_tokens", "cached_tokens")
+"""Fields of `Meaning` that are evidence of a call."""
 
 
 class _Names(NamedTuple):
@@ -37,6 +41,7 @@ class _Names(NamedTuple):
     model: tuple[str, ...]
     tokens: tuple[str, ...]
     input_tokens: tuple[str, ...]
+    cached_tokens: tuple[str, ...]
     response_id: tuple[str, ...]
 
 
@@ -55,6 +60,7 @@ _GENAI = _Names(
     model=("gen_ai.response.model", "gen_ai.request.model"),
     tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    cached_tokens=("gen_ai.usage.cache_read.input_tokens",),
     response_id=("gen_ai.response.id",),
 )
 _OPENINFERENCE = _Names(
@@ -74,6 +80,7 @@ _OPENINFERENCE = _Names(
     model=("llm.model_name",),
     tokens=("llm.token_count.completion",),
     input_tokens=("llm.token_count.prompt",),
+    cached_tokens=("llm.token_count.prompt_details.cache_read",),
     response_id=(),
 )
 _TARGET = ("gen_ai.handoff.to_agent", "gen_ai.handoff.to_agent.name")  # which alone make a span a hand-off
@@ -114,6 +121,7 @@ class Meaning(NamedTuple):
     decides: bool = False
     tokens: int | None = None
     input_tokens: int | None = None
+    cached_tokens: int | None = None
     response_id: str = ""
     model: str = ""
 
@@ -149,6 +157,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             decides=word == "plan",
             tokens=_count(attributes, names.tokens),
             input_tokens=_count(attributes, names.input_tokens),
+            cached_tokens=_count(attributes, names.cached_tokens),
             response_id=_text(attributes, names.response_id),
             model=_text(attributes, names.model),
             emitted=_emitted(attributes)

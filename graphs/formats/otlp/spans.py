@@ -10,7 +10,7 @@ from typing import Any
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.span_tree import Kind, Span
-from graphs.formats.otlp.dialects import BadAttribute, meaning, plain_or_text
+from graphs.formats.otlp.dialects import COUNTS, BadAttribute, meaning, plain_or_text
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
 from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark
 from graphs.formats.otlp.wire import Attributes, WireLog, WireSpan, attributes, is_text
@@ -155,7 +155,7 @@ def make_span(
     return TracedSpan(
         span_id, parent, what.kind, place, what.name, _seconds(start), _seconds(end),
         failed=failed,
-        columns={"tokens": what.tokens, "input_tokens": what.input_tokens} if what.kind is Kind.CALL else {},
+        columns={name: getattr(what, name) for name in COUNTS} if what.kind is Kind.CALL else {},
         model=what.model,
         target=what.target,
         giver=what.giver,

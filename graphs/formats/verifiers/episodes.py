@@ -208,6 +208,7 @@ class _Graph:
         position = self._append(
             index, node, EventType.MESSAGE, self.trace.id, action=True, tokens=sampled or usage.completion_tokens,
             trainable=float(self.trace.agent.trainable), input_tokens=prompt,
+            cached_tokens=usage.cached_input_tokens,
             model=call.model or None if call is not None else None,
             log_prob=math.fsum(node.logprobs) if node.logprobs else None,
         )  # fmt: skip

@@ -75,6 +75,21 @@ def test_a_sum_without_some_counts_is_a_lower_bound(tmp_path: Path) -> None:
     assert group_costs(traces).of_group is None
 
 
+def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> None:
+    failed = line("a", "q", 1.0, "big")
+    failed["events"][2]["status"] = "error"
+    traces = read(tmp_path, failed)
+    rows = {row.unit: row for row in cost_rows(traces, "tool")}
+    assert {name: (row.events, row.tool_calls, row.errors) for name, row in rows.items()} == {
+        "web": (2, 1, 1), "no tool": (2, 0, 0),
+    }  # fmt: skip
+    assert (rows["web"].seconds.total, rows["no tool"].seconds.total) == (2, 3)
+    assert {row.unit: row.seconds.total for row in cost_rows(traces, "decision")}["tool"] == 2
+    shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "tool"]).stdout.splitlines()
+    assert shown[0].split() == ["tool", "events", "tool", "calls", "tokens", "input", "tokens", "seconds", "errors"]
+    assert next(row for row in shown if row.startswith("web")).split() == ["web", "2", "1", "0", "0", "2", "1"]
+
+
 def test_a_group_costs_k_traces(traces: Traces) -> None:
     found = group_costs(traces)
     assert (found.groups, found.traces, found.multiplier) == (2, 3, 1.5)

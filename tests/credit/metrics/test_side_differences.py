@@ -10,7 +10,7 @@ import pytest
 
 import credit
 from credit.metrics.side_differences import read_sides, side_differences
-from credit.metrics.trace_numbers import numbered
+from credit.reports.trace_numbers import numbered
 from tests.credit.cli.logs import run, trace, write
 
 

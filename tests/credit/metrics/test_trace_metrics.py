@@ -15,13 +15,13 @@ from click.testing import CliRunner
 import credit
 from credit.bench.planted_faults import copied, healthy_team
 from credit.cli import cli
-from credit.metrics.durations import durations
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
 from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
-from credit.metrics.trace_numbers import TeamFacts
+from credit.reports.durations import durations
 from credit.reports.trace_list import error_mask
+from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
 from graphs.structure.critical_path import critical_steps, decision_steps
 from graphs.traces.assembling import assemble

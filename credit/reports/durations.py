@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.metrics.trace_numbers import TeamFacts
+from credit.reports.trace_numbers import TeamFacts
+from graphs.event_types import EventType
 from graphs.traces.batch import Traces
 
-__all__ = ["UNSTATED", "Durations", "durations", "seconds_on_path"]
+__all__ = ["UNSTATED", "Durations", "durations", "seconds_on_path", "since_previous"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -29,12 +30,14 @@ class Durations(NamedTuple):
     Attributes:
       event: float64 [events], seconds that each event took.
       work: float64 [traces], their sum.
-      wall: float64 [traces], the wall clock: stated by the log, else from the first event to the last.
+      absent: float64 [events], seconds that the trace waited for a person, at the event by which one stepped in.
+      wall: float64 [traces], the wall clock, stated or from the first event to the last, without `absent`.
       reasons: why a trace has none; "" where it has.
     """
 
     event: np.ndarray
     work: np.ndarray
+    absent: np.ndarray
     wall: np.ndarray
     reasons: list[str]
 
@@ -46,9 +49,11 @@ def durations(facts: TeamFacts) -> Durations:
 
     An interval belongs to the event that ends it. Causes are the logged edges into e; without one, the cause is the
     previous event of the same agent instance, and without that d(e) = 0. Waiting counts for nobody: it lies before the
-    latest cause. Clocks that run backwards give 0.
+    latest cause. So does the time until a person steps in, and d(e) = 0 there. Clocks that run backwards give 0.
 
-    A trace has no durations if an event lacks a time, if all times are equal, if the log says that its times are
+    An effect without a time, such as a call of a tool beside its result, has that of the latest of its causes.
+
+    A trace has no durations if another event lacks a time, if all times are equal, if the log says that its times are
     positions (`metrics.wall_clock_s_unstated`, in the survey's form), or if `costs.wall_clock_s` shows that the
     times are in another unit: they span more than it, or less than half of it. Times above `LATEST` are dates in
     another unit, too.
@@ -64,8 +69,13 @@ def durations(facts: TeamFacts) -> Durations:
     """
     traces, trace = facts.traces, facts.trace
     n, m = traces.sizes.events, traces.sizes.traces
-    time = traces.events["time"].to_numpy().astype(np.float64)
+    time = traces.events["time"].to_numpy().astype(np.float64, copy=True)
     senders, receivers = facts.causes
+    lent = ~facts.action[receivers] & np.isnan(time[receivers])
+    while (told := lent & ~np.isnan(time[senders]) & np.isnan(time[receivers])).any():
+        time[receivers[told]] = -np.inf
+        np.maximum.at(time, receivers[told], time[senders[told]])
+    person = np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)
 
     low, high = np.full(m, np.inf), np.full(m, -np.inf)
     np.fmin.at(low, trace, time)
@@ -92,10 +102,21 @@ def durations(facts: TeamFacts) -> Durations:
 
     latest = np.full(n, -np.inf)
     np.fmax.at(latest, receivers, time[senders])
-    event = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)
-    event[~usable[trace]] = np.nan
-    wall = np.where(usable, np.where(known, stated, span), np.nan)
-    return Durations(event, np.bincount(trace, event, m), wall, reasons.tolist())
+    event = np.where(np.isfinite(latest) & ~person, np.maximum(time - latest, 0), 0.0)
+    absent = np.where(person, since_previous(time, trace), 0.0)
+    event[~usable[trace]] = absent[~usable[trace]] = np.nan
+    wall = np.where(usable, np.where(known, stated, span) - np.bincount(trace, absent, m), np.nan)
+    return Durations(event, np.bincount(trace, event, m), absent, wall, reasons.tolist())
+
+
+def since_previous(time: np.ndarray, trace: np.ndarray) -> np.ndarray:
+    """Seconds since the event of the trace that is the previous one in time, 0 at the first: float64 [events]."""
+    order = np.lexsort((time, trace))
+    since = np.diff(time[order], prepend=np.nan)
+    since[np.diff(trace[order], prepend=-1) != 0] = 0.0
+    found = np.empty(len(time))
+    found[order] = since
+    return found
 
 
 def seconds_on_path(facts: TeamFacts, seconds: Durations) -> np.ndarray:

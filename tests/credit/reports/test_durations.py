@@ -1,0 +1,51 @@
+"""Seconds that belong to nobody, and of effects without a time: one function for every command."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from credit.metrics.cost_summary import cost_rows
+from credit.reports.durations import durations
+from credit.reports.trace_numbers import TeamFacts
+from credit.reports.triage import triage
+from graphs.event_types import EventType
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
+
+
+def team(call_time: float = math.nan) -> Traces:
+    """A call at 0 that calls a tool, whose result comes at 4; a person at 100, who is answered at 103."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
+    record.event("x", EventType.MESSAGE, "a", action=True, time=0.0)
+    record.event("c", EventType.TOOL_CALL, "a", action=False, time=call_time)
+    record.event("r", EventType.TOOL_RESULT, "a", action=False, time=4.0)
+    record.event("h", EventType.HUMAN_INTERVENTION, "a", action=False, time=100.0)
+    record.event("y", EventType.MESSAGE, "a", action=True, time=103.0)
+    record.edge(0, 1, 4)
+    record.edge(1, 2, 5)
+    return assemble([record])
+
+
+def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:
+    traces = team(0.0)
+    found = durations(TeamFacts(traces))
+    assert found.event.tolist() == [0, 0, 4, 0, 3] and found.wall.tolist() == [7]
+    assert found.absent.tolist() == [0, 0, 0, 96, 0]
+    assert [row.seconds for row in triage(traces).agents] == [7]
+    assert [row.seconds.total for row in cost_rows(traces)] == [7]
+
+
+def test_an_effect_without_a_time_has_that_of_its_cause() -> None:
+    assert durations(TeamFacts(team())).event.tolist() == [0, 0, 4, 0, 3]
+    assert np.isnan(durations(TeamFacts(_untimed_action())).event).all()
+
+
+def _untimed_action() -> Traces:
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
+    record.event("x", EventType.MESSAGE, "a", action=True, time=0.0)
+    record.event("y", EventType.MESSAGE, "a", action=True)
+    record.event("z", EventType.MESSAGE, "a", action=True, time=2.0)
+    return assemble([record])
