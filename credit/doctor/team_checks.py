@@ -140,7 +140,8 @@ CHECKS: Mapping[str, Check] = {
     "mixed_groups": Check(
         "groups of several models, systems or versions of the policy / groups",
         None,
-        "compare traces of one policy: `--group-by task,model,system`, and `--by task,policy_version`",
+        "compare traces of one policy: group by task, model and system, the default; of versions, `credit assign --by "
+        "task,policy_version`",
     ),
     "exploding_advantages": Check(
         "greatest |advantage| of a trace / root mean square over traces of other groups",

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from credit.reports.durations import durations
+from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
 from graphs.formats import STATES_ERRORS
 from graphs.text import near_names
@@ -49,7 +51,7 @@ def counted_tokens(traces: Traces) -> np.ndarray:
 
 
 def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
-    """One row a trace: trace, group, reward, events, actions, agents, tokens, errors, format, file, line.
+    """One row a trace: trace, group, reward, events, actions, agents, tokens, seconds, errors, format, file, line.
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
     `errors` is None where the format states no status.
@@ -59,7 +61,8 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
       group: only the traces of this group.
 
     Returns:
-      Rows in the order of the batch; `reward` is None where the log has no outcome, `tokens` where it states none,
+      Rows in the order of the batch; `seconds` is the wall clock without the time until a person stepped in, None
+      where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
       `errors` where no trace of the format states a status.
 
     Raises:
@@ -90,7 +93,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward = np.asarray(traces.reward)[: n.traces]
+    reward, seconds = np.asarray(traces.reward)[: n.traces], durations(TeamFacts(traces)).wall
     rows = [
         {
             "trace": row["trace"],
@@ -99,6 +102,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
             **{name: int(count[i]) for name, count in counts.items()},
             "errors": int(counts["errors"][i]) if states[i] else None,
             "tokens": int(spent[i]) if has_tokens[i] else None,
+            "seconds": float(seconds[i]) if np.isfinite(seconds[i]) else None,
             "format": row["format"],
             "file": row["file"],
             "line": row["line"],

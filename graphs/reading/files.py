@@ -76,9 +76,15 @@ def model_names(models: Iterable[str | None]) -> str:
 
 
 def name_models(record: TraceRecord) -> None:
-    """Name the trace's model, unless its log does: from its calls, which keep their own where they ask several."""
-    models = set(record.columns.get("model", ()))
-    record.model = record.model or model_names(models)
+    """Name the trace's model, unless its log does: from its calls, which keep their own where they ask several.
+
+    The model is that of the agents that no other started: whether one starts a sub-agent, and of which model, is its
+    choice, and no other policy.
+    """
+    stated = record.columns.get("model", ())
+    models, instances = set(stated), record.instances
+    main = {model for agent, model in zip(record.agents, stated, strict=False) if not instances[agent].parent}
+    record.model = record.model or model_names(main) or model_names(models)
     if len(models - {None}) < 2:
         record.columns.pop("model", None)
 

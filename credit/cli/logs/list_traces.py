@@ -13,9 +13,10 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 __all__ = ["traces"]
 
 SHOWN = 100  # traces that are listed unless all are asked for
+SORTED = ("reward", "events", "actions", "agents", "tokens", "seconds", "errors")
 LEGEND = (
     "reward: the outcome, – where the log has none. errors: events whose status the log calls an error, – where no log "
-    "of the format states a status."
+    "of the format states a status. seconds: without the time until a person stepped in."
 )
 
 
@@ -25,10 +26,12 @@ LEGEND = (
     examples="""
     credit traces runs/
     credit traces runs/ --group q1 --json
+    credit traces runs/ --sort seconds
     """,
 )
 @reads_logs()
 @click.option("--group", metavar="ID", help="List the traces of this group.")
+@click.option("--sort", type=click.Choice(SORTED), help="List traces by this number, the greatest first.")
 @click.option("--all", "all_", is_flag=True, help=f"List every trace instead of the first {SHOWN}.")
 @allow_bad
 @json_option
@@ -38,6 +41,7 @@ def traces(
     /,
     paths: tuple[str, ...],
     group: str | None,
+    sort: str | None,
     all_: bool,
     allow_bad: bool,
     as_json: bool,
@@ -48,10 +52,12 @@ def traces(
 
     read = read_traces(paths, **reading)
     rows = trace_rows(read, group)
+    if sort is not None:
+        rows.sort(key=lambda row: (row[sort] is None, -(row[sort] or 0)))
     if as_json:
         print_json({"traces": rows})
     else:
-        table = plain_table("trace", "group", "#reward", "#events", "#actions", "#agents", "#tokens", "#errors", "file")
+        table = plain_table("trace", "group", *(f"#{name}" for name in SORTED), "file")
         for row in rows if all_ else rows[:SHOWN]:
             reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
             tokens = "–" if row["tokens"] is None else str(row["tokens"])
@@ -61,6 +67,7 @@ def traces(
                 str(row["actions"]),
                 str(row["agents"]),
                 tokens,
+                "–" if row["seconds"] is None else f"{row['seconds']:.0f}",
                 "–" if row["errors"] is None else str(row["errors"]),
             )
             table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))

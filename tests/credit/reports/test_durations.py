@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner
 
+import credit
+from credit.cli import cli
 from credit.metrics.cost_summary import cost_rows
 from credit.reports.durations import durations
+from credit.reports.trace_list import trace_rows
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.triage import triage
 from graphs.event_types import EventType
@@ -49,3 +55,13 @@ def _untimed_action() -> Traces:
     record.event("y", EventType.MESSAGE, "a", action=True)
     record.event("z", EventType.MESSAGE, "a", action=True, time=2.0)
     return assemble([record])
+
+
+def test_traces_are_listed_with_their_seconds_and_sorted_by_them(tmp_path: Path) -> None:
+    for name, last in (("a", 5), ("b", 9)):
+        events = [{"id": f"e{t}", "t": t, "type": "message", "agent": "x"} for t in (0, last)]
+        record = {"trace_id": name, "task_id": "q", "events": events, "rewards": {"team": 1.0}}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"schema_version": "1.0"} | record))
+    assert [row["seconds"] for row in trace_rows(credit.read(tmp_path))] == [5, 9]
+    shown = CliRunner().invoke(cli, ["traces", str(tmp_path), "--sort", "seconds"]).stdout.splitlines()
+    assert [line.split()[0] for line in shown[1:3]] == ["b", "a"] and "seconds" in shown[0]

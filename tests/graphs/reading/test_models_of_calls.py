@@ -64,3 +64,13 @@ def test_calls_of_two_models_keep_their_own_in_every_form(name: str, tmp_path: P
     for unit, price in (("zz", 2), (model, 1)):
         read = rows[unit].input_tokens.total
         assert rows[unit].money.total == (None if read is None else pytest.approx(price * read / 1e6))
+
+
+def test_a_sub_agent_of_another_model_makes_no_other_model_of_the_trace(tmp_path: Path) -> None:
+    traces = credit.read(SAMPLES["gemini-cli"].write(tmp_path))
+    assert traces.traces["model"].to_pylist()[0] == "m" and set(named(traces)) == {"m", "n"}
+    native.write(traces, tmp_path / "native.jsonl")
+    otlp.write(traces, tmp_path / "otlp")
+    for copy in ("native.jsonl", "otlp"):
+        read = credit.read(tmp_path / copy)
+        assert read.traces["model"].to_pylist()[0] == "m" and named(read) == named(traces), copy
