@@ -26,6 +26,12 @@ __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 EXCERPT = 120
 """Length of the text of a suspect."""
 
+AFTERWARDS = {
+    True: "the same call succeeded later",
+    False: "only other calls of it succeeded later",
+    None: "a later call of the tool succeeded",  # the log has no arguments
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
@@ -128,8 +134,9 @@ def triage(
     Returns:
       Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
       the actions that generated the most tokens; in both, those of traces that succeeded come last. A
-      run of errors is of one tool and one agent. Runs in which the same call failed again come first, then longer runs,
-      then runs without a later success of the tool, then later runs.
+      run of errors is of one tool and one agent (`Failures`). Calls that failed again come first, then longer runs,
+      then errors after which the tool did not succeed again, then those after which only other calls of it did, then
+      later ones.
 
     Examples:
       >>> import credit
@@ -244,7 +251,7 @@ def _suspects(
         return float((end - row) / (end - begin))
 
     def seriousness(run: Failures) -> tuple[float, ...]:
-        return -run.same, -len(run.rows), run.recovered, left(run.rows[0])
+        return -run.same, -len(run.rows), run.recovered + bool(run.mended), left(run.rows[0])
 
     outcome = np.asarray(traces.reward, np.float64)[: n.traces]
     found = [(run.rows[0], _failure_words(run)) for run in sorted(failures, key=seriousness)]
@@ -278,12 +285,14 @@ def _suspects(
 def _failure_words(run: Failures) -> str:
     tool = "" if run.tool is None else f" of {printable(run.tool, 24)}"
     if run.same > 1:
-        return f"error{tool}; the same call failed {run.same} times"
+        return f"error{tool}; the same call failed {run.same} times{', then succeeded' if run.mended else ''}"
     if len(run.rows) > 1:
         return f"first of {counted(len(run.rows), 'error')}{tool} in a row"
     if run.tool is None:
         return "error"
-    return f"error{tool}; " + ("a later call succeeded" if run.recovered else "no later call succeeded")
+    if not run.recovered:
+        return f"error{tool}; no later call succeeded"
+    return f"error{tool}; " + AFTERWARDS[run.mended]
 
 
 def _loop_words(times: int, tool: str, compared: bool) -> str:
