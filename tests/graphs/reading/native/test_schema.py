@@ -38,9 +38,10 @@ def test_the_extension_reads(tmp_path: Path) -> None:
     assert traces.events["status"].to_pylist()[4] == "ok"
     expected: dict[str, dict[int, float]] = {
         "value": {0: 0.5}, "log_prob": {0: -1.25}, "propensity": {0: 0.75}, "stage": {0: 3}, "event_reward": {2: -0.5},
-        "tokens": {3: 12}, "input_tokens": {3: 300}, "context": {1: 0, 2: 1, 3: 0}, "sibling_parent": {1: 0},
+        "tokens": {3: 12}, "input_tokens": {3: 300}, "cached_tokens": {3: 200},
+        "context": {1: 0, 2: 1, 3: 0}, "sibling_parent": {1: 0},
         "node": {1: 0, 2: 1}, "q_value": {1: 0.25}, "anchor": {1: 0, 2: 0}, "block": {1: 0}, "env_step": {2: 4},
-        "agent_reward": {2: 0.5}, "cached_tokens": {3: 200},
+        "agent_reward": {2: 0.5},
         "proposal": {1: 0}, "next_anchor": {1: 1}, "key": {1: 0, 2: 1}, "segment": {2: 0}, "value_high": {1: 0.25},
         "hindsight_log_prob": {1: -0.5}, "self_rating": {1: 0.5}, "is_valid": {1: 1, 2: 0},
         "env_reward": {2: 0.125}, "format_score": {2: 0.5}, "blamed": {1: 1}, "blamed_agent": {2: 1},
