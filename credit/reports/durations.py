@@ -127,7 +127,7 @@ def _begun(facts: TeamFacts, time: np.ndarray) -> np.ndarray:
     follows = np.flatnonzero(agent[order[1:]] == agent[order[:-1]])
     begun[order[follows + 1]] = time[order[follows]]
     freed = _latest_until(parent[children], ended[children], agent, time)
-    begun = np.fmax(begun, np.where(facts.action, -np.inf, freed))
+    begun = np.asarray(np.fmax(begun, np.where(facts.action, -np.inf, freed)))
     begun[kind == int(EventType.TOOL_RESULT)] = -np.inf
     return begun
 
