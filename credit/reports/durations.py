@@ -45,11 +45,13 @@ class Durations(NamedTuple):
 def durations(facts: TeamFacts) -> Durations:
     """Seconds that each event took.
 
-        d(e) = max(0, t(e) − max over causes c of t(c))
+        d(e) = max(0, t(e) − max over c of t(c))
 
-    An interval belongs to the event that ends it. Causes are the logged edges into e; without one, the cause is the
-    previous event of the same agent instance, and without that d(e) = 0. Waiting counts for nobody: it lies before the
-    latest cause. So does the time until a person steps in, and d(e) = 0 there. Clocks that run backwards give 0.
+    An interval belongs to the event that ends it. c are the causes of e: the logged edges into it. An agent instance
+    does one thing at a time: c is also the previous event of its instance, unless e is the result of a tool. And what
+    is no action, such as a spawn, may wait for agents that were spawned before: c are also the last events of those
+    that ended by then. Without any c, d(e) = 0. Waiting belongs to nobody: it lies before the latest c. So does the
+    time until a person steps in, and d(e) = 0 there. Clocks that run backwards give 0.
 
     An effect without a time, such as a call of a tool beside its result, has that of the latest of its causes.
 
@@ -100,7 +102,7 @@ def durations(facts: TeamFacts) -> Durations:
     )
     usable = reasons == ""
 
-    latest = np.full(n, -np.inf)
+    latest = _begun(facts, time)
     np.fmax.at(latest, receivers, time[senders])
     event = np.where(np.isfinite(latest) & ~person, np.maximum(time - latest, 0), 0.0)
     absent = np.where(person, since_previous(time, trace), 0.0)
@@ -109,12 +111,43 @@ def durations(facts: TeamFacts) -> Durations:
     return Durations(event, np.bincount(trace, event, m), absent, wall, reasons.tolist())
 
 
+def _begun(facts: TeamFacts, time: np.ndarray) -> np.ndarray:
+    """When the instance of each event was last busy; of what is no action, also when one that it spawned ended.
+
+    float64 [events]; minus infinity at results of tools, which work beside their agent, and where nothing was before.
+    """
+    graph, n = facts.traces.graph, len(time)
+    agent, kind = np.asarray(graph.agent_ids)[:n], np.asarray(graph.event_type)[:n]
+    parent = np.asarray(graph.agent_parent)[: facts.traces.sizes.agents]
+    ended = np.full(len(parent), -np.inf)
+    np.fmax.at(ended, agent, time)
+    children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
+    order = np.lexsort((time, agent))
+    begun: np.ndarray = np.full(n, -np.inf)
+    follows = np.flatnonzero(agent[order[1:]] == agent[order[:-1]])
+    begun[order[follows + 1]] = time[order[follows]]
+    freed = _latest_until(parent[children], ended[children], agent, time)
+    begun = np.asarray(np.fmax(begun, np.where(facts.action, -np.inf, freed)))
+    begun[kind == int(EventType.TOOL_RESULT)] = -np.inf
+    return begun
+
+
+def _latest_until(owner: np.ndarray, when: np.ndarray, agent: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """The latest `when` of each event's agent that is no later than the event; minus infinity without one."""
+    who, at = np.concatenate([owner, agent]), np.concatenate([when, time])
+    order = np.lexsort((np.arange(len(who)) >= len(owner), at, who))
+    last = np.maximum.accumulate(np.where(order < len(owner), np.arange(len(order)), -1))
+    found = np.empty(len(order))
+    found[order] = np.where((last >= 0) & (who[order[last]] == who[order]), at[order[last]], -np.inf)
+    return found[len(owner) :]
+
+
 def since_previous(time: np.ndarray, trace: np.ndarray) -> np.ndarray:
     """Seconds since the event of the trace that is the previous one in time, 0 at the first: float64 [events]."""
     order = np.lexsort((time, trace))
     since = np.diff(time[order], prepend=np.nan)
     since[np.diff(trace[order], prepend=-1) != 0] = 0.0
-    found = np.empty(len(time))
+    found: np.ndarray = np.empty(len(time))
     found[order] = since
     return found
 

@@ -23,7 +23,11 @@ from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
 __all__ = ["Event", "TraceToWrite", "Written", "attribute", "hex_trace_id", "state_edges", "write_trace"]
 
 Json = dict[str, Any]
-USAGE = {"tokens": "gen_ai.usage.output_tokens", "input_tokens": "gen_ai.usage.input_tokens"}
+USAGE = {
+    "tokens": "gen_ai.usage.output_tokens",
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+}
 
 
 @dataclasses.dataclass(slots=True)

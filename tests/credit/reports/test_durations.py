@@ -44,6 +44,25 @@ def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:
     assert [row.seconds.total for row in cost_rows(traces)] == [7]
 
 
+def serial_pipeline() -> Traces:
+    """A root that makes no call starts one agent after the other; the first ends with a tool's result."""
+    record = TraceRecord("t", "q", "log.jsonl", rewards={"team": 1.0})
+    record.instances = {"root": Agent("root"), "a": Agent("a", parent="root"), "b": Agent("b", parent="root")}
+    times = (("sa", EventType.SPAWN, "root", 0.0), ("x", EventType.MESSAGE, "a", 50.0),
+             ("c", EventType.TOOL_CALL, "a", 50.0), ("r", EventType.TOOL_RESULT, "a", 60.0),
+             ("ra", EventType.RETURN, "a", 60.0), ("sb", EventType.SPAWN, "root", 60.0),
+             ("y", EventType.MESSAGE, "b", 90.0), ("rb", EventType.RETURN, "b", 90.0))  # fmt: skip
+    at = {name: record.event(name, kind, who, action=name in "xy", time=time) for name, kind, who, time in times}
+    for cause, effect in (("sa", "x"), ("x", "c"), ("c", "r"), ("x", "ra"), ("sa", "sb"), ("sb", "y"), ("y", "rb")):
+        record.edge(at[cause], at[effect], 0)
+    return assemble([record])
+
+
+def test_where_nothing_runs_at_once_the_seconds_of_all_events_are_the_wall_clock() -> None:
+    found = durations(TeamFacts(serial_pipeline()))
+    assert found.event.tolist() == [0, 50, 0, 10, 0, 0, 30, 0] and found.work.tolist() == found.wall.tolist() == [90]
+
+
 def test_an_effect_without_a_time_has_that_of_its_cause() -> None:
     assert durations(TeamFacts(team())).event.tolist() == [0, 0, 4, 0, 3]
     assert np.isnan(durations(TeamFacts(_untimed_action())).event).all()

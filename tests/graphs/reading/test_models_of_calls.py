@@ -12,7 +12,11 @@ import pytest
 import credit
 from credit.metrics.cost_summary import cost_rows
 from credit.metrics.event_costs import Price, Prices, event_models
+from graphs.event_types import EdgeType, EventType
+from graphs.reading.files import name_models
+from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
 from graphs.writers import native, otlp
 
 from .samples import SAMPLES
@@ -67,10 +71,19 @@ def test_calls_of_two_models_keep_their_own_in_every_form(name: str, tmp_path: P
 
 
 def test_a_sub_agent_of_another_model_makes_no_other_model_of_the_trace(tmp_path: Path) -> None:
-    traces = credit.read(SAMPLES["gemini-cli"].write(tmp_path))
-    assert traces.traces["model"].to_pylist()[0] == "m" and set(named(traces)) == {"m", "n"}
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main"), "s": Agent("scout", parent="a")})
+    for name, kind, agent, model in (
+        ("x", EventType.ORCHESTRATOR_DECISION, "a", "m"), ("spawn", EventType.SPAWN, "a", None),
+        ("y", EventType.MESSAGE, "s", "n"),
+    ):  # fmt: skip
+        record.event(name, kind, agent, action=model is not None, model=model)
+    for sender, receiver, form in ((0, 1, EdgeType.CAUSAL), (1, 2, EdgeType.SPAWN)):
+        record.edge(sender, receiver, form)
+    name_models(record)
+    traces = assemble([record])
+    assert traces.traces["model"].to_pylist() == ["m"] and named(traces) == ["m", "n"]
     native.write(traces, tmp_path / "native.jsonl")
     otlp.write(traces, tmp_path / "otlp")
     for copy in ("native.jsonl", "otlp"):
         read = credit.read(tmp_path / copy)
-        assert read.traces["model"].to_pylist()[0] == "m" and named(read) == named(traces), copy
+        assert read.traces["model"].to_pylist() == ["m"] and named(read) == ["m", "n"], copy
