@@ -14,7 +14,7 @@ from credit.cli.shared.answers import amount, json_option, plain_table, print_js
 from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import counted, cut_id
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,7 +139,7 @@ def summary(
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
-        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, len(paid))
+        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, traces.traces["trace"].to_pylist())
     leave(ctx, traces, allow_bad)
 
 
@@ -227,8 +227,8 @@ def _count(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, traces: int) -> None:
-    if by not in ("agent", "tool") and unscored == traces:
+def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, ids: list[str]) -> None:
+    if by not in ("agent", "tool") and unscored == len(ids):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
     console.print(_tool_table(result) if by == "tool" else _agent_table(result))
     if result.quiet or result.suspects:
@@ -248,9 +248,13 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
         table.columns[-1].ratio, table.expand = 1, True  # text takes the width that is left
         for suspect in result.suspects:
             outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
-            of_trace = [] if single else [suspect.trace, outcome] if scored else [suspect.trace]
+            trace = cut_id(suspect.trace, ids, columns[0][1])
+            of_trace = [] if single else [trace, outcome] if scored else [trace]
             cells = [*of_trace, str(suspect.position), suspect.agent, suspect.why, suspect.text]
             table.add_row(*map(words, cells))
+        if not single:
+            wide = max(len(str(cell)) for cell in table.columns[0].cells)  # cut again, an id would be that of several
+            table.columns[0].min_width = table.columns[0].max_width = wide
         console.print(table)
         first = result.suspects[0]
         console.print(
@@ -269,7 +273,7 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
     if unscored:
-        why = "To get credit, pass outcomes" if unscored == traces else "To give the others an outcome, pass"
+        why = "To get credit, pass outcomes" if unscored == len(ids) else "To give the others an outcome, pass"
         console.print(
             f"{why}: --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
             soft_wrap=True,

@@ -348,7 +348,9 @@ def test_show_around_an_event(tmp_path: Path) -> None:
     assert "event is 'r44'; expected the id of an event of trace 'a', or its number from 0 to 26" in wrong.stderr
 
 
-def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(tmp_path: Path) -> None:
+def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ("258c7280-ae70-4798", "258c7280-ae71-0000", "short")
     log = write(tmp_path / "x.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in names])
     printed = run("summary", log).stdout
@@ -356,12 +358,21 @@ def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(tmp_path: Pat
     assert cut is not None and "with a row's trace, whole or as cut by …, and its number" in printed
     assert "trace 258c7280-ae70-4798: events" in run("show", log, "--trace", cut[1], "--around", 1).stdout
     for wrong, text in (
-        ("258c7280…", "2 traces begin with '258c7280'"),
+        ("258c7280…", "2 traces have ids like '258c7280…'"),
         ("258c7280-ae70", "Did you mean 258c7280-ae70-4798"),
         ("9…", "No trace '9…'"),
     ):
         refused = run("show", log, "--trace", wrong)
         assert refused.exit_code == 1 and text in refused.stderr
+    same = [f"gpt-4o-airline-train-{i}" for i in range(3)]  # they were all cut to gpt-4o-airlin…
+    failing = write(tmp_path / "z.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in same])
+    for columns in ("120", "70"):
+        monkeypatch.setenv("COLUMNS", columns)
+        printed = run("summary", failing).stdout
+        cuts = re.findall(r"^(gpt\S*…\S*)", printed, re.MULTILINE)
+        assert len(set(cuts)) == 3, printed
+        for cut_so, name in zip(cuts, same, strict=True):
+            assert f"trace {name}: events" in run("show", failing, "--trace", cut_so, "--around", 1).stdout
     alone = write(tmp_path / "y.jsonl", [tool_log("only", "q", None, [("book", "error: full"), ("book", None)])])
     header = next(line for line in run("summary", alone).stdout.splitlines() if "why" in line)
     assert "trace" not in header
