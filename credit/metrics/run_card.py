@@ -55,7 +55,7 @@ def run_card(traces: Traces) -> list[CardLine]:
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
-      >>> [line.value for line in run_card(rows.traces) if line.item == "success"]
+      >>> [line.value for line in run_card(rows.traces) if line.item.startswith("success")]
       ['0.5']
     """
     expect("traces", traces, Traces, "what credit.read returns")
@@ -121,13 +121,13 @@ def _teams(traces: Traces, found: Survey, forms: np.ndarray) -> list[CardLine]:
 def _measured(facts: TeamFacts) -> list[CardLine]:
     lines = []
     for row in metric_means(facts.traces, metrics_of_facts(facts, MetricOptions())):
-        section = "outcomes" if row.metric == "success" else "work"
+        section, item = ("outcomes", "success, mean over tasks") if row.metric == "success" else ("work", row.metric)
         value = "" if row.mean is None else f"{row.mean:.4g}"
         if row.low is not None:
             value += f" ({row.low:.4g} to {row.high:.4g})"
         elif value and row.refused:
             value += f", of {counted(row.traces, 'trace')}"
-        lines.append(_line(section, row.metric.replace("_", " "), value, "; ".join(row.refused)))
+        lines.append(_line(section, item.replace("_", " "), value, "; ".join(row.refused)))
     return lines
 
 
