@@ -30,10 +30,10 @@ _INFORMATION = frozenset(
 under another, a table with several rewards and without their weights, a score that is a category, a run that another
 log has, a row of a table that repeats its header, a table of groups without a row for some traces, columns that may be
 rewards of another type, a task without a result in the log, which may come from a cache, the last line of a session
-that is still being written, files of a run's folder that its harness did not write, a run whose outcome its harness
-withdrew, a run that ended in an error, an outcome that a log states at an earlier moment, too, a trace whose loose
-pieces were attached on request, a sub-agent's session that is a trace of its own, a sub-agent whose session is not
-among the files, and a key that is not read and almost is one."""
+or of CSV without its line break, which may still be being written, files of a run's folder that its harness did not
+write, a run whose outcome its harness withdrew, a run that ended in an error, an outcome that a log states at an
+earlier moment, too, a trace whose loose pieces were attached on request, a sub-agent's session that is a trace of
+its own, a sub-agent whose session is not among the files, and a key that is not read and almost is one."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

@@ -70,6 +70,7 @@ def doctor(
         print_json({"method": method, "level": level, "checks": [finding.as_json() for finding in findings]})
     else:
         _print(stdout(), findings)
+        stdout().print(NOT_LOOKED_FOR, soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 

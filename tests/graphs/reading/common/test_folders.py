@@ -133,7 +133,7 @@ def outcomes(folder: Path, name: str) -> Path:
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
     elif path.suffix == ".csv":
-        path.write_text("\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]))
+        path.write_text("\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows), ""]))
     else:
         path.write_text("\n".join(map(json.dumps, rows)))
     return path
@@ -214,7 +214,7 @@ def rows_of(path: Path, columns: str, traces: str) -> Path:
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
     elif path.suffix == ".csv":
-        path.write_text("\n".join([columns, *(",".join(map(str, row.values())) for row in rows)]))
+        path.write_text("\n".join([columns, *(",".join(map(str, row.values())) for row in rows), ""]))
     else:
         path.write_text("\n".join(map(json.dumps, rows)))
     return path
