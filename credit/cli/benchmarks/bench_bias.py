@@ -143,7 +143,8 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
         others = {"rloo": [measure("rloo", row.world, row.k) for row in of_method], **own}
         same = [other for other, of_other in others.items() if same_as(of_method, of_other)]
         if same:
-            lines.append(alike(name, same[0], "2 and 3" if group_size is None else str(group_size), group_size or 3))
+            of_sizes = "2 and 3" if group_size is None else str(group_size)
+            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=True))
         own[name] = of_method
     return lines
 

@@ -159,12 +159,12 @@ def train(
     seeds_for = {"seeds": least_seeds(comparisons), "comparisons": counted(comparisons, "comparison")}
     rate = f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds. " if len(rates) > 1 else ""
     stdout().print(LEGEND.format(mark=MARK.format(**seeds_for) if comparisons else "", rate=rate), soft_wrap=True)
-    for line in _alike(rows, group_size):
+    for line in _alike(rows, groups, group_size):
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size)
 
 
-def _alike(rows: list[dict[str, Any]], group_size: int) -> list[str]:
+def _alike(rows: list[dict[str, Any]], groups: int, group_size: int) -> list[str]:
     """A line about each own function whose curves are those of an earlier method."""
     curves: dict[str, list[list[float]]] = {}
     for row in rows:
@@ -172,7 +172,7 @@ def _alike(rows: list[dict[str, Any]], group_size: int) -> list[str]:
     lines, names = [], list(curves)
     for place, name in enumerate(names):
         same = [other for other in names[:place] if ":" in name and curves[other] == curves[name]]
-        lines += [alike(name, other, str(group_size), group_size) for other in same[:1]]
+        lines += [alike(name, other, str(group_size), group_size, one_task=groups == 1) for other in same[:1]]
     return lines
 
 

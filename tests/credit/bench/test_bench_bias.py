@@ -418,7 +418,8 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
     assert found.exit_code == 0, found.output
     assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()
-    assert "of_bias:b gives the numbers of of_bias:a in groups of 4. A group of 5" in found.stderr
+    assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Each batch here is one task" in found.stderr
+    assert "credit bench truth -m of_bias:a -m of_bias:b" in found.stderr and "group-size" not in found.stderr
     assert "median" not in found.stderr
     narrow = CliRunner().invoke(cli, [*call, "--plot", "bias.svg", "--size", "0.5x0.5"])
     assert narrow.exit_code != 0 and "Groups of 4 traces." in narrow.stdout

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.methods.method_page import method_page
 from graphs.errors import CreditError
 
 BROKEN = """import credit
@@ -50,6 +51,15 @@ def test_a_module_that_fails_names_its_line_and_the_command_prints_no_traceback(
     line = done.output.strip().splitlines()[-1]
     assert line.startswith("error: method 'failing_own:f' cannot be imported: ")
     assert line.endswith("failing_own.py:2: RuntimeError: two lines")
+
+
+def test_what_is_assumed_of_a_function_is_not_printed_as_a_finding(folder: Path) -> None:
+    """The page said estimand score, unbiased no and scope batch of whatever function it was asked about."""
+    page = method_page("estimators:rloo")
+    unknown = ("estimand", "unit", "unbiased", "scope", "cost")
+    assert all(page.facts[fact].startswith("not known") for fact in unknown), page.facts
+    assert page.facts["status"] == "your own function" and page.facts["computes"].startswith("Leave-one-out")
+    assert method_page("rloo").facts["unbiased"] == "yes"
 
 
 def test_a_quadratic_function_is_refused_before_it_takes_the_memory(
