@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from credit.reports.corpus import survey
 from graphs.logs import read
-from graphs.writers import survey
 
 CELLS = "trace,group,reward\na,q,1\nb,q,1"
 
@@ -45,3 +45,11 @@ def test_columns_of_a_table_of_rewards_that_nothing_reads_are_named(tmp_path: Pa
     (tmp_path / "r.csv").write_text("trace,reward\na,.5\nb,.1\n")  # as the message says
     read_both = read(tmp_path / "t.csv", rewards=tmp_path / "r.csv", reward="judge")
     assert not read_both.problems and set(survey(read_both).reward_channels) == {"judge", "team"}
+
+
+def test_a_row_without_the_agent_that_others_have_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("trace,group,agent,reward\na,q,x,1\na,q,,1\na,q,,1\nb,q,,0\n")
+    found = read(tmp_path / "t.csv")
+    (problem,) = found.problems  # the only agent of a trace needs no name
+    assert (problem.kind, problem.line, problem.trace, problem.is_failure) == ("unnamed-agent", 3, "a", False)
+    assert found.agents["agent"].to_pylist() == ["x", "agent", "agent"]
