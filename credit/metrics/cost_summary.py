@@ -56,7 +56,7 @@ class GroupCosts:
       multiplier: K, traces over groups.
       of_trace: mean tokens of a trace, read and generated; None where an action has no count.
       of_group: K times that.
-      untaught: the part of these tokens in groups whose outcomes teach nothing; None likewise, and where no trace has an outcome.
+      untaught: the part of these tokens in groups whose outcomes teach nothing; None likewise, or without any outcome.
     """
 
     groups: int

@@ -143,12 +143,13 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         value = f"{'' if known.all() else '≥ '}{cost[known].sum() / m:.6g}" if some else ""
         lacks = "times in seconds" if name == "seconds" else f"{name} of its actions"
         lines.append(_line("costs", f"{name.replace('_', ' ')} of a trace", value, f"the log lacks {lacks}"))
+    lacking = "no trace has an outcome" if groups.of_trace else "an action lacks its tokens, read or generated"
     waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
     return [
         *lines,
         _line("costs", "tool calls of a trace", f"{costs.tool_calls.sum() / m:.4g}", ""),
         _line("costs", "traces of a comparison, K", f"{groups.multiplier:.3g}", ""),
-        _line("costs", "tokens in groups that teach nothing", waste, "an action lacks its tokens, read or generated"),
+        _line("costs", "tokens in groups that teach nothing", waste, lacking),
     ]
 
 

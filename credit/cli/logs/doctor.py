@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 NAMED = 3  # traces of a finding that are named
+NOT_LOOKED_FOR = "Not looked for: edits of tests, skipped checks and hard-coded answers. What agents write is not read."
 
 
 @click.command(

@@ -108,6 +108,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             for trace in table.traces.values():
                 if trace is not None:
                     name_models(trace)
+                    if trace.trace_id in table.unnamed and len(trace.instances) > 1:
+                        yield table.unnamed[trace.trace_id]
                     yield table.unless_taken(trace) or trace
             if is_cells:
                 yield from unfinished_line(source)
@@ -148,6 +150,7 @@ class _Table:
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
+    unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
@@ -260,7 +263,14 @@ class _Table:
                 if name != "policy_version":  # a long trace may end under a later policy than it began
                     constant(name, "", stated)
                 record.evidence.setdefault(name, stated)
-        agent = convert("agent", id_text, "text") or SINGLE_AGENT
+        agent = convert("agent", id_text, "text")
+        if agent is None:
+            agent = SINGLE_AGENT
+            if "agent" in column_of and record.trace_id not in self.unnamed:
+                expected = f"an agent in every row of the trace or in none: this row is one of an agent {agent!r}"
+                self.unnamed[record.trace_id] = Problem(
+                    "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
+                )
         role = convert("role", id_text, "text")
         instance = record.instances.setdefault(agent, Agent())
         if role is not None:

@@ -23,6 +23,7 @@ from graphs.reading.tables.join_rows import (
     contradictory,
     ids_of,
     plain,
+    unread_columns,
     unusable,
 )
 from graphs.reading.tables.reward_sources import RewardSources
@@ -149,6 +150,7 @@ class Join:
                 self.problems.append(Problem(kind, name, line, column, shown, expected, trace, about=field))
         if columns:
             check_columns(field, name, columns)
+            self.problems.extend(unread_columns(name, columns) if field == "reward" else ())
         if not has_types:
             self.problems.extend(unfinished_line(source, field))
         if is_empty:
