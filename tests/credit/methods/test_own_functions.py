@@ -62,6 +62,7 @@ def test_what_is_assumed_of_a_function_is_not_printed_as_a_finding(folder: Path)
     page = method_page("estimators:rloo")
     unknown = ("estimand", "unit", "unbiased", "scope", "cost")
     assert all(page.facts[fact].startswith("not known") for fact in unknown), page.facts
+    assert page.method == page.name == "estimators:rloo"
     assert page.facts["status"] == "your own function" and page.facts["computes"].startswith("Leave-one-out")
     assert method_page("rloo").facts["unbiased"] == "yes"
 

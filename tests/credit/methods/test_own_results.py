@@ -152,6 +152,16 @@ def test_every_benchmark_refuses_an_advantage_that_is_no_number(module: str, ben
     assert result.exit_code == 1 and f"{module}:nan" in result.output and FINITE in " ".join(result.output.split())
 
 
+def test_a_point_that_was_cut_off_is_named(module: str, tmp_path: Path) -> None:
+    """`bench snr` raised a traceback of JSON where `bench train` named its file."""
+    arguments = ["bench", "snr", "--quick", "--lengths", "10", "-m", "grpo", "-o", "out"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    (point,) = (tmp_path / "out" / "points").iterdir()
+    point.write_text(point.read_text()[:40])
+    again = CliRunner().invoke(cli, arguments)
+    assert again.exit_code == 1 and f"{point.name} cannot be resumed" in again.output, again.output
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("bench", "name"),
