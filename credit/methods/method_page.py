@@ -66,7 +66,7 @@ def method_page(name: str) -> MethodPage:
     """The page of a method, or of a published name.
 
     Args:
-      name: a key of `METHODS`, or a name of `PUBLISHED`.
+      name: a key of `METHODS`, a name of `PUBLISHED`, or your own "module:function".
 
     Raises:
       CreditError: nothing has that name; the nearest names are in the message.
@@ -80,9 +80,9 @@ def method_page(name: str) -> MethodPage:
     if name not in METHODS and key in PUBLISHED and PUBLISHED[key].method is None:
         return _paper(key)
     method = find_method(name)
-    home = name if name in METHODS else PUBLISHED[key].method or key if key in PUBLISHED else key
-    options = {name: _option(name, option.default, option.hint) for name, option in options_of(method).items()}
     own = ":" in name
+    home = name if own or name in METHODS else PUBLISHED[key].method or key if key in PUBLISHED else key
+    options = {name: _option(name, option.default, option.hint) for name, option in options_of(method).items()}
     others = [n for n in keywords_of(method.fn) if n in EVIDENCE and n not in method.needs]
     return MethodPage(
         name=name,

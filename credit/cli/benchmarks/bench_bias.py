@@ -104,7 +104,9 @@ def bias(
     """
     tell_unchecked(methods)
     rows = _measured(methods, worlds, group_size)
-    for line in _alike(rows, group_size):
+    from credit.bench.bias import refusals
+
+    for line in [*_alike(rows, group_size), *(refusals(rows) if methods else ())]:
         stderr().print(words(line), soft_wrap=True)
     if as_json:
         from credit.bench.bias_settings import UNSCORED

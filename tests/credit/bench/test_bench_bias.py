@@ -35,6 +35,7 @@ from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, fan_outs, independent, replays
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
+from estimators.base import Reason
 from graphs.errors import CreditError
 from graphs.invariants import validate
 from graphs.worlds import KINDS
@@ -134,7 +135,7 @@ def test_sign_is_of_the_decisions_at_which_neither_advantage_nor_truth_is_0() ->
 
     def sign(advantage: np.ndarray) -> float:
         estimate = np.zeros((len(draws.chance), *policy.shape))
-        mass, told = policy[state, choice], np.ones(len(state), bool)
+        mass, told = policy[state, choice], np.full(len(state), Reason.VALID)
         rows = _Enumerated(estimate, mass, state, choice, advantage[state, choice], told)
         return dict(zip(FIELDS[3:], _scores(draws, rows), strict=True))["sign"]
 
