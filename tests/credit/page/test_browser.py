@@ -349,9 +349,9 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
         assert by.locator("option").all_text_contents() == ["tool", "type"]
         assert "Nothing in the log tells what one action did" in (who.text_content() or "")
         assert who.locator("code").first.text_content() == "credit score reliability"
-        assert "ended traces count as 0" not in (who.text_content() or "")
+        assert "Ended traces count as 0" not in (who.text_content() or "")
         method.select_option("turn_baseline")
-        assert "ended traces count as 0" in (who.text_content() or "")
+        assert "Ended traces count as 0" in (who.text_content() or "")
         assert len(who.locator("thead th").all_text_contents()) == 4  # no advantage, which would read as a ranking
         assert page.locator("#ledger select option").all_text_contents() == ["turn"]
         methods = page.locator("#methods")
