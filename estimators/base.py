@@ -72,7 +72,7 @@ REASONS: tuple[str, ...] = (
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, or not between 0 and 1: no alternative was possible",
-    "no finite number: squares or differences of rewards, evidence or options overflow",
+    "no finite number: the method's arithmetic gave NaN or overflowed",
     "no support: the log does not show that the logging policy could choose every alternative of the target policy",
     "too few effective samples: a few large weights dominate the estimate",
     "the contexts differ: a node is logged under several contexts, or a context in several groups: no siblings",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from credit.bench.refusals import why_refused
 from credit.methods.running import run
 from graphs.errors import CreditError
 from graphs.worlds import KINDS, TeamWorld
@@ -49,6 +50,7 @@ class Match:
       slope, correlation, sign, answered: the scores.
       slope_half, correlation_half, sign_half: half the width of their 95 % intervals; NaN where fewer than
         `LEAST_GROUPS` groups have answers, or one of them alone defines the score.
+      refused: why decisions have no advantage, the most frequent reason; "" where all have one.
     """
 
     method: str
@@ -61,6 +63,7 @@ class Match:
     sign: float
     sign_half: float
     answered: float
+    refused: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +162,7 @@ def score(drawn: Draw, method: str | Callable[..., Credit], name: str | None = N
         sign,
         sign_half,
         float(used.sum()) / decisions,
+        why_refused(np.asarray(result.reason)[drawn.chosen]),
     )
 
 

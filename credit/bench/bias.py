@@ -35,14 +35,15 @@ import numpy as np
 
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, fan_outs, independent, replays
+from credit.bench.refusals import refused_line, why_refused
 from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_results import FINITE
-from estimators.base import Credit
-from graphs.errors import CreditError
+from estimators.base import Credit, Reason
+from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery
 
-__all__ = ["MOST_BATCHES", "Row", "cells", "mean_gradient", "measure", "same_as", "sizes", "x64"]
+__all__ = ["MOST_BATCHES", "Row", "cells", "mean_gradient", "measure", "refusals", "same_as", "sizes", "x64"]
 
 MOST_BATCHES = 100_000
 """Of a world and a group size: a minute for most methods, and some hundred megabytes."""
@@ -124,8 +125,26 @@ def x64() -> contextlib.AbstractContextManager[Any]:
 
 
 def measure(name: str, world: str, k: int) -> Row:
-    """The scores of one method or variant in one world."""
+    """The scores of one method or variant, or of your own "module:function", in one world.
+
+    Raises:
+      CreditError: the name is none, or a function itself; the worlds do not have its evidence.
+    """
+    expect("name", name, str, "the name of a method or of a function, such as 'rloo' or 'mine:estimator'")
     return Row(name, world, k, *_scores(_draws(world, setting(name).way, k), _enumerated(name, world, k)))
+
+
+def refusals(rows: Sequence[Row]) -> list[str]:
+    """A line for each method and size K with decisions that have no number: how many, where the most, and why."""
+    worst: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        if row.answered < 1:
+            worst[row.method, row.k] = min(row, worst.get((row.method, row.k), row), key=lambda found: found.answered)
+    lines = []
+    for row in worst.values():
+        reason = why_refused(_enumerated(row.method, row.world, row.k).reason)
+        lines.append(refused_line(f"{row.method}, size {row.k} in {row.world},", row.answered, reason))
+    return lines
 
 
 def mean_gradient(name: str, world: str, k: int) -> np.ndarray:
@@ -190,7 +209,7 @@ def _compiled(name: str, fn: Callable[..., Credit], many: bool) -> Any:
         elif how.event_reward is not None:
             evidence["event_reward"] = batch.evidence[how.event_reward]
         credit = fn(batch.graph, getattr(batch, _REWARD[how.reward]), **evidence, **how.options)
-        return credit.advantage, credit.valid
+        return credit.advantage, credit.reason
 
     return jax.jit(jax.vmap(one), compiler_options=_FAST if many else _QUICK)
 
@@ -199,20 +218,20 @@ _REWARD = {"outcome": "reward", "returns": "returns"}
 
 
 def _run(name: str, batch: Batches) -> tuple[np.ndarray, np.ndarray]:
-    """Advantage and validity of every event of every batch, in chunks of one shape."""
+    """Advantage of every event of every batch and the reason why it has none, in chunks of one shape."""
     total = len(batch.state)
     fn, parts = _compiled(name, setting(name).fn, total > _MANY), []
     with x64():
         for start in range(0, total, _CHUNK):
             rows = np.minimum(np.arange(start, start + _CHUNK), total - 1)
             parts.append(jax.tree.map(np.asarray, fn(jax.tree.map(lambda values, rows=rows: values[rows], batch))))
-    advantage, valid = (np.concatenate(part)[:total] for part in zip(*parts, strict=True))
-    wrong = np.argwhere(valid & ~np.isfinite(advantage))  # what is compiled cannot refuse it
+    advantage, reason = (np.concatenate(part)[:total] for part in zip(*parts, strict=True))
+    wrong = np.argwhere((reason == Reason.VALID) & ~np.isfinite(advantage))  # what is compiled cannot refuse it
     if len(wrong):
         row, event = wrong[0].tolist()
         found = f"the advantage of event {event} of batch {row} is {advantage[row, event]} and marked valid"
         raise CreditError(f"method {name!r}: {found}; {FINITE}")
-    return advantage, valid
+    return advantage, reason
 
 
 class _Enumerated(NamedTuple):
@@ -221,7 +240,7 @@ class _Enumerated(NamedTuple):
     Attributes:
       estimate: the gradient estimate g of each batch, [D, S, C].
       mass: the probability of the batch times the weight of the decision, [N].
-      state, choice, advantage, valid: of the decision, [N].
+      state, choice, advantage, reason: of the decision, [N].
     """
 
     estimate: np.ndarray
@@ -229,7 +248,7 @@ class _Enumerated(NamedTuple):
     state: np.ndarray
     choice: np.ndarray
     advantage: np.ndarray
-    valid: np.ndarray
+    reason: np.ndarray
 
 
 def _enumerated(name: str, world: str, k: int) -> _Enumerated:
@@ -238,14 +257,14 @@ def _enumerated(name: str, world: str, k: int) -> _Enumerated:
     parts = []
     for part in range(-(-len(draws.chance) // _PART)):
         batch, chance = _batches(world, how.way, k, part), draws.chance[part * _PART : (part + 1) * _PART]
-        advantage, valid = _run(name, batch)
+        advantage, reason = _run(name, batch)
         row, event = np.nonzero((batch.state >= 0) & (batch.weight > 0))
         weight, state, choice = (x[row, event] for x in (batch.weight, batch.state, batch.choice))
         advantage = advantage[row, event] * factor
         pushed = np.zeros((len(chance), *draws.world.policy.shape))
         np.add.at(pushed, (row, state, choice), weight * advantage)
         estimate = draws.world.through_scores(pushed)
-        parts.append(_Enumerated(estimate, chance[row] * weight, state, choice, advantage, valid[row, event]))
+        parts.append(_Enumerated(estimate, chance[row] * weight, state, choice, advantage, reason[row, event]))
     return _Enumerated(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
@@ -255,7 +274,7 @@ def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:
     length = float(np.linalg.norm(true))
     spread = draws.chance @ np.sum((enumerated.estimate - mean) ** 2, axis=(1, 2))
 
-    answered = enumerated.valid
+    answered = enumerated.reason == Reason.VALID
     p, s, c, a = (
         enumerated.mass[answered],
         enumerated.state[answered],

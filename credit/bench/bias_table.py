@@ -18,10 +18,16 @@ FIELDS = tuple(field.name for field in dataclasses.fields(Row))
 
 
 def cell(rows: Iterable[Row], score: str, digits: str = "") -> str:
-    """The scores of one method in one world, by size: "0.5 / 0.333"; "-" where there are none."""
+    """The scores of one method in one world, by size: "0.5 / 0.333"; "-" where there are none.
+
+    Where every decision was refused nothing pushed the policy, which is no bias of what the method computes: "refused".
+    """
     form = digits or DIGITS.get(score, "{:.4g}")
-    values = (getattr(row, score) for row in sorted(rows, key=lambda row: row.k))
-    written = ("undefined" if math.isnan(v) else form.format(0.0 if abs(v) < 1e-9 else v) for v in values)
+    written = []
+    for row in sorted(rows, key=lambda row: row.k):
+        value = getattr(row, score)
+        number = "undefined" if math.isnan(value) else form.format(0.0 if abs(value) < 1e-9 else value)
+        written.append("refused" if row.answered <= 0 and score != "answered" else number)
     return " / ".join(written) or "-"
 
 

@@ -113,6 +113,10 @@ class Fit:
     last_decade: float | None
 
 
+class BrokenPointError(CreditError):
+    """A file in the folder of points that cannot be read as one."""
+
+
 class Refused(NamedTuple):
     """A scheme that could not be measured at one length and group size, and why."""
 
@@ -275,8 +279,8 @@ def run(
       progress: wraps the list of what is to be measured, say in a progress bar.
 
     Raises:
-      CreditError: a length is below 10 or no multiple of 10, a group has fewer than two traces, or no point can be
-        measured.
+      CreditError: a length is below 10 or no multiple of 10, a group has fewer than two traces, no point can be
+        measured, or a file in the folder is none of a point.
     """
     for length in lengths:
         if length < 10 or length % 10:
@@ -297,7 +301,7 @@ def run(
     for scheme, length, w in progress(todo):
         try:
             points.append(_point(scheme, length, w, effort, seed, place))
-        except MissingExtraError:
+        except (MissingExtraError, BrokenPointError):
             raise  # of whatever scheme
         except CreditError as error:
             refused.append(Refused(scheme.name, length, w.group, str(error)))
@@ -316,7 +320,12 @@ def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, f
     job = json.dumps([scheme.name, length, w, effort, seed, __version__])
     file = folder / f"{hashlib.sha256(job.encode()).hexdigest()[:16]}.json"
     if file.exists():
-        return Point(**json.loads(file.read_text(encoding="utf-8")))
+        try:
+            return Point(**json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:  # a refusal would stand in the table as one of the scheme
+            raise BrokenPointError(
+                f"{file} cannot be resumed: {error}; expected a point of `credit bench snr`: remove it"
+            ) from error
     point = measure(scheme, length, w, effort, seed)
     with atomic_write(file) as out:
         out.write(json.dumps(dataclasses.asdict(point)).encode())

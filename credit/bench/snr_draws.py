@@ -15,6 +15,7 @@ import numpy as np
 
 import estimators
 from credit.bench import snr_theory as theory
+from credit.bench.refusals import refused_line, why_refused
 from credit.bench.snr_logs import ROOM, Log, draw_log, fitted, plain_graph
 from credit.bench.snr_theory import Setting
 from estimators.base import Credit, finish
@@ -110,6 +111,9 @@ def broadcast(
             beta = None if slope is None else slope(length)
             log = draw_log(rng, w, length, groups * w.group, agents=agents, full=full, slope=beta)
             credit = call(log, rng)
+            actions = np.asarray(log.graph.action_mask)
+            if not np.any(np.asarray(credit.valid)[actions]):
+                raise CreditError(refused_line("the method", 0.0, why_refused(np.asarray(credit.reason)[actions])))
             yield _sums(credit.advantage, log.count, log.signed, size * groups if together else size)
 
     return draw

@@ -24,6 +24,15 @@ SCOPES = {
 }
 
 
+UNKNOWN_OF_OWN = {
+    "estimand": "not known: the function declares it when it runs",
+    "unit": "not known: the function declares it when it runs",
+    "unbiased": "not known: `credit bench bias` computes it",
+    "scope": "not known: treated as a function of the whole batch",
+}
+"""Facts of your own function: the promises of `own_method` are what is safe to assume, and no findings."""
+
+
 @dataclasses.dataclass(frozen=True)
 class MethodPage:
     """One method.
@@ -57,7 +66,7 @@ def method_page(name: str) -> MethodPage:
     """The page of a method, or of a published name.
 
     Args:
-      name: a key of `METHODS`, or a name of `PUBLISHED`.
+      name: a key of `METHODS`, a name of `PUBLISHED`, or your own "module:function".
 
     Raises:
       CreditError: nothing has that name; the nearest names are in the message.
@@ -71,7 +80,8 @@ def method_page(name: str) -> MethodPage:
     if name not in METHODS and key in PUBLISHED and PUBLISHED[key].method is None:
         return _paper(key)
     method = find_method(name)
-    home = name if name in METHODS else PUBLISHED[key].method or key if key in PUBLISHED else key
+    own = ":" in name
+    home = name if own or name in METHODS else PUBLISHED[key].method or key if key in PUBLISHED else key
     options = {name: _option(name, option.default, option.hint) for name, option in options_of(method).items()}
     others = [n for n in keywords_of(method.fn) if n in EVIDENCE and n not in method.needs]
     return MethodPage(
@@ -79,13 +89,10 @@ def method_page(name: str) -> MethodPage:
         method=home,
         facts={
             "computes": method.summary,
-            "estimand": method.estimand,
-            "unit": f"{method.unit}: its events share one number",
-            "unbiased": "yes" if method.unbiased else "no",
-            "scope": _scope(method),
-            "status": method.status,
+            **(UNKNOWN_OF_OWN if own else _promises(method)),
+            "status": "your own function" if own else method.status,
             "reference": method.reference,
-            "cost": method.cost,
+            "cost": "not known" if own else method.cost,
         },
         needs={n: EVIDENCE[n].how_to_log if n in EVIDENCE else "an argument from Python" for n in method.needs},
         takes={n: EVIDENCE[n].meaning for n in others},
@@ -93,6 +100,15 @@ def method_page(name: str) -> MethodPage:
         published={paper.title: paper.note for paper in PUBLISHED.values() if paper.method == home},
         docstring=inspect.getdoc(plain_function(method.fn)) or "",
     )
+
+
+def _promises(method: Method) -> dict[str, str]:
+    return {
+        "estimand": method.estimand,
+        "unit": f"{method.unit}: its events share one number",
+        "unbiased": "yes" if method.unbiased else "no",
+        "scope": _scope(method),
+    }
 
 
 def _paper(key: str) -> MethodPage:

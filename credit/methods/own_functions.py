@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from graphs.errors import CreditError
+from graphs.text import near_names
 
 if TYPE_CHECKING:
     from credit.methods.method_row import Method
@@ -39,7 +40,13 @@ def load_function(name: str) -> Callable[..., Credit]:
     if added:
         sys.path.append(here)
     try:
-        loaded = getattr(importlib.import_module(module), attribute)
+        within = importlib.import_module(module)
+        if attribute and not hasattr(within, attribute):
+            near = near_names(attribute, [known for known, value in vars(within).items() if callable(value)])
+            raise CreditError(f"method {name!r} cannot be imported: module {module!r} has no {attribute!r}. {near}")
+        loaded = getattr(within, attribute)
+    except CreditError:
+        raise
     except (ImportError, AttributeError, ValueError) as error:
         raise CreditError(f"method {name!r} cannot be imported: {error}") from error
     except Exception as error:  # whatever the module raises: its author sees where

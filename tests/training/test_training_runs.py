@@ -21,6 +21,7 @@ from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
+from credit.cli.benchmarks.bench_train import _rate
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError
 
@@ -301,6 +302,18 @@ def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
     assert [row["seed"] for row in json.loads(path.read_text())["rows"]] == [0, 1]
     wrong = CliRunner().invoke(cli, ["bench", "train", "-m", "magic", "--tasks", "pivotal"])
     assert wrong.exit_code != 0 and "no signal 'magic'" in str(wrong.output) + str(wrong.exception)
+
+
+def test_a_confirmation_takes_other_seeds() -> None:
+    rows = run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, first_seed=7)
+    assert [row["seed"] for row in rows] == [7, 8]
+    with pytest.raises(CreditError, match="first_seed is 999999; expected 0 or more, and no seed of the sweep"):
+        run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, first_seed=999_999)
+
+
+def test_a_rate_at_the_edge_of_those_tried_is_marked() -> None:
+    assert [_rate(rate, (0.1, 0.2, 0.4)) for rate in (0.1, 0.2, 0.4)] == ["0.1 at edge", "0.2", "0.4 at edge"]
+    assert _rate(0.4, (0.4,)) == "0.4"
 
 
 @pytest.fixture

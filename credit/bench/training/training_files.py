@@ -45,6 +45,8 @@ class _Row(msgspec.Struct):
     teaching: _Finite
     updates: _Count
     curve: list[_Finite]
+    answered: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0  # files of earlier versions have neither
+    refused: str = ""
 
 
 def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -95,7 +97,7 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _check_row(where: str, row: dict[str, Any]) -> None:
     """Refuse a row that is none of `run_training`, and name the first field that is wrong."""
-    for name in _Row.__struct_fields__:
+    for name in _Row.__struct_fields__[: -len(_Row.__struct_defaults__)]:
         if name not in row:
             raise CreditError(f"{where} has no {name}; expected the rows as `credit bench train` wrote them")
     try:

@@ -22,10 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from credit.bench.refusals import main_reason
 from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.rollouts import BERNOULLI, Rollout, draw_rollout, exact_return
 from credit.bench.training.team_policies import HEADS, first_parameters, policy_logits
 from credit.methods.own_results import FINITE
+from estimators.base import REASONS, Reason
 from graphs.errors import CreditError, MissingExtraError
 from graphs.text import counted
 
@@ -42,13 +44,14 @@ class Answer(NamedTuple):
       weights: float [n, D, C], W above; 0 at decisions that were not reached.
       cost: float [], events of the runs that the signal made besides the rollout.
       state: what the signal carries to the next step, such as a critic.
-      answered: bool [], False where the method refused every action, so that the weights are 0 for want of an answer.
+      reasons: int32 [len(REASONS)], how many actions have each reason, the number 0 among them; None where the signal
+        refuses nothing.
     """
 
     weights: jax.Array
     cost: jax.Array | float
     state: Any
-    answered: jax.Array | bool = True
+    reasons: jax.Array | None = None
 
 
 class Signal(NamedTuple):
@@ -119,6 +122,8 @@ class Curves(NamedTuple):
       entropy: float64, of the policy, mean over kinds and decisions, in nats.
       teaching: float64, share of groups whose rewards are not all equal.
       spent: float64, events that were paid before each update: decisions taken, and those of the signal's runs.
+      reasons: float64 [len(REASONS)], actions of all updates by the reason why the signal gave them no number; those
+        with one are the first. All 0 where the signal refuses nothing.
     """
 
     expected: np.ndarray
@@ -126,6 +131,7 @@ class Curves(NamedTuple):
     entropy: np.ndarray
     teaching: np.ndarray
     spent: np.ndarray
+    reasons: np.ndarray
 
 
 def train(
@@ -176,7 +182,7 @@ def train(
             raise CreditError(f"an advantage of update {update} is no finite number and marked valid; {FINITE}")
         parts.append([np.asarray(x, np.float64) for x in part])
         spent += parts[-1][-1].sum()
-    expected, cosine, entropy, teaching, answered, cost = (np.concatenate(x) for x in zip(*parts, strict=True))
+    expected, cosine, entropy, teaching, reasons, cost = (np.concatenate(x) for x in zip(*parts, strict=True))
     paid = np.concatenate([[0.0], np.cumsum(cost)])[: len(cost)]
     kept = paid <= budget
     if not np.isfinite(expected[kept]).all():
@@ -188,12 +194,14 @@ def train(
         raise CreditError(
             f"an update costs {cost[0]:.0f} events, the budget is {budget}; expected the events of an update"
         )
-    if not answered[kept][:-1].any():
+    counts = reasons[kept][:-1].sum(axis=0)
+    if counts.any() and not counts[Reason.VALID]:
         raise CreditError(
             f"no action had an advantage in {counted(int(kept.sum()) - 1, 'update')}: every one was refused, in groups "
-            f"of {counted(settings.group_size, 'trace')}; expected larger groups for methods that compare their traces"
+            f"of {counted(settings.group_size, 'trace')}, most often: {main_reason(counts)}; expected larger groups "
+            "for methods that compare their traces"
         )
-    return Curves(expected[kept], cosine[kept], entropy[kept], teaching[kept], paid[kept])
+    return Curves(expected[kept], cosine[kept], entropy[kept], teaching[kept], paid[kept], counts)
 
 
 @functools.lru_cache(maxsize=64)
@@ -242,7 +250,7 @@ def _compiled(
                 -_cosine(slope, exact_slope),
                 _entropy(logits),
                 unequal,
-                jnp.asarray(answer.answered),
+                jnp.zeros(len(REASONS), jnp.int32) if answer.reasons is None else answer.reasons,
                 events,
             )
             return (jax.tree.map(lambda p, c: p - learning_rate * c, parameters, change), memory, answer.state), row

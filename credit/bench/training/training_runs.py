@@ -11,12 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from credit.bench.refusals import main_reason
 from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
+from estimators.base import Reason
 from graphs.atomic import locked
-from graphs.errors import CreditError, MissingExtraError
+from graphs.errors import CreditError, MissingExtraError, expect
 
 __all__ = ["LEARNING_RATES", "TUNING_SEEDS", "run_training"]
 
@@ -38,6 +40,7 @@ def run_training(
     learning_rates: Sequence[float] | None = None,
     tuning: int = TUNING_SEEDS,
     tune_by: Literal["area", "events_to_90"] = "area",
+    first_seed: int = 0,
     output: Path | None = None,
     after_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
@@ -48,28 +51,30 @@ def run_training(
     Args:
       signals: names that `training_signal` takes.
       tasks: keys of `TASKS`, or tasks of one's own, whose names tell their rows apart.
-      seeds: trains with seeds 0 to `seeds` − 1.
+      seeds: how many seeds, counted from `first_seed`.
       settings: the same for all.
       learning_rates: of the optimizer, the ones to try; default those of `LEARNING_RATES`.
       tuning: seeds of the sweep, at each rate.
       tune_by: what the rate is chosen by: the largest mean area, or the least geometric mean of the events to 90 %,
         where a seed that does not come there counts as the budget.
+      first_seed: the first of them; a confirmation takes others than the runs by which a method was chosen.
       output: a .json or .parquet file, written after each task and signal; rows that it holds are not computed again,
         except those of your own function, which may have changed: they are replaced.
       after_row: called with each row of the result, those of the file included.
 
     Returns:
       One row for each task, signal and seed: names, `learning_rate`, numbers (`events_to_90`, `cosine`, `entropy`,
-      `teaching`, `updates`), exact expected returns (`start` of the first policy, `final_return` of the last one,
-      `optimum`, `mean_return` over the budget) and `curve`, the expected return at even shares of the budget. The area
-      and the final share of a `Cell` are `mean_return` and `final_return` on the way from `start` to `optimum`.
-      `events_to_90` counts the events before the first policy that has 90 % of this way; None if there is none. The
-      file also holds the rows of the sweep, with `sweep` true.
+      `teaching`, `updates`, the share of actions `answered`, and the main reason `refused` of the others), exact
+      expected returns (`start` of the first policy, `final_return` of the last one, `optimum`, `mean_return` over the
+      budget) and `curve`, the expected return at even shares of the budget. The area and the final share of a `Cell`
+      are `mean_return` and `final_return` on the way from `start` to `optimum`. `events_to_90` counts the events
+      before the first policy that has 90 % of this way; None if there is none. The file also holds the rows of the
+      sweep, with `sweep` true.
 
     Raises:
-      CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a signal
-        cannot be trained with (`train`), or the file cannot be resumed, holds rows of other settings, a broken row, or
-        one row twice; another process trains into it.
+      CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a seed is
+        one of the sweep, a signal cannot be trained with (`train`), or the file cannot be resumed, holds rows of other
+        settings, a broken row, or one row twice; another process trains into it.
     """
     if seeds < 1:
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
@@ -77,10 +82,18 @@ def run_training(
         learning_rates = LEARNING_RATES[settings.optimizer]
     if not learning_rates or not all(0 < rate < float("inf") for rate in learning_rates):
         raise CreditError(f"learning_rates is {tuple(learning_rates)}; expected positive numbers")
+    if first_seed < 0 or FIRST_TUNING_SEED - seeds < first_seed < FIRST_TUNING_SEED + tuning:
+        last = FIRST_TUNING_SEED + tuning - 1
+        raise CreditError(
+            f"first_seed is {first_seed}; expected 0 or more, and no seed of the sweep, {FIRST_TUNING_SEED} to {last}"
+        )
     if tuning < 1:
         raise CreditError(f"tuning is {tuning}; expected 1 or more")
     if tune_by not in ("area", "events_to_90"):
         raise CreditError(f"tune_by is {tune_by!r}; expected 'area' or 'events_to_90'")
+    signals = list(signals)
+    for signal in signals:
+        expect("signals", signal, str, "names of methods or of functions, such as 'rloo' or 'mine:estimator'")
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
     named = [learning_task(task) if isinstance(task, str) else task for task in tasks]
     pairs = [(task, signal) for task in named for signal in signals]
@@ -108,7 +121,7 @@ def run_training(
                 tried = {r: [row(seed, r, True) for seed in swept] for r in sorted(learning_rates)}
                 best = _mean_area if tune_by == "area" else functools.partial(_sooner, settings.budget(task))
                 rate = max(tried, key=lambda r: best(tried[r]))
-            for seed in range(seeds):
+            for seed in range(first_seed, first_seed + seeds):
                 rows.append(row(seed, rate, False))
                 if after_row is not None:
                     after_row(rows[-1])
@@ -152,5 +165,7 @@ def _row(
         "entropy": float(curves.entropy[-1]),
         "teaching": float(curves.teaching[:-1].mean()),
         "updates": len(spent) - 1,
+        "answered": float(curves.reasons[Reason.VALID] / curves.reasons.sum()) if curves.reasons.any() else 1.0,
+        "refused": main_reason(curves.reasons),
         "curve": [] if sweep else np.round(expected[update], 5).tolist(),
     }

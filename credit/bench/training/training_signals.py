@@ -30,7 +30,7 @@ from credit.bench.training.training_loop import Answer, Signal
 from credit.methods.method_row import Method
 from credit.methods.own_functions import load_function, own_method
 from credit.methods.registry import METHODS
-from estimators.base import Credit, Reason, finish
+from estimators.base import REASONS, Credit, Reason, finish
 from estimators.baselines.shared import rloo
 from estimators.composition.control import control_advantage
 from estimators.composition.scaling import agent_scale
@@ -103,7 +103,13 @@ def _weights(rollout: Rollout, advantage: jax.Array) -> jax.Array:
 
 def _answer(rollout: Rollout, credit: Credit, cost: jax.Array | float, state: Any) -> Answer:
     """The advantages of a method at the choices that were made."""
-    return Answer(_weights(rollout, _advantage(credit)), cost, state, jnp.any(credit.valid))
+    return Answer(_weights(rollout, _advantage(credit)), cost, state, _reasons(rollout, credit))
+
+
+def _reasons(rollout: Rollout, credit: Credit) -> jax.Array:
+    """How many actions have each reason, int32 [len(REASONS)]."""
+    action = rollout.graph.action_mask.astype(jnp.int32)
+    return jax.ops.segment_sum(action, credit.reason.astype(jnp.int32), len(REASONS))
 
 
 def _at(rollout: Rollout, table: jax.Array, choice: jax.Array) -> jax.Array:
@@ -264,7 +270,7 @@ def _control(siblings_too: bool, critic_too: bool, scaled: bool = False, beta: f
         advantage = _advantage(result)
         if scaled:
             advantage = advantage / agent_scale(rollout.graph, advantage, result.valid).scale
-        return Answer(_weights(rollout, advantage), cost, (sums, fits), jnp.any(result.valid))
+        return Answer(_weights(rollout, advantage), cost, (sums, fits), _reasons(rollout, result))
 
     return Signal(start, weigh)
 

@@ -104,7 +104,9 @@ def bias(
     """
     tell_unchecked(methods)
     rows = _measured(methods, worlds, group_size)
-    for line in _alike(rows, group_size):
+    from credit.bench.bias import refusals
+
+    for line in [*_alike(rows, group_size), *(refusals(rows) if methods else ())]:
         stderr().print(words(line), soft_wrap=True)
     if as_json:
         from credit.bench.bias_settings import UNSCORED
@@ -143,7 +145,8 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
         others = {"rloo": [measure("rloo", row.world, row.k) for row in of_method], **own}
         same = [other for other, of_other in others.items() if same_as(of_method, of_other)]
         if same:
-            lines.append(alike(name, same[0], "2 and 3" if group_size is None else str(group_size), group_size or 3))
+            of_sizes = "2 and 3" if group_size is None else str(group_size)
+            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=True))
         own[name] = of_method
     return lines
 

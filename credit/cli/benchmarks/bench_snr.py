@@ -27,6 +27,7 @@ NOTES = (
     "An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign. Schemes whose bands "
     "overlap cannot be told apart",
     "runs: the method of the scheme, or the scheme of the method",
+    "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "

@@ -12,7 +12,7 @@ import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import SEED, Command, Number
 from credit.cli.shared.outputs import check_folder, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from graphs.text import counted
@@ -30,9 +30,14 @@ MARK = (
     "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table, which takes {seeds} "
     "seeds with its {comparisons}"
 )
+EDGE = "; at edge: the smallest or the largest that was tried, so that a rate beyond it may be better"
+SHARED_MEAN = (
+    "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
+    "others on tasks that differ."
+)
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
-BY_TASK = ("tasks", "group_size", "policy", "output", "quick", "plot")
+BY_TASK = ("seed", "tasks", "group_size", "policy", "output", "quick", "plot")
 BY_LENGTH = ("luck", "outcome")
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
@@ -63,6 +68,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--tasks", callback=_names, metavar="NAMES",
               help="Tasks, by commas, or patterns as 'stopping*'; default: all.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The first of them.")
 @click.option("--steps", type=click.IntRange(1),
               help="The budget: updates of a method without evidence.  [default: 60]")  # fmt: skip
 @click.option("--groups", type=click.IntRange(1), default=4, show_default=True, help="Groups of a step.")
@@ -90,6 +96,7 @@ def train(
     methods: tuple[str, ...] | None,
     tasks: tuple[str, ...] | None,
     seeds: int | None,
+    seed: int,
     steps: int | None,
     groups: int,
     group_size: int,
@@ -140,7 +147,8 @@ def train(
         def after_row(row: dict[str, Any]) -> None:
             bar.update(task, advance=1, description=f"{row['task']}: {row['signal']}")
 
-        rows = run_training(signals, names, seeds, settings, learning_rates=rates, output=output, after_row=after_row)
+        rows = run_training(signals, names, seeds, settings, learning_rates=rates, first_seed=seed, output=output,
+                            after_row=after_row)  # fmt: skip
     compared = cells(rows)
     if as_json:
         print_json({"rows": [{k: _finite(v) for k, v in cell._asdict().items()} for cell in compared]})
@@ -151,20 +159,21 @@ def train(
         mark = "*" if cell.ahead_p < 0.05 else ""
         events = f"{cell.events_to_90:,.0f}" if math.isfinite(cell.events_to_90) else "not reached"
         table.add_row(*map(words, (
-            cell.task, cell.signal, f"{cell.learning_rate:g}", f"{cell.area:.3f}", f"{cell.final:.3f}", events,
+            cell.task, cell.signal, _rate(cell.learning_rate, rates), f"{cell.area:.3f}", f"{cell.final:.3f}", events,
             f"{cell.difference:+.3f}", mark, "" if cell.signal == signals[0] else f"{cell.ahead} of {cell.seeds}",
         )))  # fmt: skip
     stdout().print(table)
     comparisons = sum(cell.signal != signals[0] for cell in compared)
     seeds_for = {"seeds": least_seeds(comparisons), "comparisons": counted(comparisons, "comparison")}
-    rate = f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds. " if len(rates) > 1 else ""
+    rate = f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds{EDGE}. " if len(rates) > 1 else ""
     stdout().print(LEGEND.format(mark=MARK.format(**seeds_for) if comparisons else "", rate=rate), soft_wrap=True)
-    for line in _alike(rows, group_size):
+    stdout().print(SHARED_MEAN, soft_wrap=True)
+    for line in [*_alike(rows, groups, group_size), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size)
 
 
-def _alike(rows: list[dict[str, Any]], group_size: int) -> list[str]:
+def _alike(rows: list[dict[str, Any]], groups: int, group_size: int) -> list[str]:
     """A line about each own function whose curves are those of an earlier method."""
     curves: dict[str, list[list[float]]] = {}
     for row in rows:
@@ -172,8 +181,26 @@ def _alike(rows: list[dict[str, Any]], group_size: int) -> list[str]:
     lines, names = [], list(curves)
     for place, name in enumerate(names):
         same = [other for other in names[:place] if ":" in name and curves[other] == curves[name]]
-        lines += [alike(name, other, str(group_size), group_size) for other in same[:1]]
+        lines += [alike(name, other, str(group_size), group_size, one_task=groups == 1) for other in same[:1]]
     return lines
+
+
+def _rate(rate: float, tried: tuple[float, ...]) -> str:
+    """A learning rate, and whether it is the smallest or the largest of several that were tried."""
+    return f"{rate:g} at edge" if len(tried) > 1 and rate in (min(tried), max(tried)) else f"{rate:g}"
+
+
+def _refused(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each task and signal that refused actions, of the seed where it refused the most."""
+    from credit.bench.refusals import refused_line
+
+    least: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        if row.get("refused"):
+            pair = (row["task"], row["signal"])
+            least[pair] = min(row, least.get(pair, row), key=lambda found: found["answered"])
+    return [refused_line(f"{signal} on {task}", row["answered"], row["refused"])
+            for (task, signal), row in least.items()]  # fmt: skip
 
 
 def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> None:

@@ -112,7 +112,11 @@ def truth(
     else:
         for world in todo:
             stdout().print(_table(world, [row for row in rows if row.world == world]))
-        for line in NOTES:
+        from credit.bench.refusals import refused_line
+
+        partly = {(row.method, row.refused): row for row in reversed(rows) if row.refused}
+        lines = [refused_line(f"{row.method} in {row.world}", row.answered, row.refused) for row in partly.values()]
+        for line in [*reversed(lines), *NOTES]:
             stdout().print(words(line), soft_wrap=True)
     if plot is not None:  # after what was measured: a picture may have no room
         from credit.plot import draw_truth

@@ -24,11 +24,20 @@ def tell_unchecked(names: Iterable[str]) -> None:
         stderr().print(words(f"{', '.join(functions)}: {text}"), soft_wrap=True)
 
 
-def alike(name: str, other: str, sizes: str, largest: int) -> str:
-    """What is said of a function of one's own that no number tells from another method in groups of these sizes."""
-    more = max(4, largest + 1)
-    same = f"{name} gives the numbers of {other} in groups of {sizes}"
-    return f"{same}. A group of {more} may tell them apart: --group-size {more}."
+def alike(name: str, other: str, sizes: str, largest: int, *, one_task: bool) -> str:
+    """What is said of a function of one's own that no number tells from another method in groups of these sizes.
+
+    Args:
+      name, other: the function and the method.
+      sizes, largest: of the groups.
+      one_task: whether each batch was a single group, so that nothing could look across groups.
+    """
+    text = f"{name} gives the numbers of {other} in groups of {sizes}."
+    if one_task:
+        text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
+    if largest < 4:
+        text += " If one takes a median, --group-size 4 may tell them apart."
+    return f"{text} To compare them over many tasks: credit bench truth -m {other} -m {name}"
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["SEED", "Command", "Number", "shared_sections", "success_option"]
+__all__ = ["SEED", "Command", "Number", "Whole", "shared_sections", "success_option"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -40,8 +40,16 @@ LAST = ("--json", "--help")
 """Of a command's own options, behind those that a call must name: methods and outputs, which most calls name."""
 
 
+class Whole(click.IntRange):
+    """The type of every option that is a whole number within bounds; click calls it "integer range" in refusals."""
+
+    name = "integer"
+
+
 class Number(click.FloatRange):
     """The type of every option that is a number: a finite one. click lets NaN into any range."""
+
+    name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number of a text; others are refused by name."""
@@ -58,7 +66,7 @@ class Number(click.FloatRange):
         return super().__repr__() if self.min is not None or self.max is not None else repr(click.FLOAT)
 
 
-SEED = click.IntRange(0, 2**32 - 1)
+SEED = Whole(0, 2**32 - 1)
 """The type of every `--seed`: what each generator of random numbers takes."""
 
 

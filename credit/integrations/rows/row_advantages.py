@@ -37,6 +37,7 @@ from credit.integrations.rows.row_metrics import (
     silent_groups,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
+from credit.tables.column_values import ColumnError
 from graphs.errors import CreditError
 from graphs.padding import pad_array
 from graphs.text import excerpt
@@ -310,6 +311,9 @@ class RowAdvantages:
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
+        version = amounts.get("policy_version", np.zeros(0))
+        if (strange := np.flatnonzero(~np.isnan(version) & (np.floor(version) < version) | np.isinf(version))).size:
+            raise ColumnError("policy_version", strange, f"{version[strange[0]]:g} is none; expected integers")
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
         take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)

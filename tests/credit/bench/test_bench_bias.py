@@ -35,6 +35,7 @@ from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, fan_outs, independent, replays
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
+from estimators.base import Reason
 from graphs.errors import CreditError
 from graphs.invariants import validate
 from graphs.worlds import KINDS
@@ -134,7 +135,7 @@ def test_sign_is_of_the_decisions_at_which_neither_advantage_nor_truth_is_0() ->
 
     def sign(advantage: np.ndarray) -> float:
         estimate = np.zeros((len(draws.chance), *policy.shape))
-        mass, told = policy[state, choice], np.ones(len(state), bool)
+        mass, told = policy[state, choice], np.full(len(state), Reason.VALID)
         rows = _Enumerated(estimate, mass, state, choice, advantage[state, choice], told)
         return dict(zip(FIELDS[3:], _scores(draws, rows), strict=True))["sign"]
 
@@ -418,7 +419,8 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
     assert found.exit_code == 0, found.output
     assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()
-    assert "of_bias:b gives the numbers of of_bias:a in groups of 4. A group of 5" in found.stderr
+    assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Each batch here is one task" in found.stderr
+    assert "credit bench truth -m of_bias:a -m of_bias:b" in found.stderr and "group-size" not in found.stderr
     assert "median" not in found.stderr
     narrow = CliRunner().invoke(cli, [*call, "--plot", "bias.svg", "--size", "0.5x0.5"])
     assert narrow.exit_code != 0 and "Groups of 4 traces." in narrow.stdout

@@ -8,7 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 import credit
+from credit.bench.bias import measure
+from credit.bench.training.training_loop import TrainingSettings
+from credit.bench.training.training_runs import run_training
 from credit.cli import cli
+from credit.methods.method_page import method_page
+from credit.methods.own_functions import load_function
 from graphs.errors import CreditError
 
 BROKEN = """import credit
@@ -52,6 +57,16 @@ def test_a_module_that_fails_names_its_line_and_the_command_prints_no_traceback(
     assert line.endswith("failing_own.py:2: RuntimeError: two lines")
 
 
+def test_what_is_assumed_of_a_function_is_not_printed_as_a_finding(folder: Path) -> None:
+    """The page said estimand score, unbiased no and scope batch of whatever function it was asked about."""
+    page = method_page("estimators:rloo")
+    unknown = ("estimand", "unit", "unbiased", "scope", "cost")
+    assert all(page.facts[fact].startswith("not known") for fact in unknown), page.facts
+    assert page.method == page.name == "estimators:rloo"
+    assert page.facts["status"] == "your own function" and page.facts["computes"].startswith("Leave-one-out")
+    assert method_page("rloo").facts["unbiased"] == "yes"
+
+
 def test_a_quadratic_function_is_refused_before_it_takes_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,3 +87,25 @@ def test_a_quadratic_function_is_refused_before_it_takes_the_memory(
         credit.run(rows.traces, "pairs:fn")
     monkeypatch.setattr("credit.methods.own_memory.room", lambda: 4 * n * n)
     assert credit.run(rows.traces, "pairs:fn").credit.shape == (n,)
+
+
+def test_a_misspelt_function_names_the_nearest(folder: Path) -> None:
+    """Of a method of the library the nearest names were given, of a function of one's own none."""
+    (folder / "near_own.py").write_text("def second_least(graph, reward):\n    raise NotImplementedError\n")
+    with pytest.raises(CreditError, match=r"module 'near_own' has no 'secondleast'\. Did you mean second_least\?"):
+        load_function("near_own:secondleast")
+
+
+def test_a_function_in_place_of_its_name_is_refused_in_words() -> None:
+    """`bias.measure` and `run_training` raised a bare TypeError."""
+    expected = "expected .*such as 'rloo' or 'mine:estimator'"
+    with pytest.raises(CreditError, match=f"name is .*{expected}"):
+        measure(credit.rloo, "relay-and", 2)  # type: ignore[arg-type]
+    with pytest.raises(CreditError, match=f"signals is .*{expected}"):
+        run_training(["rloo", credit.rloo], ["pivotal"], 1, TrainingSettings(steps=2))  # type: ignore[list-item]
+
+
+def test_a_seed_that_is_no_number_is_refused_in_plain_words() -> None:
+    """'x' is not a valid integer range."""
+    found = CliRunner().invoke(cli, ["bench", "snr", "--seed", "x"])
+    assert found.exit_code and "'x' is not a valid integer." in found.output

@@ -15,6 +15,7 @@ from credit.bench.snr_schemes import scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
 from credit.methods.own_results import FINITE, check_finite, check_form
+from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
 
 MODULE = """
@@ -38,6 +39,15 @@ def negated(graph, reward):
 
 def same(graph, reward):
     return credit.rloo(graph, reward)
+
+def refusing(graph, reward):
+    result = credit.rloo(graph, reward)
+    return dataclasses.replace(result, reason=jnp.full_like(result.reason, 6))
+
+def halved(graph, reward):
+    result = credit.rloo(graph, reward)
+    alternate = jnp.arange(graph.num_events) % 2 == 0
+    return dataclasses.replace(result, reason=jnp.where(alternate & (result.reason == 0), 6, result.reason))
 """
 
 
@@ -140,3 +150,36 @@ def test_every_benchmark_refuses_an_advantage_that_is_no_number(module: str, ben
     """`bench bias` printed "undefined / undefined", `bench train` a difference of +0.000."""
     result = CliRunner().invoke(cli, ["bench", *bench, f"{module}:nan"])
     assert result.exit_code == 1 and f"{module}:nan" in result.output and FINITE in " ".join(result.output.split())
+
+
+def test_a_point_that_was_cut_off_is_named(module: str, tmp_path: Path) -> None:
+    """`bench snr` raised a traceback of JSON where `bench train` named its file."""
+    arguments = ["bench", "snr", "--quick", "--lengths", "10", "-m", "grpo", "-o", "out"]
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    (point,) = (tmp_path / "out" / "points").iterdir()
+    point.write_text(point.read_text()[:40])
+    again = CliRunner().invoke(cli, arguments)
+    assert again.exit_code == 1 and f"{point.name} cannot be resumed" in again.output, again.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bench", "name"),
+    [
+        (("bias", "--world", "relay-and", "-m"), "refusing"),
+        (("bias", "--world", "relay-and", "-m"), "halved"),
+        (("snr", "--quick", "--lengths", "10", "-m"), "refusing"),
+        (("truth", "--world", "additive", "--traces", "16", "-m"), "refusing"),
+        (("truth", "--world", "additive", "--traces", "16", "-m"), "halved"),
+        (("train", "--quick", "--tasks", "bottleneck", "-m"), "refusing"),
+        (("train", "--quick", "--tasks", "bottleneck", "-m"), "halved"),
+    ],
+    ids=lambda part: part[0] if isinstance(part, tuple) else part,
+)
+def test_every_benchmark_says_why_decisions_have_no_number(module: str, bench: tuple[str, ...], name: str) -> None:
+    """Of refused decisions `bench bias` printed a bias of 1, `bench truth` "undefined", `bench train` nothing."""
+    result = CliRunner().invoke(cli, ["bench", *bench, f"{module}:{name}"])
+    said = " ".join(result.output.split())
+    assert f"most often: {REASONS[Reason.TOO_FEW]}" in said and f"{module}:{name}" in said, said
+    if bench[0] == "bias" and name == "refusing":
+        assert "refused / refused" in said

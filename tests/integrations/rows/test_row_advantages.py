@@ -819,3 +819,9 @@ def test_a_state_that_is_no_number_is_refused() -> None:
     credit_of.state = {"x": float("nan")}
     with pytest.raises(CreditError, match="state of 'x' is nan"):
         credit_of(group=["q", "q"], trace=["a", "b"], agent=["x", "x"], reward=[1.0, 0.0])
+
+
+@pytest.mark.parametrize("version", [1.5, np.inf])
+def test_a_version_of_the_policy_is_an_integer(version: float) -> None:
+    with pytest.raises(CreditError, match=r"'policy_version': .* is none.*rows 2"):
+        RowAdvantages("rloo")(reward=[1.0, 0.0, 1.0], group=[0, 0, 0], policy_version=[1, None, version])
