@@ -10,6 +10,7 @@ import numpy as np
 
 from credit.ledger.from_methods import compose_claims
 from credit.methods.running import has_agent_outcomes, has_trace_outcomes, run
+from credit.reports.trace_returns import returns
 from graphs.errors import CreditError
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -116,13 +117,15 @@ def _try_control(traces: Traces, claims: Mapping[str, Credit], trial: Trial) -> 
 
 
 def _effect(traces: Traces, result: Credit) -> str:
-    """The spread of a method's advantages beside that of the rewards; "" where every advantage is 0."""
+    """The spread of a method's advantages beside that of the returns; "" where every advantage is 0."""
     valid = np.asarray(result.valid)
     advantage = np.asarray(result.advantage, np.float64)[valid]
     if not np.any(np.abs(advantage) > 0):
         return ""
-    reward = np.asarray(traces.reward, np.float64)[np.asarray(traces.graph.trace_ids)[valid]]
+    reward, plain = returns(traces)[np.asarray(traces.graph.trace_ids)[valid]], "outcomes"
     if not np.isfinite(reward).all():  # outcomes of agents
         reward = np.asarray(result.credit, np.float64)[valid]
+    elif "event_reward" in traces.evidence:
+        plain = "returns"
     actions = counted(len(advantage), "action")
-    return f"standard deviation over {actions}: outcomes {reward.std():.3g}, advantages {advantage.std():.3g}"
+    return f"standard deviation over {actions}: {plain} {reward.std():.3g}, advantages {advantage.std():.3g}"

@@ -280,10 +280,12 @@ def finite(column: str, values: np.ndarray, advice: str) -> np.ndarray:
     return values
 
 
-def in_range(column: str, kind: str, amounts: np.ndarray, within: Range) -> np.ndarray:
+def in_range(
+    column: str, kind: str, amounts: np.ndarray, within: Range, *, none: str = "or null or NaN for none"
+) -> np.ndarray:
     """Numbers in a range, counts where `kind` is "count", or marks of 0 and 1 where it is "flag", as logs may state.
 
-    NaN is none.
+    NaN is none, which `none` says in the error.
 
     Raises:
       ColumnError: a count that is no integer; another mark than 0 and 1; a number beyond the range, or infinite.
@@ -297,7 +299,7 @@ def in_range(column: str, kind: str, amounts: np.ndarray, within: Range) -> np.n
     odd = ~(fits | np.isnan(amounts))
     if odd.any():
         what = f"{amounts[int(np.argmax(odd))]:g} in {int(odd.sum())} of {counted(len(odd), 'row')}"
-        raise ColumnError(column, np.flatnonzero(odd), f"{what}; expected {expected}, or null or NaN for none")
+        raise ColumnError(column, np.flatnonzero(odd), f"{what}; expected {expected}, {none}")
     return amounts
 
 

@@ -312,9 +312,13 @@ def _evidence(column: str, columns: Mapping[str, Any], n: int, by_trace: Segment
                 amounts[present] = factorise(column, ids)[0]
     else:
         amounts = numbers(column, values, n)
-        amounts = in_range(column, "flag" if column in FLAGS else kind, amounts, known[column].within)
-        if column == "event_reward":
-            finite(column, amounts, "expected a number in each row, 0 where it earned nothing by itself")
+        kind_of_number, within = "flag" if column in FLAGS else kind, known[column].within
+        if column == "event_reward":  # each row states it
+            nothing = "0 where it earned nothing by itself"
+            amounts = in_range(column, kind_of_number, amounts, within, none=nothing)
+            finite(column, amounts, f"expected a number in each row, {nothing}")
+        else:
+            amounts = in_range(column, kind_of_number, amounts, within)
         present = np.isfinite(amounts)
         amounts = np.where(present, amounts, 0)
     amounts, present = amounts[by_trace.order], present[by_trace.order]

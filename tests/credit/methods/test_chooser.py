@@ -20,6 +20,7 @@ from linear_time import assert_linear
 
 import credit
 from credit.advice import BRANCHES, TRAINED_WITH, UNITS, Advice, choose
+from credit.advice_trial import try_advice
 from credit.cli import cli
 from credit.methods import survey_questions
 from credit.methods.survey_questions import LONG, QUESTIONS, _per_trace, answer_questions
@@ -419,3 +420,12 @@ def test_agents_are_counted_where_traces_times_agents_exceed_32_bits() -> None:
     every = np.ones(4, bool)
     traces: Any = SimpleNamespace(graph=SimpleNamespace(trace_ids=trace, action_mask=every, event_mask=every))
     assert _per_trace(traces, agent).tolist() == [2, 1]
+
+
+def test_advantages_of_returns_are_set_beside_returns() -> None:
+    """They were set beside outcomes of another scale: 0.5 became 2.12."""
+    _, _, rows = credit.from_columns(
+        group=[0] * 4, trace=[0, 0, 1, 1], turn=[0, 1] * 2, reward=[1.0, 1, 0, 0], event_reward=[5.0, 0, 0, 1]
+    )
+    effect = try_advice(rows.traces, "rloo", [], [], []).effect
+    assert effect == "standard deviation over 4 actions: returns 2.5, advantages 5"

@@ -54,7 +54,8 @@ from .eight_rows import AGENT, GROUP, REWARD, TRACE, example
         ({"evidence": {"token_sums_of_squares": REWARD}}, [], "has a list for each row; expected numbers of rows"),
         ({"evidence": {"valu": REWARD}}, [], "'valu'.*is not evidence of any method; expected one of .*value"),
         ({"evidence": {"greedy_reward": range(8)}}, [0, 2], "'greedy_reward'.*trace 'a'"),
-        ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*no finite"),
+        ({"event_reward": [0, 0, float("nan"), 0, 0, 0, 0, 0]}, [2], "'event_reward'.*no finite.*, 0 where it earned"),
+        ({"event_reward": [0, 0, float("inf"), 0, 0, 0, 0, 0]}, [2], "'event_reward': inf .*, 0 where it earned"),
     ],
 )
 def test_bad_columns_are_named_with_their_rows(changes: dict[str, Any], rows: list[int], message: str) -> None:
