@@ -15,7 +15,7 @@ from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [
     "file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action",
-    "tool", "tokens", "time", "model", "policy_version",
+    "tool", "tokens", "time", "task", "model", "policy_version",
     "reward", "credit", "baseline", "scale", "advantage", "valid", "reason",
 ]  # fmt: skip
 
@@ -102,10 +102,10 @@ def test_what_the_log_states_of_an_event_is_beside_its_numbers() -> None:
 def test_several_results_stand_side_by_side(traces: credit.Traces) -> None:
     results = {name: credit.run(traces, name) for name in ("rloo", "dr_grpo")}
     both = credit.table(traces, results, actions_only=True)
-    assert both.column_names == [*COLUMNS[:16], *(f"{name}_{key}" for name in results for key in COLUMNS[16:])]
+    assert both.column_names == [*COLUMNS[:17], *(f"{name}_{key}" for name in results for key in COLUMNS[17:])]
     for name, result in results.items():
         alone = credit.table(traces, result, actions_only=True)
-        for key in COLUMNS[16:]:
+        for key in COLUMNS[17:]:
             assert both[f"{name}_{key}"].equals(alone[key])
     graph, reward, _ = credit.from_columns(group=np.zeros(300, int), trace=np.arange(300), reward=np.ones(300))
     with pytest.raises(ValueError, match=r"dr_grpo.*one entry for each event of this batch"):
