@@ -29,7 +29,8 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
     Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
     trace), type, action, tool, tokens (generated), time, task, model, policy_version, reward (the trace's outcome),
     credit, baseline, scale, advantage, valid, and reason, in words, where valid is False. Join on task: group is its
-    name alone where all traces of the batch have one model, and has the model behind it elsewhere. What the log does not state is null.
+    name alone where all traces of the batch have one model, and has the model behind it elsewhere. What the log does
+    not state is null.
     Zeros are positive.
 
     Args:
