@@ -27,8 +27,10 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 
     Columns: file, line, trace, group, event (its id in the log), agent (instance), role, turn (number within the
-    trace), type, action, tool, tokens (generated), time, model, policy_version, reward (the trace's outcome), credit,
-    baseline, scale, advantage, valid, and reason, in words, where valid is False. What the log does not state is null.
+    trace), type, action, tool, tokens (generated), time, task, model, policy_version, reward (the trace's outcome),
+    credit, baseline, scale, advantage, valid, and reason, in words, where valid is False. Join on task: group is its
+    name alone where all traces of the batch have one model, and has the model behind it elsewhere. What the log does
+    not state is null.
     Zeros are positive.
 
     Args:
@@ -58,6 +60,7 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
         "tool": traces.events["tool"],
         "tokens": _counts(traces, "tokens"),
         "time": traces.events["time"],
+        "task": _words(traces.traces["task"], trace),
         "model": _words(traces.traces["model"], trace),
         "policy_version": _counts(traces, "policy_version").take(pa.array(trace)),
         "reward": pa.array(np.asarray(traces.reward)[trace], from_pandas=True),

@@ -118,7 +118,8 @@ def gae(
 
     `credit` is the λ-return A_t + V_t and `baseline` is V_t. At γ = λ = 1 it is G_t − V_t, unbiased for any values
     along "trace"; at λ = 0 it is the one-step difference, as biased as the values are. A `bootstrap` is part of G_t,
-    so that its error is a bias at every λ. δ_t = A_t − γλ A_{t+1} inverts it exactly.
+    so that its error is a bias at every λ. δ_t = A_t − γλ A_{t+1} inverts it exactly. Chains hold trainable actions
+    only: an event reward of a frozen agent is part of the r_t of the trainable action before it.
 
     Args:
       value: float [E], V of the state before each action; NaN where the log has none. An action whose own value, or

@@ -211,3 +211,4 @@ def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) 
     assert group_costs(credit.read(tmp_path / "t.csv")).untaught is None
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
     assert "equal outcomes" not in shown and shown.rstrip().endswith("22 by a group; no outcome is known")
+    assert "hard-coded answers" in CliRunner().invoke(cli, ["doctor", str(tmp_path / "t.csv")]).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [
     "file", "line", "trace", "group", "event", "agent", "role", "turn", "type", "action",
-    "tool", "tokens", "time", "model", "policy_version",
+    "tool", "tokens", "time", "task", "model", "policy_version",
     "reward", "credit", "baseline", "scale", "advantage", "valid", "reason",
 ]  # fmt: skip
 
@@ -102,10 +103,10 @@ def test_what_the_log_states_of_an_event_is_beside_its_numbers() -> None:
 def test_several_results_stand_side_by_side(traces: credit.Traces) -> None:
     results = {name: credit.run(traces, name) for name in ("rloo", "dr_grpo")}
     both = credit.table(traces, results, actions_only=True)
-    assert both.column_names == [*COLUMNS[:16], *(f"{name}_{key}" for name in results for key in COLUMNS[16:])]
+    assert both.column_names == [*COLUMNS[:17], *(f"{name}_{key}" for name in results for key in COLUMNS[17:])]
     for name, result in results.items():
         alone = credit.table(traces, result, actions_only=True)
-        for key in COLUMNS[16:]:
+        for key in COLUMNS[17:]:
             assert both[f"{name}_{key}"].equals(alone[key])
     graph, reward, _ = credit.from_columns(group=np.zeros(300, int), trace=np.arange(300), reward=np.ones(300))
     with pytest.raises(ValueError, match=r"dr_grpo.*one entry for each event of this batch"):
@@ -116,3 +117,12 @@ def test_a_result_of_another_batch_is_refused(traces: credit.Traces) -> None:
     graph, reward, _ = credit.from_columns(group=np.zeros(300, int), trace=np.arange(300), reward=np.ones(300))
     with pytest.raises(ValueError, match=r"one entry for each event of this batch"):
         credit.table(traces, credit.rloo(graph, reward))
+
+
+def test_a_join_on_the_task_stays_where_a_second_model_comes(tmp_path: Path) -> None:
+    rows = "trace,group,model,reward\na,q,m1,1\nb,q,m1,0\n"
+    for more, groups in (("", {"q"}), ("c,q,m2,1\nd,q,m2,0\n", {"q [m1]", "q [m2]"})):
+        (tmp_path / "t.csv").write_text(rows + more)
+        traces = credit.read(tmp_path / "t.csv")
+        found = credit.table(traces, credit.run(traces, "rloo"))
+        assert set(found["group"].to_pylist()) == groups and set(found["task"].to_pylist()) == {"q"}
