@@ -10,8 +10,8 @@ from graphs.traces.batch import Traces
 __all__ = ["NOTHING_DISTINGUISHES", "tells_apart"]
 
 NOTHING_DISTINGUISHES = (
-    "no evidence distinguishes the actions of a trace: every method here gives them the outcome, or splits it by a "
-    "rule that reads no action, which adds no information"
+    "nothing in the log tells what one action did from what another of its trace did: by every method here actions "
+    "differ at most by who took part, turns or length"
 )
 
 

@@ -24,16 +24,18 @@ _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header",
      "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files", "invalidated",
      "run-error", "earlier-outcome",
-     "attached-orphans", "lone-subagent", "missing-subagent", "near-key"}
+     "attached-orphans", "lone-subagent", "missing-subagent", "near-key", "unread-columns",
+     "unnamed-agent"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a table with several rewards and without their weights, a score that is a category, a run that another
 log has, a row of a table that repeats its header, a table of groups without a row for some traces, columns that may be
-rewards of another type, a task without a result in the log, which may come from a cache, the last line of a session
-that is still being written, files of a run's folder that its harness did not write, a run whose outcome its harness
-withdrew, a run that ended in an error, an outcome that a log states at an earlier moment, too, a trace whose loose
-pieces were attached on request, a sub-agent's session that is a trace of its own, a sub-agent whose session is not
-among the files, and a key that is not read and almost is one."""
+rewards of another type, a task without a result in the log, which may come from a cache, the last line of a session or
+of CSV without its line break, which may still be being written, files of a run's folder that its harness did not write,
+a run whose outcome its harness withdrew, a run that ended in an error, an outcome that a log states at an earlier
+moment, too, a trace whose loose pieces were attached on request, a sub-agent's session that is a trace of its own, a
+sub-agent whose session is not among the files, a key that is not read and almost is one, columns of a table of outcomes
+that nothing reads, and a row of a table without the agent that others of its trace have."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

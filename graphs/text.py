@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["counted", "excerpt", "near_names", "one_of", "printable"]
+__all__ = ["counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "printable"]
 
 
 REPLACEMENT = "\ufffd"
@@ -33,6 +33,35 @@ def printable(text: str, limit: int | None = None) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else REPLACEMENT for c in text)
+
+
+def ids_cut_so(cut: str, known: Iterable[str]) -> list[int]:
+    """The places of the ids that begin and end like one cut by its first "…"."""
+    begin, _, end = cut.partition("…")
+    least = len(begin) + len(end)
+    return [i for i, name in enumerate(known) if len(name) >= least and name.startswith(begin) and name.endswith(end)]
+
+
+def cut_id(name: str, known: Sequence[str], limit: int) -> str:
+    """An id cut at its end, or else in its middle, to the least length from `limit` on that no other id is cut to.
+
+    Args:
+      name: one of `known`.
+      known: all ids; each once.
+      limit: of the result, where that tells the ids apart.
+
+    Examples:
+      >>> cut_id("airline-task-12", ["airline-task-12", "retail-task-12"], 8)
+      'airline…'
+      >>> cut_id("airline-task-12", ["airline-task-12", "airline-task-13"], 8)
+      'air…k-12'
+    """
+    for length in range(limit, len(name)):
+        tail = length // 2
+        for cut in (name[: length - 1] + "…", name[: length - 1 - tail] + "…" + name[-tail:]):
+            if len(ids_cut_so(cut, known)) == 1:
+                return cut
+    return name
 
 
 def counted(count: int, noun: str) -> str:

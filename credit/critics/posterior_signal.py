@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -17,6 +18,9 @@ from graphs.event_graph import TRACE_FIELDS, Array, EventGraph
 __all__ = ["PosteriorSignal"]
 
 EXPECTED = "the state of a PosteriorSignal"
+
+OUTLIER = 100.0
+"""How often a reward's square holds those of all others, from where it is told: ten standard errors."""
 
 
 class PosteriorSignal:
@@ -58,11 +62,41 @@ class PosteriorSignal:
           columns, values: int and float [E, J], centred numbers of each choice; `estimators.choice_features` makes them
             of probabilities.
 
+        Warns:
+          UserWarning: the square of one reward, less the median, is over 100 times the sum of all others so far. It
+            moves the posterior by ten of its standard errors, and nothing is forgotten. It is told before the step is
+            learned: where warnings are errors, the state stays as it was.
+
         Raises:
-          CreditError: a column is no feature, or the shapes differ.
+          CreditError: a column is no feature, a value is infinite, the numbers overflow, or the shapes differ.
         """
-        credit, self.state = posterior_advantage(*_without_room(graph, reward), self.state, columns, values)
+        graph, reward = _without_room(graph, reward)
+        self._tell_outlier(graph, reward)
+        credit, state = posterior_advantage(graph, reward, self.state, columns, values)
+        if int(state.steps) == int(self.state.steps):
+            largest = [float(np.nanmax(np.abs(np.asarray(part)), initial=0)) for part in (values, reward)]
+            raise CreditError(
+                f"values reach {largest[0]:.3g} and rewards {largest[1]:.3g}, and sums of their squares overflow; "
+                "expected numbers near 1"
+            )
+        self.state = state
         return credit
+
+    def _tell_outlier(self, graph: EventGraph, reward: Array) -> None:
+        """Name a trace whose reward would teach more than all others. Equal ones give no scale to judge it by."""
+        known = np.asarray(reward, np.float64)
+        if known.shape != (graph.num_traces,) or not np.isfinite(known).any():
+            return
+        middle = np.median(known[np.isfinite(known)])
+        squares = np.nan_to_num(known - middle) ** 2
+        trace = int(np.argmax(squares))
+        others = float(squares.sum() - squares[trace] + self.state.square)
+        if squares[trace] > OUTLIER * others > 0:
+            warnings.warn(
+                f"trace {trace} of the batch has reward {known[trace]:.4g}, where the median is {middle:.4g}: it "
+                "outweighs all other traces so far, and nothing is forgotten. If it is a fault, pass NaN for it",
+                stacklevel=3,
+            )
 
     @property
     def residual_weights(self) -> np.ndarray:

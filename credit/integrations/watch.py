@@ -131,15 +131,11 @@ def _step_numbers(batch: Batch, chosen: Credit, others: Mapping[str, Credit], *,
         return numbers
     from credit.ledger import compose
 
-    total = np.asarray(batch.reward, np.float32)
-    if batch.rows.event_reward is not None:
-        real = np.asarray(batch.graph.event_mask)
-        step = np.asarray(batch.rows.event_reward)[real]
-        total = total + np.bincount(np.asarray(batch.graph.trace_ids)[real], step, len(total)).astype(np.float32)
     claims = {result.source: result for result in (chosen, *others.values())}
     names = batch.columns.get("role", batch.columns.get("agent"))
     roles = None if names is None else [str(name) for name in _plain(names)]
-    return numbers | ledger_numbers(compose(batch.graph, total, list(claims.values())), roles, batch.rows.event)
+    whole = compose(batch.graph, batch.reward, list(claims.values()), event_reward=batch.rows.event_reward)
+    return numbers | ledger_numbers(whole, roles, batch.rows.event)
 
 
 def _as_json(value: Any) -> Any:

@@ -21,6 +21,7 @@ from credit.ledger.account import Ledger
 from credit.ledger.channels import Channel, annealed, by_indicator, channel, depart, indicator, kimi_parl, sharp
 from credit.ledger.composition import compose
 from credit.ledger.entries import Entries, Totals
+from credit.ledger.other_rewards import OtherRewardsWarning
 from credit.ledger.reconciling import ContradictionError
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.signal import Condition, Signal
@@ -37,6 +38,7 @@ __all__ = [
     "Errors",
     "Increments",
     "Ledger",
+    "OtherRewardsWarning",
     "Reconcile",
     "Rule",
     "Shares",

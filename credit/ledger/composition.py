@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.ledger.account import Ledger
-from credit.ledger.other_rewards import from_other_rewards
+from credit.ledger.other_rewards import OtherRewardsWarning, from_other_rewards
 from credit.ledger.reconciling import by_reconciling
 from credit.ledger.rules import Composed, Increments, Reconcile, Rule, Shares, by_increments, by_shares
 from estimators.base import Credit, check_batch
@@ -40,6 +41,7 @@ def compose(
     claims: Sequence[Credit],
     *,
     rule: Rule | None = None,
+    event_reward: Array | None = None,
     expected: Array | None = None,
     outcome: Array | None = None,
     propensity: Array | None = None,
@@ -55,10 +57,12 @@ def compose(
 
     Args:
       graph: the batch.
-      reward: float [T], the total of each trace, in any unit; NaN where it has none, and its entries are empty.
+      reward: float [T], the total of each trace, or its outcome beside `event_reward`, in any unit; NaN where it has
+        none, and its entries are empty.
       claims: results of methods on this graph, or of `estimators.claim`. One of estimand "total" is no claim; its
         baseline is `expected`. One of estimand "scale" is a factor, kept for `Ledger.advantage`.
       rule: `credit.ledger.Increments()` (the default), `Reconcile(...)` or `Shares()`.
+      event_reward: float [E], what the methods got besides the outcome, added to `reward`; NaN where there is none.
       expected: float [T], the expected reward of each trace at its start; by default the baseline of the first "total"
         among the claims that adds up to `reward`, else the mean of the other traces of its group, and 0 where there are
         none. Under rule "shares" with shares of a game, v(∅), by default 0.
@@ -67,6 +71,7 @@ def compose(
 
     Returns:
       `Ledger`. Traces whose entries are outside the range of exact arithmetic are left out, `Ledger.refused_traces`.
+      A claim of other rewards than the ledger's is an `OtherRewardsWarning` and in `Ledger.other_rewards`.
 
     Raises:
       CreditError: an argument of another type or shape; `expected` or `outcome` of a trace with a reward that is not
@@ -94,6 +99,8 @@ def compose(
         check_claim(graph, f"claims[{place}]", claim)
     reward = _by_trace(graph, "reward", reward)
     refuse_rewards_of_events("compose", graph, reward)
+    if event_reward is not None:
+        reward = _with_rewards_of_events(graph, reward, np.asarray(event_reward))
     outcomes = np.asarray(at_least_float32(reward))  # in NumPy: JAX compiles each operation by itself
     is_scored = np.asarray(graph.trace_mask) & np.isfinite(outcomes)
     stated = np.where(is_scored, outcomes, np.nan).astype(np.float64)
@@ -131,6 +138,8 @@ def compose(
         known_before=known_before,
         stated_start=expected is not None,
     )
+    for why in foreign.values():
+        warnings.warn(why, OtherRewardsWarning, stacklevel=3)  # the caller, past the check of arguments
     return dataclasses.replace(ledger, other_rewards=foreign)
 
 
@@ -163,6 +172,19 @@ def _by_trace(graph: EventGraph, name: str, values: Array) -> jax.Array:
         wanted = f"({graph.num_traces},), one entry for each trace"
         raise CreditError(f"{name} has shape {by_trace.shape}; expected {wanted}")
     return by_trace
+
+
+def _with_rewards_of_events(graph: EventGraph, reward: jax.Array, earned: np.ndarray) -> jax.Array:
+    """The return of each trace, outcome plus what its events earned: [T], summed in double precision."""
+    if earned.shape != (graph.num_events,):
+        wanted = f"({graph.num_events},), one entry for each event"
+        raise CreditError(f"event_reward has shape {earned.shape}; expected {wanted}")
+    real = np.asarray(graph.event_mask) & ~np.isnan(earned)
+    if wrong := np.flatnonzero(real & np.isinf(earned)).tolist():
+        raise CreditError(f"event_reward is {earned[wrong[0]]} at event {wrong[0]}; expected a finite number")
+    outcome = np.asarray(at_least_float32(reward))
+    total = outcome + np.bincount(np.asarray(graph.trace_ids)[real], earned[real], len(outcome))
+    return jnp.asarray(total.astype(outcome.dtype))
 
 
 def _refuse_unstated(name: str, numbers: np.ndarray, is_scored: np.ndarray) -> None:

@@ -14,7 +14,12 @@ import numpy as np
 from estimators.base import Credit
 from graphs.event_graph import EventGraph
 
-__all__ = ["from_other_rewards"]
+__all__ = ["OtherRewardsWarning", "from_other_rewards"]
+
+
+class OtherRewardsWarning(UserWarning):
+    """A ledger accounts for other rewards than those that a claim was computed from."""
+
 
 RELATIVE = 1e-3
 """Of the largest number of a trace, up to which sums differ by rounding."""
@@ -52,6 +57,6 @@ def from_other_rewards(graph: EventGraph, total: np.ndarray, offered: Credit, cl
     row = int(np.argmax(off))
     return (
         f"{offered.source!r} adds up to {claimed[row]:.6g} in trace {row}, whose return is {total[row]:.6g}: it is of "
-        "other rewards (pass the ledger each outcome plus the rewards at events), of some rows' rewards only, or of "
+        "other rewards (rewards at events are `compose(..., event_reward=)`), of some rows' rewards only, or of "
         "what no action earned, as a reward before the first action or a bootstrap"
     )

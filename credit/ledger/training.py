@@ -9,8 +9,9 @@ A partition is a report; it is not automatically an advantage. What each kind is
 The conditions of `control`: the baseline and the coefficients come from other traces; claims are centred under the
 policy that acted; claims of earlier actions leave this trace's outcome out; and which events carry a claim was decided
 before they chose. What is declared reads "as stated"; a claim that the batch contradicts is left out
-(`credit.ledger.contradictions`). Whatever divides advantages (a standard deviation, agent-wise normalisation) is
-applied last, and re-weights decisions after the fact.
+(`credit.ledger.contradictions`). Claims of other rewards than the ledger's break the conditions of each kind. Whatever
+divides advantages (a standard deviation, agent-wise normalisation) is applied last, and re-weights decisions after the
+fact.
 """
 
 from __future__ import annotations
@@ -123,6 +124,8 @@ def advantage(
         chosen.conditions.append(
             Condition("no scale", False, f"divided by {words}, which re-weights decisions after the fact")
         )
+    if ledger.other_rewards:
+        chosen.conditions.append(Condition("rewards", False, "; ".join(ledger.other_rewards.values())))
     actions = _actions(ledger)
     return Signal(
         graph=ledger.graph,

@@ -56,7 +56,7 @@ class GroupCosts:
       multiplier: K, traces over groups.
       of_trace: mean tokens of a trace, read and generated; None where an action has no count.
       of_group: K times that.
-      untaught: the part of these tokens in groups whose outcomes teach nothing; None likewise.
+      untaught: the part of these tokens in groups whose outcomes teach nothing; None likewise, or without any outcome.
     """
 
     groups: int
@@ -179,5 +179,6 @@ def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
     names = np.asarray([str(name) for name in traces.traces["group"].to_pylist()], object)
     idle = np.isin(names, [*found.equal, *found.singletons, *found.unscored_groups])
     total, mean = float(tokens.sum()), float(tokens.mean())
-    untaught = float(tokens[idle].sum()) / total if total > 0 else None
+    scored = np.isfinite(np.asarray(traces.reward)[:m]).any()
+    untaught = float(tokens[idle].sum()) / total if total > 0 and scored else None
     return GroupCosts(found.groups, found.traces, k, mean, k * mean, untaught)

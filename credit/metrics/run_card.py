@@ -55,7 +55,7 @@ def run_card(traces: Traces) -> list[CardLine]:
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
-      >>> [line.value for line in run_card(rows.traces) if line.item == "success"]
+      >>> [line.value for line in run_card(rows.traces) if line.item.startswith("success")]
       ['0.5']
     """
     expect("traces", traces, Traces, "what credit.read returns")
@@ -121,13 +121,13 @@ def _teams(traces: Traces, found: Survey, forms: np.ndarray) -> list[CardLine]:
 def _measured(facts: TeamFacts) -> list[CardLine]:
     lines = []
     for row in metric_means(facts.traces, metrics_of_facts(facts, MetricOptions())):
-        section = "outcomes" if row.metric == "success" else "work"
+        section, item = ("outcomes", "success, mean over tasks") if row.metric == "success" else ("work", row.metric)
         value = "" if row.mean is None else f"{row.mean:.4g}"
         if row.low is not None:
             value += f" ({row.low:.4g} to {row.high:.4g})"
         elif value and row.refused:
             value += f", of {counted(row.traces, 'trace')}"
-        lines.append(_line(section, row.metric.replace("_", " "), value, "; ".join(row.refused)))
+        lines.append(_line(section, item.replace("_", " "), value, "; ".join(row.refused)))
     return lines
 
 
@@ -143,12 +143,13 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         value = f"{'' if known.all() else '≥ '}{cost[known].sum() / m:.6g}" if some else ""
         lacks = "times in seconds" if name == "seconds" else f"{name} of its actions"
         lines.append(_line("costs", f"{name.replace('_', ' ')} of a trace", value, f"the log lacks {lacks}"))
+    lacking = "no trace has an outcome" if groups.of_trace else "an action lacks its tokens, read or generated"
     waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
     return [
         *lines,
         _line("costs", "tool calls of a trace", f"{costs.tool_calls.sum() / m:.4g}", ""),
         _line("costs", "traces of a comparison, K", f"{groups.multiplier:.3g}", ""),
-        _line("costs", "tokens in groups that teach nothing", waste, "an action lacks its tokens, read or generated"),
+        _line("costs", "tokens in groups that teach nothing", waste, lacking),
     ]
 
 

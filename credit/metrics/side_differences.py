@@ -8,16 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
+from credit.metrics.event_costs import event_costs
+from credit.reports.durations import durations
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import has_statuses
+from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
 from graphs.errors import CreditError
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
-from graphs.task_means import LEAST_TASKS, holm
+from graphs.task_means import LEAST_TASKS, ROUNDING, holm
 from graphs.traces.batch import Traces
 
-__all__ = ["SideDifference", "read_sides", "side_differences"]
+__all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences"]
 
 POWER = 0.8
 
@@ -27,7 +31,7 @@ class SideDifference:
     """One metric on two sides.
 
     Attributes:
-      metric: a name of `METRICS`.
+      metric: a name of `METRICS`, or of `costs_of_traces`.
       first, second: means over the tasks compared, of means over their traces.
       difference: second − first.
       low, high: its 95 % interval over tasks; None where too few have a number, or none differ.
@@ -87,6 +91,36 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
     return (names[0], names[1]), np.array(sides, np.int64)
 
 
+def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
+    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and seconds.
+
+    Outcomes are left out where all are 0 or 1, since "success" has them. Tokens are those generated, where all actions
+    have a count; seconds are those of the wall clock, without the time until a person stepped in.
+
+    Args:
+      traces: what was read.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[2.0, 0.5])
+      >>> costs_of_traces(rows.traces)["outcome"].value.tolist()
+      [2.0, 0.5]
+    """
+    m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    facts, calls = TeamFacts(traces), ToolCalls(traces)
+    costs, seconds = event_costs(traces, facts=facts), durations(facts).wall
+    outcome = np.asarray(traces.reward, np.float64)[:m]
+    graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
+    tokens = np.bincount(trace, costs.tokens, m)
+    found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
+    return found | {
+        "tokens": numbered(tokens, (np.isnan(tokens), "an action has no count of tokens")),
+        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
+        "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
+        "seconds": numbered(seconds, (np.isnan(seconds), "the log has no times in seconds")),
+    }
+
+
 def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideDifference]:
     """Differences of metrics between two sides, second − first, with intervals over tasks.
 
@@ -129,19 +163,31 @@ def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) 
     paired = len(shared) >= LEAST_TASKS
     if paired:
         first, second = first[i], second[j]
-        error, freedom = float((second - first).std(ddof=1)) / len(shared) ** 0.5, len(shared) - 1.0
+        apart = np.where(_alike(first, second), 0.0, second - first)
+        error, freedom = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0
     elif min(len(first), len(second)) >= LEAST_TASKS and not len(shared):
-        parts = [float(x.var(ddof=1)) / len(x) for x in (first, second)]
+        parts = [_spread(x) ** 2 / len(x) for x in (first, second)]
         error = sum(parts) ** 0.5
         squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (first, second), strict=True))
         freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
     else:
         error, freedom = 0.0, 0.0
-    difference = float(second.mean() - first.mean())
+    before_mean, after_mean = float(first.mean()), float(second.mean())
+    difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
     low, high, p, seen = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     counts = compared, (before, after), paired
-    return SideDifference(name, float(first.mean()), float(second.mean()), difference, low, high, p, seen, *counts)
+    return SideDifference(name, before_mean, after_mean, difference, low, high, p, seen, *counts)
+
+
+def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:
+    """Whether numbers differ by no more than single precision rounds."""
+    return np.asarray(np.abs(np.subtract(second, first)) <= ROUNDING * np.maximum(np.abs(first), np.abs(second)))
+
+
+def _spread(values: np.ndarray) -> float:
+    """The standard deviation, 0 where all values are alike."""
+    return 0.0 if _alike(values.min(), values.max()) else float(values.std(ddof=1))
 
 
 def _interval(difference: float, error: float, freedom: float) -> tuple[float, float, float, float]:

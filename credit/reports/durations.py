@@ -123,11 +123,11 @@ def _begun(facts: TeamFacts, time: np.ndarray) -> np.ndarray:
     np.fmax.at(ended, agent, time)
     children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
     order = np.lexsort((time, agent))
-    begun = np.full(n, -np.inf)
+    begun: np.ndarray = np.full(n, -np.inf)
     follows = np.flatnonzero(agent[order[1:]] == agent[order[:-1]])
     begun[order[follows + 1]] = time[order[follows]]
     freed = _latest_until(parent[children], ended[children], agent, time)
-    begun = np.fmax(begun, np.where(facts.action, -np.inf, freed))
+    begun = np.asarray(np.fmax(begun, np.where(facts.action, -np.inf, freed)))
     begun[kind == int(EventType.TOOL_RESULT)] = -np.inf
     return begun
 
@@ -147,7 +147,7 @@ def since_previous(time: np.ndarray, trace: np.ndarray) -> np.ndarray:
     order = np.lexsort((time, trace))
     since = np.diff(time[order], prepend=np.nan)
     since[np.diff(trace[order], prepend=-1) != 0] = 0.0
-    found = np.empty(len(time))
+    found: np.ndarray = np.empty(len(time))
     found[order] = since
     return found
 

@@ -43,6 +43,7 @@ class Difference:
       low, high: 95 % interval of `chance` by `graphs.task_means`; NaN where there is none.
       p: of the test that failed and succeeded traces are alike, by Holm's method for all that were looked at; NaN where
         too few tasks can be compared.
+      tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
     """
 
     what: str
@@ -52,6 +53,7 @@ class Difference:
     low: float
     high: float
     p: float
+    tasks: int
 
     @property
     def stands_out(self) -> bool:
@@ -69,7 +71,8 @@ class OutcomeDifferences:
       by_median: whether `cut` is the median of more than two different outcomes, and not what a person calls a success.
       within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
       tasks: that are compared: those with both kinds, or those with one kind only.
-      rows: the differences, those that stand out first, then the larger ones.
+      rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
+        without an interval those of more tasks.
     """
 
     failed: int
@@ -181,12 +184,18 @@ def outcome_differences(
             continue
         shown = used & kept if (used & kept).any() else used
         bad, good = (_mean(value[shown & kind], task[shown & kind]) for kind in (failed, ~failed))
-        mean, p = _compared(value[used & kept], failed[used & kept], task[used & kept], within)
+        mean, p, rests = _compared(value[used & kept], failed[used & kept], task[used & kept], within)
         low, high = np.clip((mean.low, mean.high), 0.0, 1.0).tolist()
-        found.append(Difference(what, bad, good, mean.mean, low, high, p))
+        found.append(Difference(what, bad, good, mean.mean, low, high, p, rests))
         p_values.append(p)
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, holm(p_values), strict=True)]
-    rows.sort(key=lambda row: (not row.stands_out, math.isnan(row.chance), -abs(row.chance - 0.5)))
+
+    def order(row: Difference) -> tuple[bool, bool, int, float]:
+        unsure = math.isnan(row.low)  # the fewer tasks, the larger the difference that chance makes
+        size = 0.0 if math.isnan(row.chance) else abs(row.chance - 0.5)
+        return not row.stands_out, unsure, -row.tasks if unsure else 0, -size
+
+    rows.sort(key=order)
     tasks = int(both.sum()) if within else int((~both).sum())
     return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, by_median, within, tasks, tuple(rows))
 
@@ -225,10 +234,10 @@ def _mean(value: np.ndarray, task: np.ndarray) -> float:
     return float((np.bincount(task, value) / np.bincount(task)).mean())
 
 
-def _compared(value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool) -> tuple[TaskMean, float]:
-    """The chance that a failed one has more, and the p-value of the test; NaN where too few can be compared."""
+def _compared(value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool) -> tuple[TaskMean, float, int]:
+    """The chance that a failed one has more, the p-value, NaN where too few can be compared, and how many tasks are."""
     if not len(value):
-        return TaskMean(*(float("nan"),) * 4), float("nan")
+        return TaskMean(*(float("nan"),) * 4), float("nan"), 0
     if not within:  # a task becomes one number, and all tasks one stratum
         _, task = np.unique(task, return_inverse=True)
         size = np.bincount(task)
@@ -246,17 +255,18 @@ def _compared(value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: b
     squares = np.bincount(task, (rank - (size[task] - 1) / 2) ** 2)
     variance = squares / np.where(usable, size * (size - 1) * pairs, 1)
     above, variance, pairs = above[usable], variance[usable], pairs[usable]
+    tasks = int(np.count_nonzero(above != 0.5)) if within else len(value)
     if within:
         mean = task_mean(above, 0.5)
         enough = _enough_within(n[usable], m[usable])
     if not enough:
-        return mean._replace(low=float("nan"), high=float("nan")), float("nan")
+        return mean._replace(low=float("nan"), high=float("nan")), float("nan"), tasks
     spread = float(np.sqrt(variance.sum()))
     if spread == 0:  # no task has two different numbers
-        return mean, 1.0
+        return mean, 1.0, tasks
     # Sums of ranks move in steps of 1, which the normal distribution does not: half a step less is Yates's correction.
     excess = max(abs(float((above - 0.5).sum())) - 0.5 / float(pairs.min()), 0.0)
-    return mean, _two_sided(excess / spread)
+    return mean, _two_sided(excess / spread), tasks
 
 
 def _two_sided(z: float) -> float:

@@ -26,19 +26,21 @@ LONGEST = 100_000  # characters of arguments that are compared
 
 @dataclasses.dataclass(frozen=True)
 class Failures:
-    """Errors of one tool in a row, by one agent.
+    """Errors of one agent and tool: of one call that failed again, whatever came between, or else in a row.
 
     Attributes:
       tool: its name; None for an error outside of tool calls.
       rows: of the events that the log calls errors, in order.
-      same: how often the call that failed most often has failed with the same arguments; 1 where the log has none.
-      recovered: a later call of the tool by the agent has succeeded.
+      same: how often the call failed with the same arguments before it succeeded; 1 in other runs.
+      recovered: a later call of the tool by the agent has succeeded, whatever its arguments.
+      mended: one with the same arguments has; None where the log has no arguments of the last call that failed.
     """
 
     tool: str | None
     rows: tuple[int, ...]
     same: int
     recovered: bool
+    mended: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,26 +133,45 @@ class ToolCalls:
         return dict(zip(self.results.tolist(), self.calls.tolist(), strict=True))
 
     def failures(self) -> list[Failures]:
-        """Errors in a row, in order of the first of them."""
-        runs: list[tuple[str | None, list[int], bool]] = []
-        last: dict[tuple[int, str | None], int] = {}  # the run that goes on, by agent and tool
-        for row, wrong in zip(self._outcomes.tolist(), self.errors[self._outcomes].tolist(), strict=True):
-            key = int(self._agent[row]), self._tool[row]
-            run = last.get(key)
-            if not wrong:
-                if run is not None:
-                    runs[run] = (*runs[run][:2], True)
-                    del last[key]
-            elif run is None or key[1] is None:
+        """Errors of a call again and in a row, in order of the first of them."""
+        wrong = self.errors
+        keys = {row: (int(self._agent[row]), self._tool[row]) for row in self._outcomes.tolist()}
+        tried = {key for row, key in keys.items() if wrong[row] and key[1] is not None}
+        texts = self._arguments(row for row, key in keys.items() if key in tried)
+        runs: list[list[int]] = []
+        last: dict[tuple[int, str | None], int] = {}  # the run in a row that goes on, by agent and tool
+        again: dict[tuple[int, str | None, str], list[int]] = {}  # the errors of a call that goes on
+        repeated: list[list[int]] = []
+        works: dict[tuple[int, str | None], int] = {}  # the last success, by agent and tool
+        mends: dict[tuple[int, str | None, str], int] = {}  # and by call
+        for row, key in keys.items():
+            call = (*key, texts.get(row, ""))
+            if not wrong[row]:
+                works[key] = mends[call] = row
+                last.pop(key, None)
+                again.pop(call, None)
+                continue
+            run = runs[last[key]] if key in last and key[1] is not None else []
+            if run and run[-1] == self._call_of.get(row):  # the call and its result are one error
+                continue
+            if not run:
                 last[key] = len(runs)
-                runs.append((key[1], [row], False))
-            elif runs[run][1][-1] != self._call_of.get(row):  # else the call and its result are one error
-                runs[run][1].append(row)
-        texts = self._arguments(itertools.chain.from_iterable(rows for _, rows, _ in runs if len(rows) > 1))
-        return [
-            Failures(tool, tuple(rows), _most([texts.get(row, "") for row in rows]), recovered)
-            for tool, rows, recovered in runs
-        ]
+                runs.append(run)
+            run.append(row)
+            if call[2]:
+                if call not in again:
+                    repeated.append(again.setdefault(call, []))
+                again[call].append(row)
+        repeated = [rows for rows in repeated if len(rows) > 1]
+        told = set(itertools.chain.from_iterable(repeated))
+        found = []
+        for rows in [*repeated, *([row for row in run if row not in told] for run in runs)]:
+            if rows:
+                key, text = keys[rows[-1]], texts.get(rows[-1], "")
+                mended = mends.get((*key, text), -1) > rows[-1] if text else None
+                same = len(rows) if rows[0] in told else 1
+                found.append(Failures(key[1], tuple(rows), same, works.get(key, -1) > rows[-1], mended))
+        return sorted(found, key=lambda run: run.rows[0])
 
     @functools.cached_property
     def loops(self) -> list[Loop]:

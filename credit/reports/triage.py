@@ -26,6 +26,14 @@ __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 EXCERPT = 120
 """Length of the text of a suspect."""
 
+QUIET = "Nothing stands out: the logs have no error and no loop."
+
+AFTERWARDS = {
+    True: "the same call succeeded later",
+    False: "only other calls of it succeeded later",
+    None: "a later call of the tool succeeded",  # the log has no arguments
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
@@ -101,11 +109,16 @@ class ToolUse:
 
 @dataclasses.dataclass(frozen=True)
 class Triage:
-    """Workloads by agent and by tool, most errors first, and events to look at, most serious first."""
+    """Workloads by agent and by tool, most errors first, and events to look at, most serious first.
+
+    `quiet` is "" where these are errors and loops. Otherwise it says that there are none, and what the events are: the
+    actions that generated the most tokens, if the log has counts.
+    """
 
     agents: tuple[Workload, ...]
     tools: tuple[ToolUse, ...]
     suspects: tuple[Suspect, ...]
+    quiet: str
 
 
 def triage(
@@ -126,10 +139,11 @@ def triage(
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
 
     Returns:
-      Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop, then
-      the actions that generated the most tokens; in both, those of traces that succeeded come last. A
-      run of errors is of one tool and one agent. Runs in which the same call failed again come first, then longer runs,
-      then runs without a later success of the tool, then later runs.
+      Workloads and suspects. Suspects are the first error of each run of errors, then the first call of each loop; only
+      where there are none, the actions that generated the most tokens. Those of traces that succeeded come last. A run
+      of errors is of one tool and one agent (`Failures`). Calls that failed again come first, then longer runs, then
+      errors after which the tool did not succeed again, then those after which only other calls of it did, then later
+      ones.
 
     Examples:
       >>> import credit
@@ -145,10 +159,10 @@ def triage(
     loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in calls.loops]
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     succeeded = outcome >= least_success(outcome, success_at)
+    suspects = _suspects(traces, failures, loops, most, succeeded, texts or functools.partial(event_texts, traces))
+    quiet = "" if failures or loops else QUIET + (" Most tokens were generated here:" if suspects else "")
     return Triage(
-        agents=_workloads(traces, calls, [row for row, _ in loops]),
-        tools=_tools(traces, calls, failures),
-        suspects=_suspects(traces, failures, loops, most, succeeded, texts or functools.partial(event_texts, traces)),
+        _workloads(traces, calls, [row for row, _ in loops]), _tools(traces, calls, failures), suspects, quiet
     )
 
 
@@ -244,7 +258,7 @@ def _suspects(
         return float((end - row) / (end - begin))
 
     def seriousness(run: Failures) -> tuple[float, ...]:
-        return -run.same, -len(run.rows), run.recovered, left(run.rows[0])
+        return -run.same, -len(run.rows), run.recovered + bool(run.mended), left(run.rows[0])
 
     outcome = np.asarray(traces.reward, np.float64)[: n.traces]
     found = [(run.rows[0], _failure_words(run)) for run in sorted(failures, key=seriousness)]
@@ -252,12 +266,12 @@ def _suspects(
     reasons: dict[int, str] = {}
     for row, why in found:
         reasons.setdefault(row, why)
-    tokens = traces.evidence.get("tokens")
+    tokens = None if reasons else traces.evidence.get("tokens")
     if tokens is not None and tokens.mask[: n.events].any():
         amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
         for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
-            reasons.setdefault(int(row), f"generated {int(amount[row])} tokens")
+            reasons[row] = f"generated {int(amount[row])} tokens"
     names = traces.agents["name"]
     chosen = list(reasons.items())[:most]
     said = texts(np.array([row for row, _ in chosen], np.int64), EXCERPT)
@@ -278,12 +292,14 @@ def _suspects(
 def _failure_words(run: Failures) -> str:
     tool = "" if run.tool is None else f" of {printable(run.tool, 24)}"
     if run.same > 1:
-        return f"error{tool}; the same call failed {run.same} times"
+        return f"error{tool}; the same call failed {run.same} times{', then succeeded' if run.mended else ''}"
     if len(run.rows) > 1:
         return f"first of {counted(len(run.rows), 'error')}{tool} in a row"
     if run.tool is None:
         return "error"
-    return f"error{tool}; " + ("a later call succeeded" if run.recovered else "no later call succeeded")
+    if not run.recovered:
+        return f"error{tool}; no later call succeeded"
+    return f"error{tool}; " + AFTERWARDS[run.mended]
 
 
 def _loop_words(times: int, tool: str, compared: bool) -> str:

@@ -149,8 +149,8 @@ def alike_note(units: list[Unit], method: str, by: Kind, told: bool = True) -> s
         return ""
     if not told and len(units) > 1:
         return (
-            f"Nothing tells one {by} from another by {method}: it gives all actions of a trace the outcome, or splits "
-            "it by a rule that reads no action. `credit choose` names what could be logged."
+            f"Nothing in the log tells what one {by} did from what another did. By {method} {by}s differ at most by "
+            "who took part, turns or length. `credit choose` names what could be logged."
         )
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."

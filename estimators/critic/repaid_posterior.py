@@ -197,8 +197,13 @@ def _of_range(name: str, ids: jax.Array, values: jax.Array, count: int) -> tuple
     JAX would take the nearest id instead, or leave it out of some sums.
 
     Raises:
-      CreditError: an id that is not traced lies outside.
+      CreditError: an id that is not traced lies outside, or such a number is infinite.
     """
+    if not isinstance(values, jax.core.Tracer) and jnp.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(np.asarray(values)).any(axis=-1))[0])
+        raise CreditError(
+            f"row {row} of the numbers beside {name} is infinite; expected finite ones, or NaN for no claim"
+        )
     wrong = (ids < 0) | (ids >= count)
     if not isinstance(wrong, jax.core.Tracer) and wrong.any():
         found = np.asarray(ids)
@@ -277,7 +282,7 @@ def posterior_advantage(
 
     Raises:
       CreditError: `columns` and `values` are not [E, J] both with J above 0, or `columns` are no integers, or no
-        features. Inside a compiled function, an event with a column that is no feature has no claim.
+        features, or a value is infinite. Inside a compiled function, such an event has no claim.
 
     Source: own; the sums are those of conjugate Bayesian regression (Bishop 2006, section 3.3), the second part is
     `control_advantage`.

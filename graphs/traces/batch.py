@@ -17,7 +17,7 @@ from graphs.errors import CreditError, Problem, expect
 from graphs.event_graph import EventGraph
 from graphs.html_table import html_table
 from graphs.padding import Sizes
-from graphs.text import counted, near_names
+from graphs.text import counted, ids_cut_so, near_names
 from graphs.traces.evidence import Evidence
 from graphs.traces.tokens import Tokens
 from graphs.when_imported import when_imported
@@ -76,7 +76,7 @@ class Traces:
         return [name.removeprefix(REWARDS) for name in self.evidence if name.startswith(REWARDS)]
 
     def index(self, trace: int | str) -> int:
-        """The row of a trace, given its id, the beginning of one id and "…" as tables cut it, or its row.
+        """The row of a trace, given its id, an id as tables cut it by "…", or its row.
 
         Raises:
           CreditError: no trace has this id or row, or several ids begin so.
@@ -84,15 +84,14 @@ class Traces:
         expect("trace", trace, (str, int, np.integer), "the id of a trace, or its row")
         if isinstance(trace, str):
             rows = np.flatnonzero(np.asarray(self.traces["trace"]) == trace)
-            begin = trace.removesuffix("…")
-            if len(rows) == 0 and trace.endswith("…"):
-                rows = np.flatnonzero([name.startswith(begin) for name in self.traces["trace"].to_pylist()])
+            if len(rows) == 0 and "…" in trace:
+                rows = np.array(ids_cut_so(trace, self.traces["trace"].to_pylist()), np.int64)
                 if len(rows) > 1:
-                    raise CreditError(
-                        f"the ids of {counted(len(rows), 'trace')} begin with {begin!r}; expected that of one"
-                    )
+                    raise CreditError(f"{counted(len(rows), 'trace')} have ids like {trace!r}; expected one")
             if len(rows) == 0:
-                raise CreditError(f"No trace {trace!r}. {near_names(begin, self.traces['trace'].to_pylist())}")
+                raise CreditError(
+                    f"No trace {trace!r}. {near_names(trace.removesuffix('…'), self.traces['trace'].to_pylist())}"
+                )
             return int(rows[0])
         if not 0 <= trace < self.traces.num_rows:
             raise CreditError(f"trace is {trace}; expected 0 to {self.traces.num_rows - 1}, or the id of a trace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -318,3 +319,36 @@ def test_the_factor_is_that_of_lapack(size: int) -> None:
     matrix = rows.swapaxes(1, 2) @ rows + np.eye(size, dtype=np.float32)
     np.testing.assert_allclose(jax.jit(cholesky)(matrix), np.linalg.cholesky(matrix), rtol=2e-4, atol=2e-5)
     assert np.isnan(np.asarray(cholesky(-matrix))).any()
+
+
+def test_one_reward_that_outweighs_all_others_is_told_before_it_is_learned() -> None:
+    """It changed the run for good, without a word. A first success among failures gives no scale, and is none."""
+    rng, signal = np.random.default_rng(6), credit.PosteriorSignal(DECISIONS)
+    for reward in (np.zeros(TRACES), np.eye(TRACES)[2], drawn(rng, WORTH, 0.3)[1], 3 * rng.normal(size=TRACES)):
+        signal(GRAPH, padded(reward), *arrays(drawn(rng, WORTH, 0.3)[0]))
+    before = signal.state
+    x, reward = drawn(rng, WORTH, 0.3)
+    reward[5] = 1e4
+    with pytest.warns(UserWarning, match=r"trace 5 of the batch has reward 1e\+04.*pass NaN"):
+        signal(GRAPH, padded(reward), *arrays(x))
+    signal.state = before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning):
+            signal(GRAPH, padded(reward), *arrays(x))
+        assert signal.state is before
+        reward[5] = np.nan
+        signal(GRAPH, padded(reward), *arrays(x))
+
+
+def test_features_that_are_infinite_or_overflow_are_refused() -> None:
+    signal, (x, reward) = credit.PosteriorSignal(DECISIONS), drawn(np.random.default_rng(7), WORTH, 0.3)
+    columns, values = arrays(x)
+    with pytest.raises(CreditError, match=r"values reach 5e\+29 .* overflow"):
+        signal(GRAPH, padded(reward), columns, values * np.float32(1e30))
+    values[EVENT[1, 0]] = np.inf
+    with pytest.raises(CreditError, match=f"row {EVENT[1, 0]} of the numbers .* infinite"):
+        signal(GRAPH, padded(reward), columns, values)
+    with pytest.raises(CreditError, match="infinite"):
+        posterior_claims(signal.state, columns, values)
+    assert int(signal.state.steps) == 0

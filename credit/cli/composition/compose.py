@@ -51,11 +51,13 @@ LEGEND = (
     help="Write one row for each unit of this level; decision: spawn, whom, message, aggregate, stop, tool.",
 )
 @click.option(
-    "--advantage", type=click.Choice(["control", "entry", "even"]), help="Also compute advantages to train on."
+    "--advantage",
+    type=click.Choice(["control", "entry", "even"]),
+    help="Also compute advantages to train on, into the file of --advantages-to.",
 )
 @click.option(
     "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
-    help="File for the advantages, as `credit assign` writes it.",
+    help="File for the --advantage, besides that of -o: as `credit assign` writes it.",
 )  # fmt: skip
 @click.option("--scale", metavar="NAME", help="Divide the advantages by a scale: agent_name, role_name, or a method.")
 @click.option(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 NAMED = 3  # traces of a finding that are named
+NOT_LOOKED_FOR = "Not looked for: edits of tests, skipped checks and hard-coded answers. What agents write is not read."
 
 
 @click.command(
@@ -70,6 +71,7 @@ def doctor(
         print_json({"method": method, "level": level, "checks": [finding.as_json() for finding in findings]})
     else:
         _print(stdout(), findings)
+        stdout().print(NOT_LOOKED_FOR, soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 

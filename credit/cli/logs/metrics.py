@@ -99,7 +99,7 @@ def metrics(
         return
     from credit.methods.option_texts import parse_options
     from credit.metrics.metric_summary import metric_means
-    from credit.metrics.side_differences import read_sides, side_differences
+    from credit.metrics.side_differences import costs_of_traces, read_sides, side_differences
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
     options = parse_options(method, option_texts)
@@ -114,7 +114,7 @@ def metrics(
         credit = _credit(traces, method, also, options)
         found = trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike))
         means = metric_means(traces, found, by)
-        apart = [] if side is None else side_differences(traces, found, side)
+        apart = [] if side is None else side_differences(traces, found | costs_of_traces(traces), side)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:

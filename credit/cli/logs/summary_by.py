@@ -14,7 +14,7 @@ from credit.cli.shared.answers import amount, json_option, plain_table, print_js
 from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import counted, cut_id
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,8 +36,9 @@ LEGEND = (
 )
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
-    "equal pair counting half; 50 % is no difference. 95 % interval: over tasks; – where fewer than {least} differ, or "
-    "all do alike. * p < 0.05 with Holm's correction for all that were looked at."
+    "equal pair counting half; 50 % is no difference. tasks: that this rests on, where traces of a task are compared "
+    "those in which they differ. 95 % interval: over tasks; – where fewer than {least} differ, or all do alike. "
+    "* p < 0.05 with Holm's correction for all that were looked at."
 )
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
@@ -127,6 +128,7 @@ def summary(
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
+        left["quiet"] = result.quiet
         left["tools"], left["suspects"] = (
             [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects)
         )
@@ -137,7 +139,7 @@ def summary(
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
-        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, len(paid))
+        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, traces.traces["trace"].to_pylist())
     leave(ctx, traces, allow_bad)
 
 
@@ -191,15 +193,15 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     shown = [row for i, row in enumerate(found.rows) if row.stands_out or i < MOST]
     if not shown:
         return
-    table = plain_table("number of a trace", "#failed", "#succeeded", "#failed has more", "95 % interval", "")
+    table = plain_table("number of a trace", "#failed", "#succeeded", "#failed has more", "#tasks", "95 % interval", "")
     for row in shown:
         chance = f"{100 * row.chance:.0f} %" if math.isfinite(row.chance) else "–"
         interval = f"{100 * row.low:.0f} to {100 * row.high:.0f} %" if math.isfinite(row.low) else "–"
         means = (amount(value) for value in (row.failed, row.succeeded))
-        table.add_row(words(row.what), *means, chance, interval, "*" if row.stands_out else "")
+        table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")
     console.print(table)
     if len(shown) < len(found.rows):
-        console.print(f"{len(found.rows) - len(shown)} more differ less; --json lists them.", soft_wrap=True)
+        console.print(f"{len(found.rows) - len(shown)} more; --json lists them.", soft_wrap=True)
     console.print(DIFFERENCES.format(least=LEAST_TASKS), soft_wrap=True)
 
 
@@ -207,8 +209,9 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
     """Why the triage stands there: how many traces have no credit, and how many of these no outcome."""
     if unscored == len(paid):
         return "No trace has an outcome, so no action has credit. What the logs show without one:"
-    why = f", {unscored} of them because they have no outcome" if unscored else ""
     left = len(paid) - int(paid.sum())
+    why = " because they have no outcome" if unscored == left else f"; {unscored} of these have no outcome"
+    why = why if unscored else ""
     return f"{left} of {counted(len(paid), 'trace')} have no credit{why}. Errors, loops and time of all traces:"
 
 
@@ -224,13 +227,14 @@ def _count(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, traces: int) -> None:
-    if by not in ("agent", "tool") and unscored == traces:
+def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, ids: list[str]) -> None:
+    if by not in ("agent", "tool") and unscored == len(ids):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
     console.print(_tool_table(result) if by == "tool" else _agent_table(result))
-    if result.suspects:
+    if result.quiet or result.suspects:
         console.print()
-        console.print(words("Look at these first", "bold"))
+        console.print(words(result.quiet or "Look at these first", "bold"))
+    if result.suspects:
         single = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
         scored = any(suspect.outcome is not None for suspect in result.suspects)
         columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0)][single:]
@@ -244,9 +248,13 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
         table.columns[-1].ratio, table.expand = 1, True  # text takes the width that is left
         for suspect in result.suspects:
             outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
-            of_trace = [] if single else [suspect.trace, outcome] if scored else [suspect.trace]
+            trace = cut_id(suspect.trace, ids, columns[0][1])
+            of_trace = [] if single else [trace, outcome] if scored else [trace]
             cells = [*of_trace, str(suspect.position), suspect.agent, suspect.why, suspect.text]
             table.add_row(*map(words, cells))
+        if not single:
+            wide = max(len(str(cell)) for cell in table.columns[0].cells)  # cut again, an id would be that of several
+            table.columns[0].min_width = table.columns[0].max_width = wide
         console.print(table)
         first = result.suspects[0]
         console.print(
@@ -265,7 +273,7 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
     if unscored:
-        why = "To get credit, pass outcomes" if unscored == traces else "To give the others an outcome, pass"
+        why = "To get credit, pass outcomes" if unscored == len(ids) else "To give the others an outcome, pass"
         console.print(
             f"{why}: --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
             soft_wrap=True,

@@ -21,8 +21,8 @@ LEGEND = (
 )
 
 ALIKE = (
-    "By {method} nothing tells these actions apart: it gives all actions of a trace the outcome, or splits it by a "
-    "rule that reads no action. The list says what the event depended on, not who is to blame; no number has a *."
+    "Nothing in the log tells what one of these actions did from what another did: by {method} they differ at most by "
+    "who took part, turns or length. The list says what the event depended on, not who is to blame; no number has a *."
 )
 
 

@@ -154,7 +154,7 @@ def _kept_whole() -> type[Table]:
                     column.width = max([header, *cells])
                     needed += column.width
                 else:
-                    column.min_width = min(max([header, *cells]), LEAST_TEXT)
+                    column.min_width = max(column.min_width or 0, min(max([header, *cells]), LEAST_TEXT))
                     needed += column.min_width
             if needed <= options.max_width:
                 return super().__rich_console__(console, options)

@@ -37,6 +37,7 @@ from credit.integrations.rows.row_metrics import (
     silent_groups,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
+from credit.tables.column_values import ColumnError
 from graphs.errors import CreditError
 from graphs.padding import pad_array
 from graphs.text import excerpt
@@ -78,8 +79,9 @@ class RowAdvantages:
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
-      strict: whether a first batch without the agents, spawns, turns or traces that the method compares, or with rows
-        out of the order of their turns, is an error. Default: a `MissingColumnWarning`.
+      strict: whether a first batch without the agents, spawns, turns or traces that the method compares, or any batch
+        with rows out of the order of their turns, is an error. Default: a `MissingColumnWarning` in the first, and
+        `credit/condition/ordered` in each.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
@@ -285,6 +287,8 @@ class RowAdvantages:
           ColumnError: a column cannot be used; it names the column and the rows.
           CreditError: the method does not take evidence that was passed, or lacks evidence that it needs.
         """
+        from graphs.keys import event_keys
+
         begin = time.perf_counter()
         compiled = self._compilations
         evidence = dict(evidence or {})
@@ -307,25 +311,33 @@ class RowAdvantages:
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
+        version = amounts.get("policy_version", np.zeros(0))
+        if (strange := np.flatnonzero(~np.isnan(version) & (np.floor(version) < version) | np.isinf(version))).size:
+            raise ColumnError("policy_version", strange, f"{version[strange[0]]:g} is none; expected integers")
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
         take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
+        rows, before = int(np.count_nonzero(ran)), self.state
         if use.any():
             links = any(name in labels for name in CHOICES) and not (ran == use).all()
             self.last = batch = self._run(score, labels, amounts, take, rows_in_order(ran, order, n) if links else None)
             places = slice(None) if take is None else take
             advantage[places] = batch.advantage[batch.rows.event]
             valid[places] = batch.reason[batch.rows.event] == 0
-            metrics = batch_metrics(batch, use, valid, advantage, self._facts)
-            self._check_columns(batch, metrics, trace is not None)
+            falls = self._falling_turns(batch)
+            keys = None if self._by is None else np.asarray(event_keys(batch.graph, self._by, batch.evidence))
+            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, keys=keys, ordered=falls is None)
+            if wrong := self._check_columns(batch, metrics, trace is not None, falls):
+                self.state = before  # so that the batch can be passed again
+                raise CreditError(wrong)
             if self._watch is not None:
                 of_batch = self._method(
                     batch.graph, batch.reward, **self._taken(batch.evidence), **batch.of_names, **self._options
                 )
                 metrics |= self._watch(batch, of_batch, metrics)
         else:
-            self.last, metrics = None, no_metrics(use, self._facts)
+            self.last, metrics = None, no_metrics(rows, self._facts)
         result = give_back(advantage, reward)
         if wrote is not None:
             result = spread(result, wrote)
@@ -421,13 +433,23 @@ class RowAdvantages:
             self._program = jax.jit(program)
         return self._program
 
-    def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool) -> None:
-        """Say once that what the method compares is absent, in the first batch that has a reward."""
+    def _falling_turns(self, batch: Batch) -> str | None:
+        """Which rows stand before an earlier turn, where the method reads the order of rows."""
+        # one outcome a trace is the same in any order of its rows
+        by_order = "turn" in self._facts.columns or batch.evidence or "event_reward" in batch.columns
+        falls = falling_turns(batch) if by_order else None
+        how = "pass order=, or instance= for each agent"
+        return falls and f"reads rows in the order of their trace, and {falls}: {how}"
+
+    def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str | None) -> str:
+        """Warn once of what the method compares and is absent, in the first batch that has a reward; the error, if any.
+
+        Rows out of order are an error of every batch with `strict`: a trainer may move them in a later one.
+        """
         if self._looked:
-            return
+            return f"method {self.name!r} {falls}" if falls and self._strict else ""
         from estimators.base import REASONS
 
-        self._looked = True
         absent = absent_columns(batch, self._facts.columns)
         texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
         if self._facts.in_groups and metrics["credit/groups_of_one"] == 1:
@@ -437,14 +459,11 @@ class RowAdvantages:
         for option, names in self._agents_named.items():
             if not batch.of_names[option].any():
                 texts.append(f"has {option}={','.join(names)}, and no agent of the batch is called so")
-        # one outcome a trace is the same in any order of its rows
-        by_order = "turn" in self._facts.columns or batch.evidence or "event_reward" in batch.columns
-        if by_order and (falls := falling_turns(batch)):
-            texts.append(
-                f"reads rows in the order of their trace, and {falls}: pass order=, or instance= for each agent"
-            )
+        if falls:
+            texts.append(falls)
         if texts and self._strict:
-            raise CreditError(f"method {self.name!r} {texts[0]}")
+            return f"method {self.name!r} {texts[0]}"
+        self._looked = True
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
         if metrics["credit/refused"] == 1 and not texts:
@@ -452,6 +471,7 @@ class RowAdvantages:
             texts.append(f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}")
         for text in texts:
             warnings.warn(f"method {self.name!r} {text}", MissingColumnWarning, stacklevel=3)
+        return ""
 
     def _check_evidence(self, evidence: Mapping[str, Any], event_reward: bool) -> None:
         passed = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}

@@ -67,46 +67,65 @@ class Facts(NamedTuple):
 
 
 def batch_metrics(
-    batch: Batch, use: np.ndarray, valid: np.ndarray, advantage: np.ndarray, facts: Facts
+    batch: Batch,
+    rows: int,
+    valid: np.ndarray,
+    advantage: np.ndarray,
+    facts: Facts,
+    *,
+    keys: np.ndarray | None = None,
+    ordered: bool = True,
 ) -> dict[str, float]:
     """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
 
+    Args:
+      rows: how many ran, with a reward or without; rows that only fill up the batch are in no metric.
+      keys: int [E], what the method compares within, where `by=` names it; else groups are.
+      ordered: whether rows stand in the order of their turns, or the method does not read it.
+
     rows, traces, groups   counts of what entered
     agents, turns          names of agents, and turns
-    unscored               rows without a reward, or that only fill up the batch
+    unscored               rows without a reward
     refused                rows that entered and have no answer; refused/NAME by reason
     zero                   rows with an answer of exactly 0
     groups_that_teach      groups in which a row has an answer other than 0, whatever the method compares; the others
                            are silent, or refused as a whole
-    groups_of_one          groups of one trace, which have nothing to be compared with
+    groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
     advantage_mean, advantage_std   over the rows with an answer
     policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
     groups_of_several_versions    groups with rows of several versions
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken:
                            "unbiased" (of the method; absent where its options are not the defaults),
-                           "compared" (no row refused), "scored" (every row scored), "resolved" (no group whose
-                           differences, or baseline, single precision changes by more than 1 %)
+                           "compared" (no row refused but those of frozen agents), "scored" (every row scored),
+                           "ordered" (no row before an earlier turn, where the method reads the order), "resolved" (no
+                           group whose differences, or baseline, single precision changes by more than 1 %)
     """
     from estimators.base import Reason
 
     count, resolved = group_spread(batch)
     _, teach, _ = _groups_answered(batch)
     answered = advantage[valid].astype(np.float64)  # the square of 1e30 is beyond single precision
-    entered = np.count_nonzero(use)
+    reason = batch.reason[batch.rows.event]
+    entered = len(reason)
+    if keys is not None:
+        trace = np.asarray(batch.graph.trace_ids)[batch.rows.event]
+        pairs = np.unique(np.stack([keys[batch.rows.event], trace]), axis=1)
+        count = np.unique(pairs[0], return_counts=True)[1]
     metrics = {
-        "rows": float(len(use)),
+        "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
-        "groups": float(len(count)),
+        "groups": float(len(teach)),
         **_units(batch),
-        "unscored": 1 - entered / len(use),
+        "unscored": 1 - entered / rows,
         "refused": 1 - len(answered) / entered,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
         "groups_that_teach": np.count_nonzero(teach) / len(teach),
         "groups_of_one": np.count_nonzero(count == 1) / len(count),
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
-        "condition/compared": float(len(answered) == entered),
-        "condition/scored": float(entered == len(use)),
+        "condition/compared": float(np.isin(reason, (Reason.VALID, Reason.FROZEN)).all()),
+        "condition/scored": float(entered == rows),
+        "condition/ordered": float(ordered),
         "condition/resolved": float(resolved),
     }
     if "policy_version" in batch.columns:
@@ -114,19 +133,20 @@ def batch_metrics(
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
     if len(answered) < entered:
-        reasons = np.bincount(batch.reason[batch.rows.event], minlength=1)
+        reasons = np.bincount(reason, minlength=1)
         for code in np.flatnonzero(reasons).tolist():
             if code != Reason.VALID:
                 metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
     return {f"credit/{name}": float(value) for name, value in metrics.items()}  # NumPy counts are scalars of its own
 
 
-def no_metrics(use: np.ndarray, facts: Facts) -> dict[str, float]:
+def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     """Metrics of a batch in which no row has a reward: every name that other batches have, so that curves go on."""
     nothing = ("traces", "groups", "agents", "turns", "refused", "zero", "groups_that_teach", "groups_of_one")
-    metrics = {"rows": float(len(use)), "unscored": float(len(use) > 0), **dict.fromkeys(nothing, 0.0)}
+    metrics = {"rows": float(rows), "unscored": float(rows > 0), **dict.fromkeys(nothing, 0.0)}
     metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0}
-    metrics |= {"condition/compared": 1.0, "condition/scored": float(len(use) == 0), "condition/resolved": 1.0}
+    held = ("compared", "ordered", "resolved")
+    metrics |= {f"condition/{name}": 1.0 for name in held} | {"condition/scored": float(rows == 0)}
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
     return {f"credit/{name}": value for name, value in metrics.items()}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.ledger import Ledger, compose
+from credit.ledger.from_methods import total_of
 from credit.ledger.receipts.offered_claims import offered_claims, why
 from credit.ledger.receipts.receipt import Line, Receipt
 from credit.tables.advantages import TYPE_NAMES
@@ -41,7 +42,7 @@ def explain(
       trace: the row or the id of a trace.
       event: the id of one of its events, or its position in the trace, from 0.
       claims: results of methods on `traces.graph`, by the names to show.
-      ledger: of the same claims; by default `compose(graph, reward, claims)` by rule "increments".
+      ledger: of the same claims; by default `compose` of each trace's return, by rule "increments".
 
     Returns:
       `Receipt`, in units of reward.
@@ -71,7 +72,7 @@ class Receipts:
     Args:
       traces: what was read.
       claims: results of methods on `traces.graph`, by the names to show.
-      ledger: of the same claims; by default `compose(graph, reward, claims)` by rule "increments".
+      ledger: of the same claims; by default `compose` of each trace's return, by rule "increments".
 
     Attributes:
       rule: of the ledger.
@@ -88,7 +89,7 @@ class Receipts:
         expect("traces", traces, Traces, "what credit.read returns")
         expect("claims", claims, Mapping, "results of methods by name")
         if ledger is None:
-            ledger = compose(traces.graph, traces.reward, list(claims.values()))
+            ledger = compose(traces.graph, total_of(traces), list(claims.values()))
         self._traces, self._ledger, self.rule = traces, ledger, ledger.rule
         self._claims = offered_claims(ledger, claims)
         self._weights: dict[str, np.ndarray] = {}

@@ -24,7 +24,7 @@
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(scored.length
-      ? [tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"), tile(number(mean), `mean outcome of ${plural(scored.length, "trace")}`)]
+      ? [tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"), tile(number(mean), `mean outcome over ${plural(scored.length, "trace")}`)]
       : ["errors", "retries"].map((key) => tile(number(total(key)), key))),
     tile(number(corpus.events), "events"),
     tile(number(corpus.actions), "actions"),
@@ -135,7 +135,7 @@
       ...differences.lines.map((line) => make("p", {}, prose(line))),
       picture?.box,
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
-        ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
+        ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
       make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at.`));
   }
 
@@ -173,8 +173,9 @@
       picture.draw();
       const { note, empty } = overview.methods[method];
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
+      const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}${r.stands_out ? " *" : ""}`), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]],
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}${r.stands_out ? " *" : ""}`), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
       units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
@@ -283,7 +284,8 @@
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
     make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Seconds: from the first to the last event."),
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : make("p", {}, "No error, loop or count of tokens is in the logs."),
+    triage.quiet ? make("p", {}, triage.quiet) : null,
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
     : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),

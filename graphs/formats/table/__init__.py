@@ -17,10 +17,10 @@ from graphs.formats import native
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.cells import EVIDENCE, LISTS, moment, truth
 from graphs.formats.table.columns import KNOWN, TEXTS, find_columns
-from graphs.reading.files import WrittenIds
+from graphs.reading.files import WrittenIds, name_models
 from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
-from graphs.reading.tables.csv_rows import is_header, repeated_header
+from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
@@ -107,7 +107,12 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         else:
             for trace in table.traces.values():
                 if trace is not None:
+                    name_models(trace)
+                    if trace.trace_id in table.unnamed and len(trace.instances) > 1:
+                        yield table.unnamed[trace.trace_id]
                     yield table.unless_taken(trace) or trace
+            if is_cells:
+                yield from unfinished_line(source)
         source.release()
 
 
@@ -145,6 +150,7 @@ class _Table:
     stated: dict[tuple[str, str, str], tuple[Any, int]] = dataclasses.field(default_factory=dict)
     latest: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
     is_text: dict[tuple[str, str], bool] = dataclasses.field(default_factory=dict)
+    unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by trace, its first row without an agent
     groups: WrittenIds | None = None  # of all tables whose ids have types: their groups are joined
 
     def add(self, line: int, row: Row, column_of: Mapping[str, str]) -> Problem | None:
@@ -177,7 +183,7 @@ class _Table:
 
     def _refuse(self, trace_id: str) -> None:
         self.traces[trace_id] = None
-        for ours in ("group", "model", "reward", *TRACE_EVIDENCE):  # a refused trace keeps no memory
+        for ours in ("group", "reward", *TRACE_EVIDENCE):  # a refused trace keeps no memory
             self.stated.pop((trace_id, ours, ""), None)
 
     def unless_taken(self, trace: TraceRecord) -> Problem | None:
@@ -247,10 +253,6 @@ class _Table:
             record.group_id = group
             if self.groups is not None:
                 record.group_is_text = isinstance(value["group"], str)
-        model = convert("model", id_text, "text")
-        if model is not None:
-            constant("model", "", model)
-            record.model = model
         reward = convert("reward", number, "a number")
         if reward is not None:
             constant("reward", "", reward)
@@ -261,7 +263,14 @@ class _Table:
                 if name != "policy_version":  # a long trace may end under a later policy than it began
                     constant(name, "", stated)
                 record.evidence.setdefault(name, stated)
-        agent = convert("agent", id_text, "text") or SINGLE_AGENT
+        agent = convert("agent", id_text, "text")
+        if agent is None:
+            agent = SINGLE_AGENT
+            if "agent" in column_of and record.trace_id not in self.unnamed:
+                expected = f"an agent in every row of the trace or in none: this row is one of an agent {agent!r}"
+                self.unnamed[record.trace_id] = Problem(
+                    "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
+                )
         role = convert("role", id_text, "text")
         instance = record.instances.setdefault(agent, Agent())
         if role is not None:
@@ -284,6 +293,7 @@ class _Table:
             action=event_type in ACTION_TYPES if chosen is None else chosen,
             time=math.nan if time is None else time,
             line=line,
+            model=convert("model", id_text, "text"),
             **evidence,
         )
         self._set_turn(record, position, convert("turn", id_text, "text"), line, column_of)

@@ -18,7 +18,7 @@ from graphs.problem_log import MOST_LISTED
 from graphs.reading.source import Source
 from graphs.text import counted, excerpt
 
-__all__ = ["csv_header", "csv_rows", "is_header", "repeated_header"]
+__all__ = ["csv_header", "csv_rows", "is_header", "repeated_header", "unfinished_line"]
 
 _CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*+|)'
 _RECORD = re.compile(_CELL + rb"(?:," + _CELL + rb")*+(?:\r\n|\n|\r|\Z)")
@@ -89,6 +89,15 @@ def repeated_header(file: str, line: int, about: str = "") -> Problem:
     """Information: tables were joined with their headers, which loses no row."""
     expected = "one header, in the first row: tables were joined, and this row is not read as one of a trace"
     return Problem("repeated-header", file, line, "row", "the header again", expected, about=about)
+
+
+def unfinished_line(source: Source, about: str = "") -> Iterator[Problem]:
+    """Information: the last line has no line break, and a number at its end may be cut, as `10` to `1`."""
+    if not source.data.endswith((b"\n", b"\r")):
+        last = source.data[source.data.rfind(b"\n") + 1 :]
+        expected = "a line that ends: if the table is still being written, the last cell may be cut. The row is read"
+        line = source.data.count(b"\n") + 1
+        yield Problem("unfinished-line", source.name, line, "row", excerpt(_text(last)), expected, about=about)
 
 
 def _whole_rows(source: Source, width: int) -> bytes:

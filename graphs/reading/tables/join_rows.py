@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from graphs.text import excerpt
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
-__all__ = ["TRACE", "ambiguous", "check_columns", "contradictory", "ids_of", "plain", "unusable"]
+__all__ = ["TRACE", "ambiguous", "check_columns", "contradictory", "ids_of", "plain", "unread_columns", "unusable"]
 
 TRACE = ("trace", "trace_id")
 """Names of the column of traces."""
@@ -30,6 +30,17 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     if field not in columns or not set(TRACE) & set(columns):
         shown = excerpt(", ".join(columns))
         raise TraceError(Problem("bad-header", name, 1, "columns", shown, f"columns `trace` and `{field}`"))
+
+
+def unread_columns(name: str, columns: Collection[str]) -> Iterator[Problem]:
+    """Information: columns of a table of rewards that nothing reads, as a judge's. Those of an index have no name."""
+    unread = [column for column in columns if column not in (*TRACE, "reward", "group", "") and "Unnamed" not in column]
+    if unread:
+        expected = (
+            "`trace` and `reward`: the others are not read. A table of a judge's verdicts as `reward` joins them by"
+        )
+        expected += " `credit convert --rewards FILE --reward-channel NAME`, or reward=NAME"
+        yield Problem("unread-columns", name, 1, "columns", excerpt(", ".join(unread)), expected, about="reward")
 
 
 def plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ from graphs.errors import Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
 from graphs.reading.source import Lost, Source
-from graphs.reading.tables.csv_rows import is_header, repeated_header
+from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.join_rows import (
     TRACE,
@@ -23,6 +23,7 @@ from graphs.reading.tables.join_rows import (
     contradictory,
     ids_of,
     plain,
+    unread_columns,
     unusable,
 )
 from graphs.reading.tables.reward_sources import RewardSources
@@ -149,6 +150,9 @@ class Join:
                 self.problems.append(Problem(kind, name, line, column, shown, expected, trace, about=field))
         if columns:
             check_columns(field, name, columns)
+            self.problems.extend(unread_columns(name, columns) if field == "reward" else ())
+        if not has_types:
+            self.problems.extend(unfinished_line(source, field))
         if is_empty:
             expected = f"a row with the {field} of a trace"
             raise TraceError(Problem("empty-file", name, 0, "content", "a table without a row", expected))

@@ -152,7 +152,7 @@ def test_the_object_of_a_ledger_has_the_numbers_that_are_printed(names: dict[str
     plain, printed = json.loads(run(*calls, "--json").stdout), run(*calls).stderr
     assert f"{plain['with_entry']} of {plain['actions']} actions with an entry" in printed
     assert plain["accounted_for"] is not None
-    assert f"outcome included: {plain['accounted_for']:.3f}" in printed
+    assert f"own outcome is known, too: {plain['accounted_for']:.3f}" in printed
 
 
 def test_a_bar_is_shown_on_a_terminal_only() -> None:

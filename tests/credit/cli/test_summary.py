@@ -122,7 +122,9 @@ def test_noise_has_no_star_and_a_broadcast_no_interval(tmp_path: Path) -> None:
     assert all(unit["low"] is None and unit["difference"] is None for unit in told["units"])
     assert "No trace has actions of a second agent" in run("summary", log, "-m", "discounted_return").stdout
     good = write(tmp_path / "y.jsonl", GOOD)
-    assert run("summary", good).stdout.startswith("Nothing tells one agent from another by rloo: ")
+    assert run("summary", good).stdout.startswith(
+        "Nothing in the log tells what one agent did from what another did. By rloo "
+    )
 
 
 def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     }
     first = plain["suspects"][0]
     assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5)
-    assert first["why"] == "error of search; a later call succeeded"
+    assert first["why"] == "error of search; a later call of the tool succeeded"
     assert any("4 calls of search in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
@@ -160,7 +162,7 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert told["tools"][0] == {"tool": "edit", "traces": 14, "calls": 28, "errors": 14, "retries": 14, "loops": 0}
     assert len(told["suspects"]) == 5 and not {"t00", "t01"} & {suspect["trace"] for suspect in told["suspects"]}
     printed = run("summary", log).stdout
-    assert "10 of 14 traces have no credit, 10 of them because they have no outcome" in printed
+    assert "10 of 14 traces have no credit because they have no outcome. Errors" in printed
     alone = [line | {"task_id": line["trace_id"], "rewards": {"team": float(i % 2)}} for i, line in enumerate(lines)]
     printed = run("summary", write(tmp_path / "y.jsonl", alone)).stdout
     assert "14 of 14 traces have no credit." in printed and "Look at these first" in printed
@@ -168,8 +170,21 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     whole = write(tmp_path / "z.jsonl", lines[:4])
     full = json.loads(run("summary", whole, "--json").stdout)
     assert full["traces_without_credit"] == 0
-    assert [suspect["outcome"] for suspect in full["suspects"]] == [0, 0, 1, 1, 0]  # errors, then one of most tokens
+    assert [suspect["outcome"] for suspect in full["suspects"]] == [0, 0, 1, 1]  # errors only: nothing pads the list
     assert "Look at these first" in run("summary", whole).stdout
+    lonely = [*lines[:8], *(line | {"task_id": "q9", "rewards": {"team": 1.0}} for line in lines[8:9])]
+    printed = run("summary", write(tmp_path / "w.jsonl", lonely)).stdout
+    assert "5 of 9 traces have no credit; 4 of these have no outcome. Errors" in printed
+
+
+def test_tokens_are_pointed_out_only_where_nothing_went_wrong(tmp_path: Path) -> None:
+    """`generated 40 tokens` stood under "Look at these first", below the errors."""
+    good = tool_log("a", "q", None, [("edit", None)])
+    printed = run("summary", write(tmp_path / "x.jsonl", [good])).stdout
+    assert "the logs have no error and no loop. Most tokens" in printed and "Look at these" not in printed
+    bad = tool_log("b", "q", None, [("edit", "error: full")])
+    printed = run("summary", write(tmp_path / "y.jsonl", [good, bad])).stdout
+    assert "generated" not in printed.partition("Look at these first")[2].partition("errors:")[0]
 
 
 @pytest.mark.slow
@@ -189,9 +204,9 @@ def test_what_a_method_makes_of_turns_ranks_no_agents(tmp_path: Path) -> None:
         assert [unit["name"] for unit in told] == ["main", "reviewer"]
         assert not any(unit["stands_out"] or unit["signal"] or unit["difference"] for unit in told)
         printed = run("summary", log, "-m", method).stdout
-        assert printed.startswith(f"Nothing tells one agent from another by {method}") and "0.000" not in printed
+        assert printed.startswith("Nothing in the log tells what one agent did") and "0.000" not in printed
     why = run("why", log, "t00", "r").stdout
-    assert "nothing tells these actions apart" in why and "*  " not in why
+    assert "tells what one of these actions did from" in why and "*  " not in why
     assert not any(one["stands_out"] for one in json.loads(run("why", log, "t00", "r", "--json").stdout)["actions"])
     for line in lines:
         for event in line["events"]:
@@ -258,6 +273,22 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert "All outcomes are equal" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
 
 
+def test_what_rests_on_one_task_comes_last(tmp_path: Path) -> None:
+    """A tool of one task of ten: its 100 % stood above numbers of all ten, which had an interval."""
+    lines = []
+    for i in range(40):  # in nine of ten tasks one of two failed traces has one more edit
+        tools: list[tuple[str, str | None]] = [("edit", None)] * (2 if i % 4 == 0 and i else 1)
+        lines.append(tool_log(f"t{i}", f"q{i // 4}", float(i % 2), [*tools, ("rare" if i in (0, 2) else "test", None)]))
+    log = write(tmp_path / "x.jsonl", lines)
+    rows = json.loads(run("summary", log, "--json").stdout)["failed_against_succeeded"]["rows"]
+    known = [row["low"] is not None for row in rows]
+    assert known == sorted(known, reverse=True) and set(known) == {True, False}
+    rest = [row["tasks"] for row in rows if row["low"] is None]
+    assert rest == sorted(rest, reverse=True) and rest[-1] == 1
+    printed = run("summary", log).stdout
+    assert "failed has more  tasks  95 % interval" in printed
+
+
 def test_errors_are_unknown_where_no_trace_of_a_format_has_a_status(tmp_path: Path) -> None:
     """SWE-agent states no status: its failed traces counted as free of errors, so that failed ones had fewer."""
     failing = [("edit", "error: full"), ("edit", None)]
@@ -317,7 +348,9 @@ def test_show_around_an_event(tmp_path: Path) -> None:
     assert "event is 'r44'; expected the id of an event of trace 'a', or its number from 0 to 26" in wrong.stderr
 
 
-def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(tmp_path: Path) -> None:
+def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ("258c7280-ae70-4798", "258c7280-ae71-0000", "short")
     log = write(tmp_path / "x.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in names])
     printed = run("summary", log).stdout
@@ -325,12 +358,21 @@ def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(tmp_path: Pat
     assert cut is not None and "with a row's trace, whole or as cut by …, and its number" in printed
     assert "trace 258c7280-ae70-4798: events" in run("show", log, "--trace", cut[1], "--around", 1).stdout
     for wrong, text in (
-        ("258c7280…", "2 traces begin with '258c7280'"),
+        ("258c7280…", "2 traces have ids like '258c7280…'"),
         ("258c7280-ae70", "Did you mean 258c7280-ae70-4798"),
         ("9…", "No trace '9…'"),
     ):
         refused = run("show", log, "--trace", wrong)
         assert refused.exit_code == 1 and text in refused.stderr
+    same = [f"gpt-4o-airline-train-{i}" for i in range(3)]  # they were all cut to gpt-4o-airlin…
+    failing = write(tmp_path / "z.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in same])
+    for columns in ("120", "70"):
+        monkeypatch.setenv("COLUMNS", columns)
+        printed = run("summary", failing).stdout
+        cuts = re.findall(r"^(gpt\S*…\S*)", printed, re.MULTILINE)
+        assert len(set(cuts)) == 3, printed
+        for cut_so, name in zip(cuts, same, strict=True):
+            assert f"trace {name}: events" in run("show", failing, "--trace", cut_so, "--around", 1).stdout
     alone = write(tmp_path / "y.jsonl", [tool_log("only", "q", None, [("book", "error: full"), ("book", None)])])
     header = next(line for line in run("summary", alone).stdout.splitlines() if "why" in line)
     assert "trace" not in header

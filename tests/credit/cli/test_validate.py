@@ -223,13 +223,13 @@ def test_returns_that_differ_by_rewards_at_events_are_no_different_outcomes(tmp_
     assert "equal returns 1" in printed and "Groups with equal returns: neither" in printed
     advice = run("choose", log).stdout
     assert (
-        "no evidence distinguishes" not in advice
+        "nothing in the log tells what one action" not in advice
         and "only rewards at events tell the actions of a trace apart" in advice
     )
     for line in lines:
         del line["events"][1]["event_reward"]
     plain = write(tmp_path / "y.jsonl", lines)
-    assert "no evidence distinguishes" in run("choose", plain).stdout
+    assert "nothing in the log tells what one action" in run("choose", plain).stdout
     assert "with traces of different outcomes" in run("validate", plain).stdout
 
 

@@ -24,8 +24,12 @@ def test_claims_of_outcome_and_event_rewards_beside_the_outcome_alone_are_named(
     graph, outcome, rows = credit.from_columns(**COLUMNS, event_reward=STEPS)
     steps = rows.event_reward
     claims = [method(graph, outcome, event_reward=steps) for method in (credit.rloo, credit.turn_baseline)]
-    ledger = credit.compose(graph, outcome, claims)
+    with pytest.warns(credit.ledger.OtherRewardsWarning) as said:
+        ledger = credit.compose(graph, outcome, claims)
+    assert len(said) == 2 and {warning.filename for warning in said} == {__file__}
     assert list(ledger.other_rewards) == ["rloo", "turn_baseline"]
+    signal = ledger.advantage("control")
+    assert signal.unbiased is False and "  rewards: BROKEN: 'rloo' adds up to 6 in trace 0" in str(signal)
     assert "'rloo' adds up to 6 in trace 0, whose return is 1" in ledger.warnings[0]
     assert "'turn_baseline' adds up to 6 in trace 0, whose return is 1" in ledger.warnings[1]
     assert np.asarray(ledger.expected)[:3].tolist() == [0.0, 0.5, 0.5]  # of the rewards that the ledger has
@@ -34,6 +38,9 @@ def test_claims_of_outcome_and_event_rewards_beside_the_outcome_alone_are_named(
     assert list(named) == ["team/rloo", "team/turn_baseline"]
 
     whole = compose_claims(rows.traces, {claim.source: claim for claim in claims})
+    given = credit.compose(graph, outcome, claims, event_reward=steps)
+    np.testing.assert_array_equal(given.reward, whole.reward)
+    assert not given.other_rewards and given.advantage("control").unbiased
     assert not whole.other_rewards and np.asarray(whole.expected)[:3].tolist() == [2.0, 3.5, 4.5]
 
 
@@ -43,8 +50,17 @@ def test_a_return_adds_up_to_its_reward_whatever_its_values(lambda_: float) -> N
     graph, outcome, rows = credit.from_columns(**COLUMNS, evidence={"value": [0.5, 2.0, -1.0, 0.25, 0.0, 3.0]})
     of_outcome = credit.gae(graph, outcome, value=rows.evidence["value"], lambda_=lambda_)
     assert not credit.compose(graph, outcome, [of_outcome]).other_rewards
-    named = credit.compose(graph, 2 * outcome, [of_outcome]).other_rewards
+    with pytest.warns(credit.ledger.OtherRewardsWarning):
+        named = credit.compose(graph, 2 * outcome, [of_outcome]).other_rewards
     assert named["gae"].startswith("'gae' adds up to 1 in trace 0, whose return is 2:")
+
+
+@pytest.mark.parametrize(("earned", "said"), [([1.0], "shape"), ([np.inf] * 256, "event_reward is inf at event 0")])
+def test_rewards_at_events_that_cannot_be_added_are_refused(earned: list[float], said: str) -> None:
+    graph, outcome, _ = credit.from_columns(**COLUMNS, events=256)
+    with pytest.raises(CreditError, match=said):
+        credit.compose(graph, outcome, [], event_reward=np.array(earned))
+    assert credit.compose(graph, outcome, [], event_reward=np.full(256, np.nan)).reward[0] == 1
 
 
 @pytest.mark.slow

@@ -162,6 +162,7 @@ def test_an_offset_of_rewards_is_named_where_it_enters_advantages() -> None:
 @pytest.mark.slow
 def test_a_ledger_names_results_of_other_rewards_in_its_repr() -> None:
     graph, reward, _ = small()
-    ledger = credit.compose(graph, reward, [credit.rloo(graph, 2 * reward)])
+    with pytest.warns(credit.ledger.OtherRewardsWarning):
+        ledger = credit.compose(graph, reward, [credit.rloo(graph, 2 * reward)])
     assert "; of other rewards: rloo)" in repr(ledger) and "of other rewards: rloo" in ledger._repr_html_()
     assert "of other rewards" not in repr(credit.compose(graph, reward, [credit.rloo(graph, reward)]))

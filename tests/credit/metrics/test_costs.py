@@ -204,3 +204,10 @@ def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path)
     assert cost_rows(traces, "agent")[0].tokens == Amount(None, 2)  # not 0, though effects generate none
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl")])
     assert "costs.money, as the log states it of 1 trace: 0.5" in shown.output
+
+
+def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("trace,group,tokens,input_tokens,event_reward\na,q,5,6,1\nb,q,5,6,2\n")
+    assert group_costs(credit.read(tmp_path / "t.csv")).untaught is None
+    shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
+    assert "equal outcomes" not in shown and shown.rstrip().endswith("22 by a group; no outcome is known")

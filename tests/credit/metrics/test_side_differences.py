@@ -62,6 +62,46 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert "1 trace without a side" in printed and "success is of 7 and 6 traces" in printed
 
 
+def test_what_rounding_makes_is_no_difference() -> None:
+    """Ratios of 1.6 against 1.6 differed by -1.12e-08, with an interval and a star."""
+    rng = np.random.default_rng(2)
+    tasks, side = np.repeat(np.arange(20), 2), np.tile([0, 1], 20)
+    value = 1.6 + rng.uniform(0, 2e-8, 40) - 2e-8 * side
+    for shared in (tasks, np.arange(40)):
+        (row,) = side_differences(traces_of([f"q{t}" for t in shared]), {"signal_to_noise": numbered(value)}, side)
+        assert row.difference == 0 and row.low is None and row.p is None
+
+
+def test_sides_have_the_outcomes_and_costs_of_traces(tmp_path: Path) -> None:
+    lines = []
+    for i in range(40):
+        after = i % 2
+        call = {
+            "id": "c",
+            "type": "tool_call",
+            "agent": "a",
+            "tool": "x",
+            "t": 1 + after,
+            "action": False,
+            "status": "error",
+        }
+        events = [
+            {"id": "e", "type": "message", "agent": "a", "t": 0, "status": "ok", "tokens": 10 + i % 3 + 5 * after},
+            *[call] * after,
+        ]
+        lines.append(trace(f"t{i}", f"q{i // 2}", 0.5 * after + i % 5, events=events, edges=[]))
+    log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv"
+    table.write_text("trace,side\n" + "".join(f"t{i},{('before', 'after')[i % 2]}\n" for i in range(40)))
+    rows = json.loads(run("metrics", log, "--sides", table, "--json").stdout)["differences"]
+    found = {row["metric"]: row for row in rows}
+    even, odd = range(0, 40, 2), range(1, 40, 2)
+    assert found["outcome"]["first"] == pytest.approx(np.mean([i % 5 for i in even]))
+    tokens = np.mean([i % 3 for i in odd]) + 5 - np.mean([i % 3 for i in even])
+    assert found["tokens"]["difference"] == pytest.approx(tokens)
+    assert (found["tool_calls"]["first"], found["tool_calls"]["second"]) == (0, 1)
+    assert (found["errors"]["first"], found["errors"]["second"]) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

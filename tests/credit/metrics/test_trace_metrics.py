@@ -349,7 +349,7 @@ def test_the_card_states_what_the_log_tells_and_what_it_lacks(tmp_path: Path) ->
     lines = {line.item: line for line in run_card(native(tmp_path, STAR, DEBATE, ALONE))}
     assert lines["traces, tasks"].value == "3, 2"
     assert lines["tokens of a trace"].value == f"≥ {119 / 3:.6g}"
-    assert lines["success"].value == "0.75"
+    assert lines["success, mean over tasks"].value == "0.75"
     assert lines["depth of spawning"].value == "1"
     assert lines["content references"].value == "6 events"
     assert lines["models"] == CardLine("policies", "models", "", "no trace names its model")

@@ -347,13 +347,12 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
         assert method.input_value() == "rloo" and by.input_value() == "tool"
         assert page.get_by_label("Colour by credit of").input_value() == "rloo"  # the page opens on one method
         assert by.locator("option").all_text_contents() == ["tool", "type"]
-        assert "No evidence distinguishes the actions" in (who.text_content() or "")
+        assert "Nothing in the log tells what one action did" in (who.text_content() or "")
         assert who.locator("code").first.text_content() == "credit score reliability"
         assert "ended traces count as 0" not in (who.text_content() or "")
         method.select_option("turn_baseline")
         assert "ended traces count as 0" in (who.text_content() or "")
-        column = who.locator("thead th").all_text_contents().index("95 % interval") + 1
-        assert who.locator(f"tbody tr td:nth-child({column})").all_text_contents() == ["–"] * 3  # two tasks
+        assert len(who.locator("thead th").all_text_contents()) == 4  # no advantage, which would read as a ranking
         assert page.locator("#ledger select option").all_text_contents() == ["turn"]
         methods = page.locator("#methods")
         assert methods.locator(".chart").count() == 1 and "No two methods tell" in (methods.text_content() or "")

@@ -164,7 +164,7 @@ def test_the_page_opens_on_the_method_of_summary_unless_only_others_tell_units_a
     broadcast = {"dr_grpo": credit.run(findings.traces, "dr_grpo"), "rloo": findings.claims["rloo"]}
     alike = overview(dataclasses.replace(findings, claims=broadcast, ledger=None))
     assert alike["summary"]["method"] == of_summary == "rloo"
-    assert "Nothing tells one role from another by rloo" in alike["alike"]["rloo"]["role"]
+    assert "tells what one role did from what another did. By rloo" in alike["alike"]["rloo"]["role"]
 
 
 def test_a_baseline_that_counts_ended_traces_as_0_is_pointed_out(parts: Any, tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_the_page_says_whether_something_distinguishes_actions(findings: Finding
     assert parts[0]["overview"]["summary"]["doubt"] is None  # gae reads values
     blind = {name: findings.claims[name] for name in ("rloo", "turn_baseline")}
     told = overview(dataclasses.replace(findings, claims=blind))["summary"]["doubt"]
-    assert "every method here gives them the outcome" in told
+    assert "every method here actions differ at most by who took part" in told
     judged = overview(dataclasses.replace(findings, claims=blind | {"judge 7": findings.claims["gae"]}))
     assert judged["summary"]["doubt"] is None
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from scipy.stats import beta
 
 from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr
@@ -251,9 +252,9 @@ def test_methods_of_least_bias_come_first() -> None:
     figure = drawn(draw_methods(rows))
     axes = figure.axes[0]
     labels = axes.get_yticklabels()
-    assert [label.get_text() for label in labels] == [HOSTILE, "c", "b"]
+    assert [label.get_text() for label in labels] == [HOSTILE, "c", "d", "b"]
     assert not any(label.get_parse_math() for label in labels)
-    assert sorted(float(x) for line in axes.lines for x in line.get_xdata()) == [0, 0, 0, 0.1, 0.2, 0.5]
+    assert sorted(float(x) for line in axes.lines for x in line.get_xdata()) == [0, 0, 0, 0.1, 0.2, 0.3, 0.5]
     assert_nothing_clipped(figure)
     with pytest.raises(CreditError, match=r"no row has k = 1 or less; the rows have \[2, 3, 4\]"):
         draw_methods(rows, k=1)
@@ -271,8 +272,10 @@ def test_calibration_is_the_mean_outcome_of_each_bin() -> None:
     assert not figure.axes[0].collections[0].get_segments()  # outcomes of one task may depend on each other
     one_each = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100))
     spans = [segment[:, 1] for segment in one_each.axes[0].collections[0].get_segments()]
-    # Student's intervals of 10 of 50 and 25 of 50: t = 2.0096 with 49 degrees of freedom
-    np.testing.assert_allclose(spans, [[0.0852, 0.3148], [0.3565, 0.6435]], atol=2e-4)
+    # Jeffreys' of 10 and of 25 of 50 coins, of which 49 (1.96 / t)² are effective: t = 2.0096, 49 degrees of freedom
+    coins = 49 * (1.959964 / 2.009575) ** 2
+    expected = [beta(coins * p + 0.5, coins * (1 - p) + 0.5).ppf([0.025, 0.975]) for p in (0.2, 0.5)]
+    np.testing.assert_allclose(spans, expected, atol=1e-5)
     shared = draw_calibration({"a": (predicted, observed)}, tasks=np.arange(100) // 2)  # 25 tasks a bin
     assert not shared.axes[0].collections[0].get_segments()
     legend = {text.get_text() for text in figure.legends[0].get_texts()}

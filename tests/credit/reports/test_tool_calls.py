@@ -45,10 +45,27 @@ def test_errors_in_a_row_are_one_run_and_the_same_call_is_counted(tmp_path: Path
     ]
     runs = ToolCalls(read(tmp_path, steps)).failures()
     assert [(run.tool, run.rows, run.same, run.recovered) for run in runs] == [
-        ("test", (1, 7, 9), 2, True),
+        ("test", (1, 9), 2, True),
+        ("test", (7,), 1, True),  # that of other arguments is told apart
         ("test", (13,), 1, False),
         ("read", (15,), 1, False),
     ]
+
+
+def test_other_commands_neither_mend_a_call_nor_break_its_failures(tmp_path: Path) -> None:
+    """Each `pytest -x` of a session was one of `shell`, "a later call succeeded", where only `ls` had."""
+    ran: list[Step] = [("a", "shell", "pytest -x", "1 failed"), ("a", "shell", "ls", None)]
+    mended: list[Step] = [("a", "shell", "make", "1 failed"), ("a", "shell", "ls", None), ("a", "shell", "make", None)]
+    unknown: list[Step] = [("a", "shell", "", "1 failed"), ("a", "shell", "", None)]
+    traces = read(tmp_path, ran * 3, ran, mended, unknown, [*mended[:2], *mended])
+    assert [(one.trace, one.why) for one in triage(traces).suspects] == [
+        ("t0", "error of shell; the same call failed 3 times"),
+        ("t4", "error of shell; the same call failed 2 times, then succeeded"),
+        ("t1", "error of shell; only other calls of it succeeded later"),
+        ("t3", "error of shell; a later call of the tool succeeded"),
+        ("t2", "error of shell; the same call succeeded later"),
+    ]
+    assert {run.rows for run in ToolCalls(traces).failures()} >= {(1, 5, 9)}
 
 
 def test_calls_without_results_have_their_own_outcome(tmp_path: Path) -> None:
@@ -117,9 +134,9 @@ def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None
     ]
     suspects = triage(read(tmp_path, benign, final, again)).suspects
     assert [(one.trace, one.event, one.why, one.text) for one in suspects] == [
-        ("t2", "r0", "error of test; the same call failed 2 times", "1 failed"),
+        ("t2", "r0", "error of test; the same call failed 2 times, then succeeded", "1 failed"),
         ("t1", "r1", "error of write; no later call succeeded", "not allowed"),
-        ("t0", "r0", "error of read; a later call succeeded", "no such file"),
+        ("t0", "r0", "error of read; only other calls of it succeeded later", "no such file"),
         ("t0", "c2", "first of 9 calls of poll in a row, same arguments", "z"),
     ]
 

@@ -94,10 +94,17 @@ def test_groups_survive_every_form_of_a_batch(tmp_path: Path) -> None:
 
 def test_a_table_has_a_column_for_the_model(tmp_path: Path) -> None:
     rows = ["trace,group,model,reward", "a,q,small,1", "b,q,large,0", "c,q,small,0"]
-    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    (tmp_path / "rows.csv").write_text("\n".join([*rows, ""]))
     assert read(tmp_path).traces["group"].to_pylist() == ["q [small]", "q [large]", "q [small]"]
-    (tmp_path / "rows.csv").write_text("\n".join([*rows, "a,q,large,1"]))
-    assert [p.kind for p in read(tmp_path).problems] == ["inconsistent-model"]
+
+
+def test_rows_of_a_table_keep_the_models_of_their_calls(tmp_path: Path) -> None:
+    """A frozen judge of another model is a member of the team, as in logs of calls."""
+    rows = ["trace,group,agent,model,reward", "a,q,s,small,1", "a,q,judge,large,1", "b,q,s,small,0", "b,q,judge,,0", ""]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    traces = read(tmp_path)
+    assert not traces.problems and traces.traces["model"].to_pylist() == ["large + small", "small"]
+    assert traces.events["model"].to_pylist() == ["small", "large", None, None]
 
 
 def test_a_name_that_another_task_bears_is_another_group() -> None:

@@ -227,6 +227,14 @@ def test_rows_out_of_the_order_of_their_turns_are_named() -> None:
     assert moved.advantages.tolist() != right.advantages.tolist()
     with pytest.raises(CreditError, match=falls):
         RowAdvantages("discounted_return", strict=True)(**columns)
+    assert moved.metrics["credit/condition/ordered"] == 0 and right.metrics["credit/condition/ordered"] == 1
+    strict, loose = RowAdvantages("turn_baseline", strict=True), RowAdvantages("turn_baseline")
+    in_order = {**columns, "turn": [0, 1, 0, 1]}
+    assert strict(**in_order).advantages.tolist() == loose(**in_order).advantages.tolist()
+    for _ in range(2):  # batches after the first, too
+        with pytest.raises(CreditError, match=falls):
+            strict(**columns)
+    assert loose(**columns).metrics["credit/condition/ordered"] == 0
     RowAdvantages("rloo", strict=True)(**{**columns, "event_reward": None})  # its numbers do not depend on the order
     RowAdvantages("turn_baseline", strict=True)(**{**columns, "turn": ["a", "b", "b", "a"]})  # names have no order
 
@@ -308,6 +316,25 @@ def test_rows_that_only_fill_the_batch_enter_nothing() -> None:
         group=["q", "q", "pad"], reward=np.array([1.0, 0.0, 9.0]), where=[True, True, False]
     )
     assert got.advantages.tolist() == [1, -1, 0]
+    assert (got.metrics["credit/rows"], got.metrics["credit/unscored"]) == (2, 0)
+    assert got.metrics["credit/condition/scored"] == 1
+    none = RowAdvantages("rloo")(group=["q", "pad"], reward=np.array([np.nan, 9.0]), where=[True, False]).metrics
+    assert (none["credit/rows"], none["credit/unscored"], none["credit/condition/scored"]) == (1, 1, 0)
+
+
+def test_a_frozen_row_is_not_one_that_could_not_be_compared() -> None:
+    rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "agent": ["x", "y"] * 2, "reward": np.array([1.0, 1, 0, 0])}
+    got = RowAdvantages("rloo")(**rows, evidence={"trainable": [1, 0, 1, 0]}).metrics
+    assert (got["credit/condition/compared"], got["credit/refused/frozen"]) == (1, 0.5)
+    of_one = {"group": [*rows["group"], "r"], "trace": [0, 0, 1, 1, 2], "agent": [*rows["agent"], "x"]}
+    alone = RowAdvantages("rloo")(**of_one, reward=np.array([1.0, 1, 0, 0, 1]), evidence={"trainable": [1, 0, 1, 0, 1]})
+    assert alone.metrics["credit/condition/compared"] == 0
+
+
+def test_groups_of_one_are_those_of_the_key_that_is_compared() -> None:
+    rows = {"group": ["q"] * 4, "trace": [0, 1, 2, 3], "reward": np.array([1.0, 0, 1, 0])}
+    got = RowAdvantages("rloo", by="task,policy_version")(**rows, evidence={"policy_version": [1, 1, 2, 3]}).metrics
+    assert got["credit/groups_of_one"] == pytest.approx(2 / 3) and got["credit/groups"] == 1
 
 
 def test_a_group_of_one_is_refused_by_reason() -> None:
@@ -792,3 +819,9 @@ def test_a_state_that_is_no_number_is_refused() -> None:
     credit_of.state = {"x": float("nan")}
     with pytest.raises(CreditError, match="state of 'x' is nan"):
         credit_of(group=["q", "q"], trace=["a", "b"], agent=["x", "x"], reward=[1.0, 0.0])
+
+
+@pytest.mark.parametrize("version", [1.5, np.inf])
+def test_a_version_of_the_policy_is_an_integer(version: float) -> None:
+    with pytest.raises(CreditError, match=r"'policy_version': .* is none.*rows 2"):
+        RowAdvantages("rloo")(reward=[1.0, 0.0, 1.0], group=[0, 0, 0], policy_version=[1, None, version])

@@ -120,7 +120,7 @@ def test_a_table_of_rewards_or_groups_in_a_folder_of_logs_is_no_log(tmp_path: Pa
     for found in (read(tmp_path, **options), *chunks):
         assert set(found.traces["format"].to_pylist()) == {"native"}
         assert {Path(name).name for name in found.ignored} == {"rewards.csv", "groups.csv"}
-    assert {problem.kind for problem in read(tmp_path, **options).problems} == {"unmatched-row"}
+    assert {problem.kind for problem in read(tmp_path, **options).problems} == {"unmatched-row", "unread-columns"}
     assert read(tmp_path, **options).reward[:2].tolist() == [1.0, 2.0]
     outright = read(tmp_path / "rewards.csv", rewards=tmp_path / "rewards.csv")
     assert set(outright.traces["format"].to_pylist()) == {"table"}
@@ -133,7 +133,7 @@ def outcomes(folder: Path, name: str) -> Path:
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
     elif path.suffix == ".csv":
-        path.write_text("\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]))
+        path.write_text("\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows), ""]))
     else:
         path.write_text("\n".join(map(json.dumps, rows)))
     return path
@@ -214,7 +214,7 @@ def rows_of(path: Path, columns: str, traces: str) -> Path:
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
     elif path.suffix == ".csv":
-        path.write_text("\n".join([columns, *(",".join(map(str, row.values())) for row in rows)]))
+        path.write_text("\n".join([columns, *(",".join(map(str, row.values())) for row in rows), ""]))
     else:
         path.write_text("\n".join(map(json.dumps, rows)))
     return path

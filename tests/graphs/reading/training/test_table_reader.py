@@ -40,7 +40,7 @@ def as_jsonl(rows: list[dict[str, Any]]) -> bytes:
 def as_csv(rows: list[dict[str, Any]]) -> bytes:
     lines = [",".join(rows[0])]
     lines += [",".join("" if v is None else str(v) for v in row.values()) for row in rows]
-    return "\n".join(lines).encode()
+    return "\n".join([*lines, ""]).encode()
 
 
 def as_parquet(rows: list[dict[str, Any]]) -> bytes:
