@@ -311,6 +311,12 @@ def test_a_confirmation_takes_other_seeds() -> None:
         run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, first_seed=999_999)
 
 
+def test_a_name_that_stands_twice_is_refused() -> None:
+    """`--methods rloo,rloo` silently trained one."""
+    found = CliRunner().invoke(cli, ["bench", "train", "--methods", "rloo, rloo"])
+    assert found.exit_code and "'rloo' is named twice" in found.output
+
+
 def test_a_rate_at_the_edge_of_those_tried_is_marked() -> None:
     assert [_rate(rate, (0.1, 0.2, 0.4)) for rate in (0.1, 0.2, 0.4)] == ["0.1 at edge", "0.2", "0.4 at edge"]
     assert _rate(0.4, (0.4,)) == "0.4"

@@ -43,7 +43,13 @@ _DEFAULT = click.core.ParameterSource.DEFAULT
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    return None if value is None else tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    if value is None:
+        return None
+    names = [part.strip() for part in value.split(",") if part.strip()]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise click.BadParameter(f"{twice!r} is named twice", ctx, param)
+    return tuple(names)
 
 
 def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
