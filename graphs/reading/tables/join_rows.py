@@ -20,6 +20,9 @@ __all__ = ["TRACE", "ambiguous", "check_columns", "contradictory", "ids_of", "pl
 TRACE = ("trace", "trace_id")
 """Names of the column of traces."""
 
+OF_LABELS = ("rater", "note")
+"""Columns in which `credit label` keeps who gave an outcome, and why."""
+
 
 def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     """Refuse a table without a column that it must have.
@@ -34,7 +37,8 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
 
 def unread_columns(name: str, columns: Collection[str]) -> Iterator[Problem]:
     """Information: columns of a table of rewards that nothing reads, as a judge's. Those of an index have no name."""
-    unread = [column for column in columns if column not in (*TRACE, "reward", "group", "") and "Unnamed" not in column]
+    read = (*TRACE, *OF_LABELS, "reward", "group", "")
+    unread = [column for column in columns if column not in read and "Unnamed" not in column]
     if unread:
         expected = (
             "`trace` and `reward`: the others are not read. A table of a judge's verdicts as `reward` joins them by"

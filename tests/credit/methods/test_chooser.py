@@ -63,7 +63,7 @@ def test_an_outcome_alone_is_broadcast_and_says_so(tmp_path: Path) -> None:
     expected = {"team": "rloo", "orchestrator": "", "message": "", "tool": "", "agent": "", "role": "", "token": ""}
     assert methods(found) | {"turn": ""} == expected | {"turn": ""}
     assert found.command == "credit assign PATH... --method rloo -o advantages.parquet"
-    assert found.report == "" and "adds no information" in found.warnings[-1]
+    assert found.report == "" and "actions differ at most by who took part" in found.warnings[-1]
     by_unit = {branch.unit: branch for branch in found.branches}
     assert '"context": STRING' in by_unit["message"].needs["c3"] and by_unit["tool"].why.startswith(
         "the logs have no such"
@@ -99,7 +99,7 @@ def test_what_training_found_is_cited_as_the_stored_comparison_has_it(tmp_path: 
 def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_training(tmp_path: Path) -> None:
     found = advice(write(tmp_path / "x.jsonl", agents=2, value=0.5))
     assert methods(found)["message"] == methods(found)["orchestrator"] == "gae"
-    assert found.compose == ("gae",) and not any("adds no information" in line for line in found.warnings)
+    assert found.compose == ("gae",) and not any("differ at most by who took part" in line for line in found.warnings)
     assert found.command == "credit assign PATH... --method rloo -o advantages.parquet"
     assert found.report == "credit compose PATH... --methods rloo,gae -o ledger.parquet"
     agent = {branch.unit: branch for branch in found.branches}["agent"]
