@@ -57,8 +57,7 @@ to twice as much.
 [table speed of commands](../benchmarks/results/waits.json)
 
 Commands keep compiled functions in the user's cache folder, if it is the user's alone;
-`JAX_ENABLE_COMPILATION_CACHE=false` switches that off. `validate`, `traces`, `convert`, and `show` without `--plot` do
-without JAX.
+`JAX_ENABLE_COMPILATION_CACHE=false` switches that off.
 
 `report` misses two aims: 8 s cold (XLA compiles for five, by its older emitters) and 300 MB (imports hold 225).
 
