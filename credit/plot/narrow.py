@@ -114,7 +114,7 @@ def _place_legends(figure: Figure) -> None:
         for columns, points in _arrangements(len(labels), size):
             below = key(
                 figure, handles, labels, loc="outside lower center", ncols=columns, fontsize=points, title=title,
-                title_fontsize=points,
+                title_fontsize=points, columnspacing=1.0, handletextpad=0.5,
             )  # fmt: skip
             for text in (*below.get_texts(), below.get_title()):
                 text.set_fontfamily(family)

@@ -122,12 +122,15 @@ def _begun(facts: TeamFacts, time: np.ndarray) -> np.ndarray:
     ended = np.full(len(parent), -np.inf)
     np.fmax.at(ended, agent, time)
     children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
-    order = np.lexsort((time, agent))
-    begun: np.ndarray = np.full(n, -np.inf)
+    order = np.argsort(agent, kind="stable")
+    if np.any((np.diff(time[order]) < 0) & (np.diff(agent[order]) == 0)):  # most logs are in the order of time
+        order = np.lexsort((time, agent))
+    begun = np.full(n, -np.inf)
     follows = np.flatnonzero(agent[order[1:]] == agent[order[:-1]])
     begun[order[follows + 1]] = time[order[follows]]
-    freed = _latest_until(parent[children], ended[children], agent, time)
-    begun = np.asarray(np.fmax(begun, np.where(facts.action, -np.inf, freed)))
+    freed = np.flatnonzero(~facts.action & np.isin(agent, parent[children]) & (kind != int(EventType.TOOL_RESULT)))
+    waited = _latest_until(parent[children], ended[children], agent[freed], time[freed])
+    begun[freed] = np.fmax(begun[freed], waited)
     begun[kind == int(EventType.TOOL_RESULT)] = -np.inf
     return begun
 

@@ -105,9 +105,16 @@ class ToolCalls:
         outcome = is_call | is_result
         outcome[self.calls] = False
         outcome |= self.errors
+        self._outcome = outcome
         self._outcomes = np.flatnonzero(outcome)
         self.rows = np.flatnonzero(is_call)
-        self.retry = self._after_error(np.flatnonzero(outcome | is_call), outcome)[self.rows]
+
+    @functools.cached_property
+    def retry(self) -> np.ndarray:
+        """Sorted out where it is asked for: costs need results alone."""
+        asked = self._outcome.copy()
+        asked[self.rows] = True
+        return self._after_error(np.flatnonzero(asked), self._outcome)[self.rows]
 
     def _after_error(self, rows: np.ndarray, outcome: np.ndarray) -> np.ndarray:
         """The rows before which the last outcome of their agent and tool is an error: bool [events]."""
