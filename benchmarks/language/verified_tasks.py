@@ -10,7 +10,7 @@ reads a word and writes one.
   call. The outcome is the share of the chain that was found, less `PRICE` for each call.
 
 Words are places in `clues` and `answers`, and a worker is its place in `workers`; `STOP` is the place behind. Methods
-are of one question, a state (integers that question and tokens determine), the round, and what was written in it.
+take one question, its state, the round, and what was written in it. A state is integers, which question and tokens fix.
 """
 
 from __future__ import annotations

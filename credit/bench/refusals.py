@@ -37,7 +37,7 @@ def main_reason(counts: np.ndarray) -> str:
 
 
 def refused_line(name: str, answered: float, why: str) -> str:
-    """What is said of a method that gave a number to this share of the decisions, 0 to 1, below 1.
+    """The line on a method that gave only some decisions a number.
 
     Examples:
       >>> refused_line("rloo", 0.25, "no outcome")

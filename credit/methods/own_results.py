@@ -16,7 +16,7 @@ from graphs.text import excerpt
 __all__ = ["FINITE", "check_finite", "check_form"]
 
 FINITE = "expected finite numbers, or another reason than VALID, as `estimators.finish` gives"
-"""What is said of an advantage that is valid and no finite number, by whatever runs the method."""
+"""The error's words where a valid advantage is not a finite number."""
 
 
 def check_form(name: str, graph: EventGraph, result: Any) -> None:

@@ -125,7 +125,7 @@ def _place_legends(figure: Figure) -> None:
 
 
 def _arrangements(labels: int, size: float) -> Iterator[tuple[int, float]]:
-    """Columns and points of a legend, from what reads best to one column of the smallest type."""
+    """Columns and type sizes to try for a legend, the most readable first."""
     for points in (size, 7.0, SMALL):
         if points <= max(size, SMALL):
             yield from ((columns, points) for columns in range(min(4, labels), 0, -1))

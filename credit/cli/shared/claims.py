@@ -25,7 +25,7 @@ def tell_unchecked(names: Iterable[str]) -> None:
 
 
 def alike(name: str, other: str, sizes: str, largest: int, *, one_task: bool) -> str:
-    """What is said of a function of one's own that no number tells from another method in groups of these sizes.
+    """The line on a function of one's own whose numbers are those of another method in groups of these sizes.
 
     Args:
       name, other: the function and the method.
