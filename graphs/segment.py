@@ -28,6 +28,42 @@ __all__ = [
 SLOTS = 8
 """Partial counts of a segment. Additions to one number wait for each other, and members often follow one another."""
 
+BLOCK = 256
+"""Members in a row of which a GPU makes one number before it touches their segment: all that touch a number wait."""
+
+
+def _add(values: Array, ids: Array, num_segments: int) -> jax.Array:
+    if not _in_blocks(ids):
+        return jax.ops.segment_sum(values, ids, num_segments=num_segments)
+    first, alike, others = _blocks(ids, num_segments)
+    blocks = values[: alike.size].reshape(*alike.shape, *values.shape[1:])
+    chosen = alike.reshape(*alike.shape, *([1] * (values.ndim - 1)))
+    sums = jnp.sum(jnp.where(chosen, blocks, jnp.zeros_like(blocks)), axis=1, dtype=values.dtype)
+    return jax.ops.segment_sum(sums, first, num_segments=num_segments).at[others].add(values, mode="drop")
+
+
+def _least(values: Array, ids: Array, num_segments: int) -> jax.Array:
+    if not _in_blocks(ids):
+        return jax.ops.segment_min(values, ids, num_segments=num_segments)
+    first, alike, others = _blocks(ids, num_segments)
+    blocks = values[: alike.size].reshape(alike.shape)
+    least = jnp.min(jnp.where(alike, blocks, np.iinfo(values.dtype).max), axis=1)
+    return jax.ops.segment_min(least, first, num_segments=num_segments).at[others].min(values, mode="drop")
+
+
+def _in_blocks(ids: Array) -> bool:
+    """Whether the default device is a GPU and there is something to gain. Both ways are right on any device."""
+    return jax.default_backend() == "gpu" and ids.shape[0] >= 2 * BLOCK
+
+
+def _blocks(ids: Array, num_segments: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Segment of each block [B]; who has it, [B, BLOCK]; the segments [M] of all who have not, others out of range."""
+    whole = ids.shape[0] // BLOCK * BLOCK
+    ids = jnp.asarray(ids).astype(jnp.int32)  # ids of 8 bits could not hold `num_segments`
+    first = ids[:whole:BLOCK]
+    alike = ids[:whole].reshape(-1, BLOCK) == first[:, None]
+    return first, alike, jnp.concatenate([jnp.where(alike.ravel(), num_segments, ids[:whole]), ids[whole:]])
+
 
 def segment_sum(values: Array, ids: Array, num_segments: int, where: Array | None = None) -> jax.Array:
     """Sum of the members of each segment: [num_segments, ...]; 0 where there are none.
@@ -47,7 +83,7 @@ def segment_sum(values: Array, ids: Array, num_segments: int, where: Array | Non
     """
     if where is not None:
         values = jnp.where(where, values, jnp.zeros_like(values))
-    return jax.ops.segment_sum(values, ids, num_segments=num_segments)
+    return _add(jnp.asarray(values), ids, num_segments)
 
 
 def segment_count(ids: Array, num_segments: int, where: Array, dtype: jax.typing.DTypeLike = jnp.float32) -> jax.Array:
@@ -116,7 +152,7 @@ def segment_sum_squares(values: Array, centre: Array, ids: Array, num_segments: 
       [2.0, 0.0]
     """
     deviation = jnp.where(where, values - centre[ids], jnp.zeros_like(values))
-    return jax.ops.segment_sum(deviation * deviation, ids, num_segments=num_segments)
+    return _add(deviation * deviation, ids, num_segments)
 
 
 def segment_min(values: Array, ids: Array, num_segments: int, where: Array, empty: int) -> jax.Array:
@@ -137,7 +173,7 @@ def segment_min(values: Array, ids: Array, num_segments: int, where: Array, empt
       [2, -1]
     """
     filled = jnp.where(where, values, np.iinfo(values.dtype).max)
-    least = jax.ops.segment_min(filled, ids, num_segments=num_segments)
+    least = _least(filled, ids, num_segments)
     return jnp.where(segment_count(ids, num_segments, where) > 0, least, empty)
 
 
@@ -158,7 +194,7 @@ def segment_first(ids: Array, num_segments: int, where: Array) -> jax.Array:
     """
     size = ids.shape[0]
     places = jnp.where(where, jnp.arange(size, dtype=jnp.int32), size)
-    first = jax.ops.segment_min(places, ids, num_segments=num_segments)
+    first = _least(places, ids, num_segments)
     return jnp.where(first < size, first, 0)  # `segment_min` counts members, too: one more scatter
 
 
