@@ -56,6 +56,14 @@ def test_a_context_is_a_frozen_prefix_unless_earlier_choices_are_told_apart(
     assert found == clusters
 
 
+@pytest.mark.parametrize("beside", [{}, {"alternative": ["x", "y", "x", "z", None, None]}])
+def test_a_sibling_parent_is_a_replay_whatever_else_is_told(beside: dict[str, list[Any]]) -> None:
+    """Two traces continue from one event: were they independent, each would be in the other's baseline."""
+    evidence = {"sibling_parent": [None, "e", None, "e", None, None], **beside}
+    batch = columns(group=[0] * 6, trace=list("aabbcc"), reward=np.repeat([1.0, 0.0, 0.5], 2), evidence=evidence)
+    assert advantages("rloo", batch) == [0.5, 0.5, -0.5, -0.5, 0.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
