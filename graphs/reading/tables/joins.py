@@ -138,7 +138,11 @@ class Join:
             trace = id_text(trace)
             if outcomes is not None:
                 value = outcomes.as_number(trace, line, value)
-            problem = contradictory(row) or ambiguous(field, trace, into, spoilt) or unusable(field, value)
+            problem = contradictory(row) or ambiguous(field, trace, into, spoilt)
+            if problem is None and outcomes is not None and outcomes.untold.get(trace) == line:
+                spoilt.add(trace)
+                continue
+            problem = problem or unusable(field, value)
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE

@@ -1,4 +1,4 @@
-"""Outcomes that a table writes as words, such as pass and fail: which pairs are known, and what a table may mix."""
+"""Outcomes that a table writes as words: pairs such as pass and fail, what a table may mix, and "cannot tell"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from graphs.errors import Problem
 from graphs.reading.tables.rows import number
 from graphs.text import counted, excerpt
 
-__all__ = ["OutcomeWords"]
+__all__ = ["CANNOT_TELL", "OutcomeWords"]
+
+CANNOT_TELL = "cannot tell"
+"""What a person says who looked at a trace and gives it no outcome."""
 
 PAIRS = (
     ("true", "false"),
@@ -31,11 +34,15 @@ class OutcomeWords:
 
     def __init__(self) -> None:
         self.rows: dict[str, tuple[int, str]] = {}  # by trace: line and word
+        self.untold: dict[str, int] = {}  # lines that say `CANNOT_TELL`, by trace
         self._has_numbers = False
 
     def as_number(self, trace: str, line: int, value: object) -> object:
-        """The number of a word of a known pair; another value as it is."""
+        """The number of a word of a known pair, None for `CANNOT_TELL`; another value as it is."""
         word = str(value).strip().lower()
+        if word == CANNOT_TELL:
+            self.untold.setdefault(trace, line)
+            return None
         if word not in _MEANING:
             amount = number(value)
             self._has_numbers |= amount is not None and math.isfinite(amount)
@@ -44,7 +51,10 @@ class OutcomeWords:
         return _MEANING[word][1]
 
     def problems(self, name: str) -> Iterator[Problem]:
-        """Of one pair what is read as 1, as information; of a mixture each row with a word, which is a fault."""
+        """Of one pair what is read as 1, as information; of a mixture each row with a word, which is a fault.
+
+        Rows that say `CANNOT_TELL` are counted, as information.
+        """
         pairs = sorted({_MEANING[word][0] for _, word in self.rows.values()})
         if len(pairs) + self._has_numbers > 1:
             kinds = [f"{one} or {zero}" for one, zero in pairs] + ["numbers"] * self._has_numbers
@@ -58,3 +68,7 @@ class OutcomeWords:
             expected = f"a number: {pair[0]} is read as 1 ({counted(ones, 'row')}) and {pair[1]} as 0"
             expected += f" ({counted(len(self.rows) - ones, 'row')})"
             yield Problem("worded-outcomes", name, line, "reward", excerpt(word), expected, about="reward")
+        if self.untold:
+            line = next(iter(self.untold.values()))
+            expected = f"an outcome, where one can be told: {counted(len(self.untold), 'row')} without"
+            yield Problem("untold-outcomes", name, line, "reward", excerpt(CANNOT_TELL), expected, about="reward")
