@@ -34,7 +34,7 @@ __all__ = [
     "finish_score",
 ]
 
-Estimand = Literal["increment", "return", "total", "effect", "share", "score", "scale"]
+Estimand = Literal["increment", "return", "total", "contrast", "effect", "share", "score", "scale"]
 """What an amount estimates. Composition adds only amounts of one estimand (`docs/data-model.md`)."""
 
 

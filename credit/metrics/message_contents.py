@@ -99,7 +99,8 @@ def _token_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
 
 def _texts(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """Ids of the texts of the log's records, in traces without two rows of one record."""
-    from credit.reports.event_texts import event_texts
+    from credit.reports.event_texts import event_texts, executed
+    from credit.reports.tool_calls import call_mask
 
     trace = np.asarray(traces.graph.trace_ids)[rows]
     places = [trace.tolist(), *(traces.events[name].take(rows).to_pylist() for name in ("file", "offset"))]
@@ -107,6 +108,7 @@ def _texts(traces: Traces, rows: np.ndarray) -> np.ndarray:
     shared = {record[0] for record, times in records.items() if times > 1}
     alone = np.flatnonzero(~np.isin(trace, [*shared]))
     texts = event_texts(traces, rows[alone], LONGEST)
+    texts = [executed(text) if call else text for text, call in zip(texts, call_mask(traces)[rows[alone]], strict=True)]
     number: dict[str, int] = {}
     ids = np.full(len(rows), -1, np.int64)
     ids[alone] = [number.setdefault(text, len(number)) if text else -1 for text in texts]

@@ -176,13 +176,12 @@ def test_a_refusal_for_want_of_outcomes_names_what_the_log_has(
 
 @pytest.mark.parametrize("chunks", [[], ["--chunk-events", "9"]])
 def test_a_refusal_for_want_of_outcomes_names_the_row_of_the_table(chunks: list[str], tmp_path: Path) -> None:
-    """Tables of logs refuse true and false as rewards, and so does a table of rewards: by the row."""
     path = write(tmp_path / "x.jsonl", [trace(name, "q", None) for name in "ab"])
     table = tmp_path / "rewards.csv"
-    table.write_text("trace,reward\na,true\nb,false\n")
+    table.write_text("trace,reward\na,good\nb,bad\n")
     result = run("assign", path, "--rewards", table, "-o", tmp_path / "out.csv", *chunks)
     assert result.exit_code == 1
-    words = f"{table}:2: trace 'a': reward is 'true'; expected a finite number, such as 1 for true and 0 for false"
+    words = f"{table}:2: trace 'a': reward is 'good'; expected a finite number"
     assert f"{words} [non-finite-reward] and 1 more; expected" in result.stderr
 
 

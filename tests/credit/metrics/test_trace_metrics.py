@@ -75,7 +75,7 @@ BY_HAND: dict[str, dict[str, float | str]] = {
         "success": 1, "parallelism": 4 / 3, "parallelism_seconds": 9 / 5, "speed_up": 9 / 6, "critical_steps": 3,
         "useful_agents": 2 / 3, "message_redundancy": 1 / 2, "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 50 / 100,
-        "error_amplification": "the log states no status of an event", "team_peak": 3, "team_mean": 14 / 8,
+        "error_amplification": "the log calls no event an error", "team_peak": 3, "team_mean": 14 / 8,
         "team_births": 2, "team_deaths": 2,
     },
     "debate": {
@@ -91,7 +91,7 @@ BY_HAND: dict[str, dict[str, float | str]] = {
         "success": 1, "parallelism": 1, "parallelism_seconds": 1, "speed_up": 1, "critical_steps": 2,
         "useful_agents": 1, "message_redundancy": "the team wrote no message", "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 1 / 2,
-        "error_amplification": "the log states no status of an event", "team_peak": 1, "team_mean": 1,
+        "error_amplification": "the log calls no event an error", "team_peak": 1, "team_mean": 1,
         "team_births": 0, "team_deaths": 0,
     },
 }  # fmt: skip

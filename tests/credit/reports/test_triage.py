@@ -81,8 +81,10 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     found = triage(read(tmp_path))
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries, row.loops) == (None, None, 0)
+    assert found.quiet == "No loop stands out. These logs do not state errors."
     event["status"] = "ok"
     (tmp_path / "log.json").write_text(json.dumps(log))
     found = triage(read(tmp_path))
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
+    assert found.quiet == "Nothing stands out: the logs have no error and no loop."
