@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from credit.metrics.event_costs import event_costs
-from credit.reports.durations import durations
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -126,7 +125,7 @@ def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     facts, calls = TeamFacts(traces), ToolCalls(traces)
-    costs, seconds = event_costs(traces, facts=facts), durations(facts).wall
+    costs, seconds = event_costs(traces, facts=facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
     tokens = np.bincount(trace, costs.tokens, m)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.reports.durations import durations, since_previous
+from credit.reports.durations import since_previous
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -332,7 +332,7 @@ def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
 
 def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Seconds from the first to the last event of a trace, and the longest between two in a row; a person's apart."""
-    found = durations(TeamFacts(traces))
+    found = TeamFacts(traces).durations
     if np.isnan(found.wall).all():
         return
     yield "seconds", found.wall

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from credit.reports.durations import durations
 from credit.reports.event_texts import event_texts
 from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, ToolCalls
@@ -241,7 +240,7 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
 
 def _seconds(traces: Traces, name_of: np.ndarray, width: int) -> np.ndarray:
     """What the events of each name took, in the traces that have seconds; NaN where none has."""
-    took = durations(TeamFacts(traces)).event
+    took = TeamFacts(traces).durations.event
     known = np.isfinite(took)
     some = np.bincount(name_of[known], minlength=width) > 0
     return np.where(some, np.bincount(name_of[known], took[known], width), np.nan)

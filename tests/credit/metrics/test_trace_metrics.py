@@ -19,7 +19,6 @@ from credit.metrics.event_metrics import decision_costs, steps_of_decisions, tea
 from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
-from credit.reports.durations import durations
 from credit.reports.trace_list import error_mask
 from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
@@ -151,9 +150,9 @@ def test_steps_of_an_agent_follow_each_other_where_edges_are_between_agents_only
 def test_dates_in_a_smaller_unit_are_no_seconds(unit: float, tmp_path: Path) -> None:
     steps = [event("a", "message", "x", 1.7e9), event("b", "message", "x", 1.7e9 + 2)]
     log = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "edges": [edge("a b causal")]}
-    assert durations(TeamFacts(native(tmp_path, log | {"events": steps}))).work[0] == 2
+    assert TeamFacts(native(tmp_path, log | {"events": steps})).durations.work[0] == 2
     other = [step | {"t": step["t"] * unit} for step in steps]
-    found = durations(TeamFacts(native(tmp_path, log | {"events": other})))
+    found = TeamFacts(native(tmp_path, log | {"events": other})).durations
     assert np.isnan(found.work[0]) and "smaller unit" in found.reasons[0]
 
 
@@ -204,9 +203,9 @@ def test_positions_are_not_seconds(tmp_path: Path) -> None:
     """The survey's form writes positions where an event has no time, and a wall clock of 0."""
     untimed = ALONE | {"events": [{k: v for k, v in e.items() if k != "t"} for e in ALONE["events"]]}
     traces = native(tmp_path, untimed)
-    assert durations(TeamFacts(traces)).reasons == ["an event has no time"]
+    assert TeamFacts(traces).durations.reasons == ["an event has no time"]
     survey.write(traces, tmp_path / "survey")
-    assert durations(TeamFacts(credit.read(tmp_path / "survey"))).reasons == [
+    assert TeamFacts(credit.read(tmp_path / "survey")).durations.reasons == [
         "the log says that its times are positions"
     ]
 
