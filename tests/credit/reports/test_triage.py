@@ -88,3 +88,15 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
     assert found.quiet == "Nothing stands out: the logs have no error and no loop."
+
+
+def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> None:
+    """`main` of Claude Code and an agent of this name in another team's logs were one row."""
+    team(tmp_path, 2)
+    row = {"prompt": [], "completion": [{"role": "assistant", "content": "x"}], "example_id": 1, "reward": 1.0}
+    (tmp_path / "results.jsonl").write_text(json.dumps(row) + "\n")
+    (alone,) = {one.agent for one in triage(read(tmp_path / "results.jsonl")).agents}
+    text = (tmp_path / "2.jsonl").read_text()
+    (tmp_path / "2.jsonl").write_text(text.replace('"agent": "a0"', f'"agent": "{alone}"'))
+    found = {one.agent: one.traces for one in triage(read(tmp_path)).agents}
+    assert found == {f"{alone} (native)": 1, f"{alone} (verifiers)": 1, "a1": 2}
