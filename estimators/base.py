@@ -20,6 +20,7 @@ from graphs.html_table import html_table
 from graphs.text import counted, excerpt
 
 __all__ = [
+    "OF_ACTIONS",
     "REASONS",
     "Credit",
     "Estimand",
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 Estimand = Literal["increment", "return", "total", "effect", "share", "score", "scale"]
+OF_ACTIONS: tuple[Estimand, ...] = ("increment", "effect", "share")
+"""What an action changed. The others compare returns, of which a trace has one: their errors are its own spread."""
 """What an amount estimates. Composition adds only amounts of one estimand (`docs/data-model.md`)."""
 
 
