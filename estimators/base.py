@@ -20,6 +20,7 @@ from graphs.html_table import html_table
 from graphs.text import counted, excerpt
 
 __all__ = [
+    "OF_ACTIONS",
     "REASONS",
     "Credit",
     "Estimand",
@@ -36,6 +37,9 @@ __all__ = [
 
 Estimand = Literal["increment", "return", "total", "contrast", "effect", "share", "score", "scale"]
 """What an amount estimates. Composition adds only amounts of one estimand (`docs/data-model.md`)."""
+
+OF_ACTIONS: tuple[Estimand, ...] = ("increment", "contrast", "effect", "share")
+"""What an action changed. The others compare returns, of which a trace has one: their errors are its own spread."""
 
 
 class Reason(enum.IntEnum):
