@@ -7,7 +7,7 @@ lines, which reports and other commands print, too.
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -172,6 +172,7 @@ class Summary:
             f"{plain['with_advantage']} with an advantage"
         ]
         unbiased, why = find_method(method).unbiased_with(options)
+        unbiased, why = (None, _UNANSWERED) if unbiased and _unanswered(options, self.reasons) else (unbiased, why)
         if why:
             lines.append(f"  the policy gradient {'is biased' if unbiased is False else 'may be biased'}: {why}")
         lines += [f"  {counted(count, 'action')} without: {reason}" for reason, count in plain["without"].items()]
@@ -200,6 +201,18 @@ class Summary:
             names = [name for name, reason in plain["unresolved"].items() if reason == why]
             lines.append(f"  {counted(len(names), 'group')} without a training signal, though {why}: {_first(names)}")
         return lines
+
+
+_UNANSWERED = "an action without the key, or whose key only its replays have, gets nothing"
+
+
+def _unanswered(options: Mapping[str, Any], reasons: Collection[str]) -> bool:
+    """Whether actions have no number because of what was chosen before them, as under keys finer than the task."""
+    from estimators.base import REASONS, Reason
+    from graphs.keys import names_of_key
+
+    finer = set(names_of_key(options.get("by"))) - {"task"}
+    return bool(finer) and not {REASONS[Reason.NO_EVIDENCE], REASONS[Reason.SHARED_PREFIX]}.isdisjoint(reasons)
 
 
 def _of_another_reward(traces: Traces) -> int:
@@ -349,7 +362,7 @@ def empty_notes(traces: Traces, credit: Credit, method: str) -> list[str]:
     tasks = divided_tasks(traces)
     if tasks:
         lines.append(divided_note(tasks))
-    if alone_mask(traces)[: traces.sizes.events].all():
+    elif alone_mask(traces)[: traces.sizes.events].all():
         lines.append(
             "No group can be compared: each has one trace. If traces share tasks, pass `--groups FILE`, a table with "
             "columns `trace` and `group`. Else log several traces of each task."

@@ -34,7 +34,7 @@ __all__ = [
     "finish_score",
 ]
 
-Estimand = Literal["increment", "return", "total", "effect", "share", "score", "scale"]
+Estimand = Literal["increment", "return", "total", "contrast", "effect", "share", "score", "scale"]
 """What an amount estimates. Composition adds only amounts of one estimand (`docs/data-model.md`)."""
 
 
@@ -68,7 +68,7 @@ REASONS: tuple[str, ...] = (
     "the trace has no outcome, or the agent none of its own (agent_reward)",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
-    "too few members, or too few that differ, to estimate a spread",
+    "too few members, or their spread or mean is about 0 or less: no divisor",
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, or not between 0 and 1: no alternative was possible",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.reports.durations import UNSTATED, durations
+from credit.reports.durations import UNSTATED
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
@@ -116,7 +116,7 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
         )
         money, least = np.sum(terms, axis=0), np.nansum(terms, axis=0)
         money[np.asarray(graph.action_mask)[:n] & np.isnan(of_input)] = np.nan
-    seconds = durations(facts or TeamFacts(traces)).event
+    seconds = (facts or TeamFacts(traces)).durations.event
     return EventCosts(tokens, read, called.astype(np.float64), seconds, money, least)
 
 

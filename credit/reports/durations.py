@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.trace_numbers import TeamFacts
 from graphs.event_types import EventType
+from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
 
-__all__ = ["UNSTATED", "Durations", "durations", "seconds_on_path", "since_previous"]
+__all__ = ["UNSTATED", "Durations", "durations", "since_previous"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -42,8 +42,8 @@ class Durations(NamedTuple):
     reasons: list[str]
 
 
-def durations(facts: TeamFacts) -> Durations:
-    """Seconds that each event took.
+def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Durations:
+    """Seconds that each event took; `TeamFacts.durations` has them of a batch.
 
         d(e) = max(0, t(e) − max over c of t(c))
 
@@ -60,23 +60,29 @@ def durations(facts: TeamFacts) -> Durations:
     times are in another unit: they span more than it, or less than half of it. Times above `LATEST` are dates in
     another unit, too.
 
+    Args:
+      traces: what was read.
+      causes: of its events, as `TeamFacts.causes` has them.
+
     Examples:
+      >>> from credit.reports.trace_numbers import TeamFacts
       >>> from graphs.traces.assembling import assemble
       >>> from graphs.traces.record import Agent, TraceRecord
       >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()}, rewards={"team": 1.0})
       >>> _ = [record.event(name, 3, "a", action=True, time=time) for name, time in (("x", 0.0), ("y", 2.5))]
-      >>> seconds = durations(TeamFacts(assemble([record])))
+      >>> seconds = TeamFacts(assemble([record])).durations
       >>> seconds.event[:2].tolist(), seconds.wall[:1].tolist()
       ([0.0, 2.5], [2.5])
     """
-    traces, trace = facts.traces, facts.trace
     n, m = traces.sizes.events, traces.sizes.traces
+    trace, action = np.asarray(traces.graph.trace_ids)[:n], np.asarray(traces.graph.action_mask)[:n]
     time = traces.events["time"].to_numpy().astype(np.float64, copy=True)
-    senders, receivers = facts.causes
-    lent = ~facts.action[receivers] & np.isnan(time[receivers])
-    while (told := lent & ~np.isnan(time[senders]) & np.isnan(time[receivers])).any():
-        time[receivers[told]] = -np.inf
-        np.maximum.at(time, receivers[told], time[senders[told]])
+    senders, receivers = causes
+    lent = np.flatnonzero((np.isnan(time) & ~action)[receivers])
+    lenders, borrowers = senders[lent], receivers[lent]
+    while (told := ~np.isnan(time[lenders]) & np.isnan(time[borrowers])).any():
+        time[borrowers[told]] = -np.inf
+        np.maximum.at(time, borrowers[told], time[lenders[told]])
     person = np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)
 
     low, high = np.full(m, np.inf), np.full(m, -np.inf)
@@ -86,7 +92,7 @@ def durations(facts: TeamFacts) -> Durations:
     stated = _of_traces(traces, "costs.wall_clock_s")
     positions = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
     known = np.isfinite(stated) & (stated > 0)
-    untimed = np.bincount(trace, np.isnan(time), m) > 0
+    untimed = np.bincount(trace[np.isnan(time)], minlength=m) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(known, span / stated, 1.0)
     reasons = np.select(
@@ -102,36 +108,38 @@ def durations(facts: TeamFacts) -> Durations:
     )
     usable = reasons == ""
 
-    latest = _begun(facts, time)
+    latest = _begun(traces, time)
     np.fmax.at(latest, receivers, time[senders])
     event = np.where(np.isfinite(latest) & ~person, np.maximum(time - latest, 0), 0.0)
-    absent = np.where(person, since_previous(time, trace), 0.0)
-    event[~usable[trace]] = absent[~usable[trace]] = np.nan
+    absent = np.where(person, since_previous(time, trace), 0.0) if person.any() else np.zeros(n)
+    if not usable.all():
+        event[~usable[trace]] = absent[~usable[trace]] = np.nan
     wall = np.where(usable, np.where(known, stated, span) - np.bincount(trace, absent, m), np.nan)
     return Durations(event, np.bincount(trace, event, m), absent, wall, reasons.tolist())
 
 
-def _begun(facts: TeamFacts, time: np.ndarray) -> np.ndarray:
+def _begun(traces: Traces, time: np.ndarray) -> np.ndarray:
     """When the instance of each event was last busy; of what is no action, also when one that it spawned ended.
 
     float64 [events]; minus infinity at results of tools, which work beside their agent, and where nothing was before.
     """
-    graph, n = facts.traces.graph, len(time)
+    graph, n = traces.graph, len(time)
     agent, kind = np.asarray(graph.agent_ids)[:n], np.asarray(graph.event_type)[:n]
-    parent = np.asarray(graph.agent_parent)[: facts.traces.sizes.agents]
+    parent = np.asarray(graph.agent_parent)[: traces.sizes.agents]
     ended = np.full(len(parent), -np.inf)
     np.fmax.at(ended, agent, time)
     children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
-    order = np.argsort(agent, kind="stable")
-    if np.any((np.diff(time[order]) < 0) & (np.diff(agent[order]) == 0)):  # most logs are in the order of time
-        order = np.lexsort((time, agent))
+    before, after = consecutive(agent)
+    if np.any(time[after] < time[before]):  # most logs are in the order of time
+        before, after = consecutive(agent, np.lexsort((time, agent)))
     begun = np.full(n, -np.inf)
-    follows = np.flatnonzero(agent[order[1:]] == agent[order[:-1]])
-    begun[order[follows + 1]] = time[order[follows]]
-    freed = np.flatnonzero(~facts.action & np.isin(agent, parent[children]) & (kind != int(EventType.TOOL_RESULT)))
+    begun[after] = time[before]
+    result, starts = kind == int(EventType.TOOL_RESULT), np.zeros(graph.num_agents, bool)
+    starts[parent[children]] = True
+    freed = np.flatnonzero(starts[agent] & ~np.asarray(graph.action_mask)[:n] & ~result)
     waited = _latest_until(parent[children], ended[children], agent[freed], time[freed])
     begun[freed] = np.fmax(begun[freed], waited)
-    begun[kind == int(EventType.TOOL_RESULT)] = -np.inf
+    begun[result] = -np.inf
     return begun
 
 
@@ -153,17 +161,6 @@ def since_previous(time: np.ndarray, trace: np.ndarray) -> np.ndarray:
     found: np.ndarray = np.empty(len(time))
     found[order] = since
     return found
-
-
-def seconds_on_path(facts: TeamFacts, seconds: Durations) -> np.ndarray:
-    """The greatest sum of seconds along a chain of causes, the least time on unlimited machines: float64 [traces].
-
-    NaN where a trace has no seconds.
-    """
-    if np.isnan(seconds.work).all():
-        return seconds.work
-    longest = facts.greatest(facts.order.longest(np.nan_to_num(seconds.event))[0])
-    return np.where(np.isnan(seconds.work), np.nan, longest)
 
 
 def _of_traces(traces: Traces, name: str) -> np.ndarray:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from credit.reports.durations import durations
 from credit.reports.event_texts import event_texts
 from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, ToolCalls
@@ -26,7 +25,12 @@ __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 EXCERPT = 120
 """Length of the text of a suspect."""
 
-QUIET = "Nothing stands out: the logs have no error and no loop."
+QUIET = {
+    (True, False): "Nothing stands out: the logs have no error and no loop.",
+    (True, True): "Nothing stands out: there is no loop, and no error in those logs that state errors.",
+    (False, True): "No loop stands out. These logs do not state errors.",
+}
+"""By whether logs of some traces state errors, and whether others do not."""
 
 AFTERWARDS = {
     True: "the same call succeeded later",
@@ -160,7 +164,9 @@ def triage(
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     succeeded = outcome >= least_success(outcome, success_at)
     suspects = _suspects(traces, failures, loops, most, succeeded, texts or functools.partial(event_texts, traces))
-    quiet = "" if failures or loops else QUIET + (" Most tokens were generated here:" if suspects else "")
+    states = has_statuses(traces)
+    quiet = "" if failures or loops else QUIET[bool(states.any()) or not len(states), not states.all()]
+    quiet += " Most tokens were generated here:" if quiet and suspects else ""
     return Triage(
         _workloads(traces, calls, [row for row, _ in loops]), _tools(traces, calls, failures), suspects, quiet
     )
@@ -251,7 +257,7 @@ def _names(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 def _seconds(traces: Traces, name_of: np.ndarray, width: int) -> np.ndarray:
     """What the events of each name took, in the traces that have seconds; NaN where none has."""
-    took = durations(TeamFacts(traces)).event
+    took = TeamFacts(traces).durations.event
     known = np.isfinite(took)
     some = np.bincount(name_of[known], minlength=width) > 0
     return np.where(some, np.bincount(name_of[known], took[known], width), np.nan)

@@ -88,7 +88,7 @@ def summary(
     """Show who matters: each agent, role, turn, tool or type against the rest of its own traces.
 
     Beside it stands what failed traces have more of than succeeded ones, and a triage: errors, retries, loops, tokens
-    and time by agent, and the events to look at first, those of failed traces before others.
+    and time by agent, and the events to look at first, those of successful traces last.
     """
     import numpy as np
 

@@ -6,9 +6,13 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
+
+import credit
+from credit.method_summary import Summary
 
 from .logs import run, trace, write
 
@@ -314,6 +318,18 @@ def test_large_advantages_are_pointed_out(tmp_path: Path) -> None:
     assert "look: 2 actions have an advantage larger than 10 times" in result.stderr
     result = run("assign", log, "-o", tmp_path / "a.csv", "--method", "rloo")
     assert "look" not in result.stderr
+
+
+@pytest.mark.parametrize(("absent", "said"), [(None, True), ("o", False)])
+def test_a_key_that_some_actions_lack_biases(absent: str | None, said: bool) -> None:
+    """Whether a trace comes to an action without the key, its earlier choices decide."""
+    _, _, rows = credit.from_columns(
+        group=[0] * 4, trace=list("aabb"), reward=[1.0, 1.0, 0.0, 0.0], evidence={"anchor": ["o", "o", "o", absent]}
+    )
+    options: dict[str, Any] = {"by": "task,anchor", "singleton": "raw"}
+    summary = Summary()
+    summary.add(rows.traces, credit.run(rows.traces, "rloo", **options))
+    assert any("may be biased: an action without the key" in line for line in summary.lines("rloo", options)) is said
 
 
 @pytest.mark.slow

@@ -86,7 +86,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
     return traces, {
         "critic": claim(increment, "increment", "critic"),
-        "message": claim(contrast, "effect", "contrast"),
+        "message": claim(contrast, "contrast", "contrast"),
         "removal": claim(removal, "effect", "removal"),
         "broadcast": credit.rloo(graph, traces.reward),
         "agent-wise": credit.dr_mas(graph, traces.reward),
