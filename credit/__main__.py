@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -41,6 +42,7 @@ def run() -> NoReturn:
 
 def main() -> None:
     """Run the command line on `sys.argv`; leaves by `SystemExit` with the codes of `credit.cli`."""
+    gc.set_threshold(100_000)  # a command's objects are modules and functions, which no search for cycles frees
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # else `nohup` or a caller's own
             signal.signal(number, _leave)
@@ -54,6 +56,7 @@ def main() -> None:
     try:
         cli()
     finally:
+        gc.freeze()  # nor does the one at the end, which took a sixth of a command
         # Python restores the default as it shuts down, and a late interrupt would kill a command whose work is done.
         if signal.getsignal(signal.SIGINT) is _leave:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
