@@ -115,13 +115,14 @@ class ToolUse:
 class Triage:
     """Workloads by agent and by tool, most errors first, and events to look at, most serious first.
 
-    `quiet` is "" where these are errors and loops. Otherwise it says that there are none, and what the events are: the
-    actions that generated the most tokens, if the log has counts.
+    `quiet` is "" where these are errors and loops, of which `left_out` are not among them. Otherwise it says that there
+    are none, and what the events are: the actions that generated the most tokens, if the log has counts.
     """
 
     agents: tuple[Workload, ...]
     tools: tuple[ToolUse, ...]
     suspects: tuple[Suspect, ...]
+    left_out: int
     quiet: str
 
 
@@ -164,11 +165,16 @@ def triage(
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     succeeded = outcome >= least_success(outcome, success_at)
     suspects = _suspects(traces, failures, loops, most, succeeded, texts or functools.partial(event_texts, traces))
+    found = len({run.rows[0] for run in failures} | {row for row, _ in loops})
     states = has_statuses(traces)
     quiet = "" if failures or loops else QUIET[bool(states.any()) or not len(states), not states.all()]
     quiet += " Most tokens were generated here:" if quiet and suspects else ""
     return Triage(
-        _workloads(traces, calls, [row for row, _ in loops]), _tools(traces, calls, failures), suspects, quiet
+        _workloads(traces, calls, [row for row, _ in loops]),
+        _tools(traces, calls, failures),
+        suspects,
+        max(found - len(suspects), 0),
+        quiet,
     )
 
 

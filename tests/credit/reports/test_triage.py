@@ -72,6 +72,7 @@ def test_events_of_traces_that_succeeded_come_last(tmp_path: Path) -> None:
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = triage(read(log)).suspects
     assert [(one.trace, one.outcome) for one in found] == [("unknown", None), ("bad", 0.0), ("good", 1.0)]
+    assert [triage(read(log), most=most).left_out for most in (1, 3)] == [2, 0]
 
 
 def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) -> None:
