@@ -332,5 +332,5 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
     yield "seconds", found.wall
     time = traces.events["time"].to_numpy().astype(np.float64)
     longest = np.zeros(len(found.wall))
-    np.fmax.at(longest, trace, since_previous(time, trace) - found.absent)
+    np.fmax.at(longest, trace, since_previous(time, time, trace) - found.absent)
     yield "longest wait in seconds", np.where(np.isnan(found.wall), np.nan, longest)
