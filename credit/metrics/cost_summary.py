@@ -73,7 +73,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     Args:
       traces: what was read.
       by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call.
+        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are those of its calls alone.
       prices: of models and tools; without them money is None.
 
     Raises:
@@ -105,6 +105,8 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         texts = [column[t] for t in trace.tolist()]
     number: dict[str, int] = {}
     unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+    if by == "model":
+        costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
     rows = list(_rows(list(number), unit, costs, ToolCalls(traces)))
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
 

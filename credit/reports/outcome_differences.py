@@ -325,7 +325,7 @@ def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
 
 
 def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Seconds from the first to the last event of a trace, and the longest between two in a row; a person's apart."""
+    """The wall clock of a trace, and the most seconds between two events in a row, both without a person's."""
     found = durations(TeamFacts(traces))
     if np.isnan(found.wall).all():
         return
