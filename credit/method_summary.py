@@ -362,7 +362,7 @@ def empty_notes(traces: Traces, credit: Credit, method: str) -> list[str]:
     tasks = divided_tasks(traces)
     if tasks:
         lines.append(divided_note(tasks))
-    if alone_mask(traces)[: traces.sizes.events].all():
+    elif alone_mask(traces)[: traces.sizes.events].all():
         lines.append(
             "No group can be compared: each has one trace. If traces share tasks, pass `--groups FILE`, a table with "
             "columns `trace` and `group`. Else log several traces of each task."

@@ -192,8 +192,8 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
         raise CreditError(f"level is {level}; expected a number between 0 and 1")
     if credit is not None and credit.credit.shape != (traces.graph.num_events,):
         raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
-    work, found = TeamWork(traces), survey(traces)
-    tested = [_of_behaviour(traces, name, number(work)) for name, number in BEHAVIOUR.items()]
+    work, found, task = TeamWork(traces), survey(traces), task_ids(traces)
+    tested = [_of_behaviour(traces, task, name, number(work)) for name, number in BEHAVIOUR.items()]
     drifts = drift(traces)
     tested += [_of_verdicts(traces, "verifier_drift", drifts)]
     tested += [_of_verdicts(traces, "verifier_collusion", collusion(traces))]
@@ -227,14 +227,14 @@ def _unknown(check: str, words: str) -> Finding:
     return Finding(check, None, None, 0, 0, None, (), words)
 
 
-def _of_behaviour(traces: Traces, check: str, number: TraceMetric) -> Finding:
+def _of_behaviour(traces: Traces, task: np.ndarray, check: str, number: TraceMetric) -> Finding:
     from scipy.special import bdtrc  # comes with JAX; slow to import
 
     limit = CHECKS[check].limit or 0.0
     known = np.isfinite(number.value)
     if not known.any():
         return _unknown(check, "; ".join(dict.fromkeys(filter(None, number.reasons))))
-    of_task = np.unique(task_ids(traces)[known], return_inverse=True)[1]
+    of_task = np.unique(task[known], return_inverse=True)[1]
     means = np.bincount(of_task, number.value[known]) / np.bincount(of_task)
     shown, tasks = int(np.sum(means > limit)), len(means)
     rows = np.flatnonzero(known & (np.nan_to_num(number.value) > limit))

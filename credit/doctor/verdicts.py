@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.metrics.message_contents import text_ids
 from credit.reports.tasks import task_ids
 from graphs.traces.batch import Traces
 
@@ -165,12 +166,17 @@ def _residual(verdict: np.ndarray, outcome: np.ndarray) -> np.ndarray:
 def _companies(traces: Traces) -> dict[str, np.ndarray]:
     """For each name of an agent, and each model, the traces that it took part in: bool [traces]."""
     graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
-    acting = np.unique(np.asarray(graph.agent_ids)[:n][np.asarray(graph.action_mask)[:n]])
-    names = traces.agents["name"].to_pylist()
+    acting = np.zeros(graph.num_agents, bool)
+    acting[np.asarray(graph.agent_ids)[:n][np.asarray(graph.action_mask)[:n]]] = True
+    acting = np.flatnonzero(acting)
     found: dict[str, np.ndarray] = {}
-    for agent, trace in zip(acting.tolist(), np.asarray(graph.agent_trace)[acting].tolist(), strict=True):
-        found.setdefault(f"agent {names[agent]}", np.zeros(m, bool))[trace] = True
-    for trace, model in enumerate(traces.traces["model"].to_pylist()):
-        if model:
-            found.setdefault(f"model {model}", np.zeros(m, bool))[trace] = True
+    for kind, texts, trace in (
+        ("agent", traces.agents["name"].take(acting), np.asarray(graph.agent_trace)[acting]),
+        ("model", traces.traces["model"], np.arange(m)),
+    ):
+        ids = text_ids(texts)
+        took_part = np.zeros((ids.max(initial=-1) + 1, m), bool)
+        took_part[ids[ids >= 0], trace[ids >= 0]] = True
+        names = dict.fromkeys(filter(None, texts.to_pylist()))
+        found |= {f"{kind} {name}": row for name, row in zip(names, took_part, strict=True)}
     return found

@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.trace_numbers import TeamFacts
 from graphs.event_types import EventType
+<<<<<<< HEAD
 from graphs.structure.forest import real_edges
+=======
+from graphs.structure.host_ids import consecutive
+>>>>>>> main
 from graphs.traces.batch import Traces
 
-__all__ = ["UNSTATED", "Durations", "durations", "seconds_on_path", "since_previous"]
+__all__ = ["UNSTATED", "Durations", "durations", "since_previous"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -45,8 +48,8 @@ class Durations(NamedTuple):
     reasons: list[str]
 
 
-def durations(facts: TeamFacts) -> Durations:
-    """Seconds that each event took.
+def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Durations:
+    """Seconds that each event took; `TeamFacts.durations` has them of a batch.
 
         end(e) = t(e) + seconds(e)                   seconds(e): as the log states it, else 0
         d(e) = seconds(e) where stated, else max(0, t(e) − max over c of end(c))
@@ -67,18 +70,24 @@ def durations(facts: TeamFacts) -> Durations:
     times are in another unit: they span more than it, or less than half of it. Times above `LATEST` are dates in
     another unit, too.
 
+    Args:
+      traces: what was read.
+      causes: of its events, as `TeamFacts.causes` has them.
+
     Examples:
+      >>> from credit.reports.trace_numbers import TeamFacts
       >>> from graphs.traces.assembling import assemble
       >>> from graphs.traces.record import Agent, TraceRecord
       >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()}, rewards={"team": 1.0})
       >>> _ = [record.event(name, 3, "a", action=True, time=time) for name, time in (("x", 0.0), ("y", 2.5))]
-      >>> seconds = durations(TeamFacts(assemble([record])))
+      >>> seconds = TeamFacts(assemble([record])).durations
       >>> seconds.event[:2].tolist(), seconds.wall[:1].tolist()
       ([0.0, 2.5], [2.5])
     """
-    traces, trace = facts.traces, facts.trace
     n, m = traces.sizes.events, traces.sizes.traces
+    trace, action = np.asarray(traces.graph.trace_ids)[:n], np.asarray(traces.graph.action_mask)[:n]
     time = traces.events["time"].to_numpy().astype(np.float64, copy=True)
+<<<<<<< HEAD
     told = traces.evidence.get("seconds")
     own = np.full(n, np.nan) if told is None else np.where(told.mask[:n], told.array[:n].astype(np.float64), np.nan)
     length = np.nan_to_num(own)
@@ -88,6 +97,14 @@ def durations(facts: TeamFacts) -> Durations:
         time[receivers[found]] = -np.inf
         np.maximum.at(time, receivers[found], (time + length)[senders[found]])
     end = time + length
+=======
+    senders, receivers = causes
+    lent = np.flatnonzero((np.isnan(time) & ~action)[receivers])
+    lenders, borrowers = senders[lent], receivers[lent]
+    while (told := ~np.isnan(time[lenders]) & np.isnan(time[borrowers])).any():
+        time[borrowers[told]] = -np.inf
+        np.maximum.at(time, borrowers[told], time[lenders[told]])
+>>>>>>> main
     person = np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)
 
     low, high = np.full(m, np.inf), np.full(m, -np.inf)
@@ -97,7 +114,7 @@ def durations(facts: TeamFacts) -> Durations:
     stated = _of_traces(traces, "costs.wall_clock_s")
     positions = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
     known = np.isfinite(stated) & (stated > 0)
-    untimed = np.bincount(trace, np.isnan(time), m) > 0
+    untimed = np.bincount(trace[np.isnan(time)], minlength=m) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(known, span / stated, 1.0)
     reasons = np.select(
@@ -113,6 +130,7 @@ def durations(facts: TeamFacts) -> Durations:
     )
     usable = reasons == ""
 
+<<<<<<< HEAD
     latest = _begun(facts, time, end)
     np.fmax.at(latest, receivers, end[senders])
     since = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)
@@ -128,10 +146,19 @@ def durations(facts: TeamFacts) -> Durations:
     event[person] = added[person] = 0.0
     unusable = ~usable[trace]
     event[unusable] = added[unusable] = absent[unusable] = np.nan
+=======
+    latest = _begun(traces, time)
+    np.fmax.at(latest, receivers, time[senders])
+    event = np.where(np.isfinite(latest) & ~person, np.maximum(time - latest, 0), 0.0)
+    absent = np.where(person, since_previous(time, trace), 0.0) if person.any() else np.zeros(n)
+    if not usable.all():
+        event[~usable[trace]] = absent[~usable[trace]] = np.nan
+>>>>>>> main
     wall = np.where(usable, np.where(known, stated, span) - np.bincount(trace, absent, m), np.nan)
     return Durations(event, np.bincount(trace, event, m), added, absent, wall, reasons.tolist())
 
 
+<<<<<<< HEAD
 def _asked(facts: TeamFacts) -> tuple[np.ndarray, np.ndarray]:
     """Events that an action of their instance called, sent or started, and that action: int [effects] each."""
     kind = np.asarray(facts.traces.graph.event_type)[: len(facts.agent)]
@@ -143,21 +170,35 @@ def _asked(facts: TeamFacts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _begun(facts: TeamFacts, time: np.ndarray, end: np.ndarray) -> np.ndarray:
+=======
+def _begun(traces: Traces, time: np.ndarray) -> np.ndarray:
+>>>>>>> main
     """When the instance of each event was last busy; of what is no action, also when one that it spawned ended.
 
     float64 [events]; minus infinity at results of tools, which work beside their agent, and where nothing was before.
     """
-    graph, n = facts.traces.graph, len(time)
+    graph, n = traces.graph, len(time)
     agent, kind = np.asarray(graph.agent_ids)[:n], np.asarray(graph.event_type)[:n]
-    parent = np.asarray(graph.agent_parent)[: facts.traces.sizes.agents]
+    parent = np.asarray(graph.agent_parent)[: traces.sizes.agents]
     ended = np.full(len(parent), -np.inf)
     np.fmax.at(ended, agent, end)
     children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
+<<<<<<< HEAD
     begun = _ended_before(agent, time, end)
     freed = np.flatnonzero(~facts.action & np.isin(agent, parent[children]) & (kind != int(EventType.TOOL_RESULT)))
+=======
+    before, after = consecutive(agent)
+    if np.any(time[after] < time[before]):  # most logs are in the order of time
+        before, after = consecutive(agent, np.lexsort((time, agent)))
+    begun = np.full(n, -np.inf)
+    begun[after] = time[before]
+    result, starts = kind == int(EventType.TOOL_RESULT), np.zeros(graph.num_agents, bool)
+    starts[parent[children]] = True
+    freed = np.flatnonzero(starts[agent] & ~np.asarray(graph.action_mask)[:n] & ~result)
+>>>>>>> main
     waited = _latest_until(parent[children], ended[children], agent[freed], time[freed])
     begun[freed] = np.fmax(begun[freed], waited)
-    begun[kind == int(EventType.TOOL_RESULT)] = -np.inf
+    begun[result] = -np.inf
     return begun
 
 
@@ -196,6 +237,7 @@ def since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.n
     return found
 
 
+<<<<<<< HEAD
 def seconds_on_path(facts: TeamFacts, seconds: Durations) -> np.ndarray:
     """The greatest sum of seconds along a chain of causes, the least time on unlimited machines: float64 [traces].
 
@@ -207,6 +249,8 @@ def seconds_on_path(facts: TeamFacts, seconds: Durations) -> np.ndarray:
     return np.where(np.isnan(seconds.work), np.nan, longest)
 
 
+=======
+>>>>>>> main
 def _of_traces(traces: Traces, name: str) -> np.ndarray:
     """A number of each real trace, NaN where the log has none."""
     stated = traces.evidence.get(name)

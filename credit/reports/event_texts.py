@@ -30,8 +30,8 @@ DEPTH = 8  # levels of a record that are searched for text
 # `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
 SAID = ("text", "content", "output", "outputs", "result", "response", "arguments", "command", "message", "tool_calls",
         "function")  # fmt: skip
-CALLED = ("arguments", "args", "command", "action")
-ASKED = ("arguments", "args", "input", "inputs", "command", "action")
+CALLED = ("arguments", "args", "command", "code", "action")
+ASKED = ("arguments", "args", "input", "inputs", "command", "code", "action")
 GAVE = ("output", "outputs", "result", "content", "observation", "response")
 TOLD = ("input", "inputs", "query", "prompt", "thought")
 TRIED = {

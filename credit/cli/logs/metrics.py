@@ -104,7 +104,10 @@ def metrics(
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
-    names, side = read_sides(sides, traces) if sides is not None else (("", ""), None)
+    names, side = ("", ""), None
+    if sides is not None:
+        names, side, missed = read_sides(sides, traces)
+        traces = dataclasses.replace(traces, problems=traces.problems + missed)
     vectors = None
     if embeddings is not None:
         from graphs.array_files import read_array

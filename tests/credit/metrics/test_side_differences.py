@@ -62,6 +62,15 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert "1 trace without a side" in printed and "success is of 7 and 6 traces" in printed
 
 
+def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.jsonl", [trace(f"run-{i}", "q", 0.0) for i in range(3)])
+    table = tmp_path / "sides.csv"
+    table.write_text("trace,side\nrun-0,old\nrun-1,new\nran-2,new\n")
+    told = run("metrics", log, "--sides", table)
+    assert f"{table}:4: trace is 'ran-2'; expected the id of a trace that was read. Did you mean run-2?" in told.stderr
+    assert told.exit_code == 3 and run("metrics", log, "--sides", table, "--allow-bad").exit_code == 0
+
+
 def test_what_rounding_makes_is_no_difference() -> None:
     """Ratios of 1.6 against 1.6 differed by -1.12e-08, with an interval and a star."""
     rng = np.random.default_rng(2)
@@ -105,7 +114,8 @@ def test_sides_have_the_outcomes_and_costs_of_traces(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("t0,a\nt1,b\nt2,c\n", "sides of these traces is 3"),
+        ("t0,a\nt1,b\nt2,A\n", "are: 'a', 'b', 'A'; expected two"),
+        ("T1,a\nx,b\n", r"are: none; expected two(.|\n)*:2: trace is 'T1'; (.|\n)*Did you mean t1\?"),
         ("t0,a\nt0,b\n", "a second side of trace 't0'"),
         ("t0,\n", "expected the columns"),
     ],

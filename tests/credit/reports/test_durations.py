@@ -12,7 +12,6 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.metrics.cost_summary import cost_rows
-from credit.reports.durations import durations
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.triage import triage
@@ -37,7 +36,7 @@ def team(call_time: float = math.nan) -> Traces:
 
 def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:
     traces = team(0.0)
-    found = durations(TeamFacts(traces))
+    found = TeamFacts(traces).durations
     assert found.event.tolist() == [0, 0, 4, 0, 3] and found.wall.tolist() == [7]
     assert found.absent.tolist() == [0, 0, 0, 96, 0]
     assert [row.seconds for row in triage(traces).agents] == [7]
@@ -102,13 +101,13 @@ def serial_pipeline() -> Traces:
 
 
 def test_where_nothing_runs_at_once_the_seconds_of_all_events_are_the_wall_clock() -> None:
-    found = durations(TeamFacts(serial_pipeline()))
+    found = TeamFacts(serial_pipeline()).durations
     assert found.event.tolist() == [0, 50, 0, 10, 0, 0, 30, 0] and found.work.tolist() == found.wall.tolist() == [90]
 
 
 def test_an_effect_without_a_time_has_that_of_its_cause() -> None:
-    assert durations(TeamFacts(team())).event.tolist() == [0, 0, 4, 0, 3]
-    assert np.isnan(durations(TeamFacts(_untimed_action())).event).all()
+    assert TeamFacts(team()).durations.event.tolist() == [0, 0, 4, 0, 3]
+    assert np.isnan(TeamFacts(_untimed_action()).durations.event).all()
 
 
 def _untimed_action() -> Traces:
