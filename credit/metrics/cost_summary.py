@@ -77,7 +77,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     Args:
       traces: what was read.
       by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call.
+        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are those of its calls alone.
       prices: of models and tools; without them money is None.
 
     Raises:
@@ -109,6 +109,8 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         texts = [column[t] for t in trace.tolist()]
     number: dict[str, int] = {}
     unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+    if by == "model":
+        costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
     rows = list(_rows(list(number), unit, costs, ToolCalls(traces)))
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]

@@ -61,7 +61,7 @@ class EventCosts:
       tokens: float64 [events], generated; 0 at events that are no action and have no count.
       input_tokens: float64 [events], read, likewise.
       tool_calls: float64 [events], 1 at a tool call.
-      seconds: float64 [events], as `durations` has them.
+      seconds: float64 [events], what each took, as `durations` has it.
       money: float64 [events]; NaN everywhere without prices.
       least_money: float64 [events], the part of `money` whose counts and prices are known; 0 where none is.
     """

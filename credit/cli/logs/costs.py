@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["costs"]
 
 LEGEND = (
-    "≥: the log lacks the number of some events. –: of all. seconds: of an event since the latest event that caused it."
+    "≥: the log lacks the number of some events. –: of all. seconds: sums of what events took, so what ran at once counts "
+    "each and waiting counts for none; `credit traces` has the wall clock."
 )
+OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
 MONEY = (
     "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
 )
@@ -100,7 +102,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         told = [printed(row.stated.get(name), 6) for name in stated]
         table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
     console.print(table)
-    console.print(LEGEND, soft_wrap=True)
+    console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
     if gaps is not None:
         console.print(MONEY, soft_wrap=True)
         for names, what in zip(gaps, (UNPRICED, CACHED, UNUSED), strict=True):

@@ -50,7 +50,7 @@ TRIAGE = (
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
     "count once. "
-    "tokens: generated. seconds: of events since the latest that caused them."
+    "tokens: generated. seconds: sums of what events took; waiting is nobody's."
 )
 
 

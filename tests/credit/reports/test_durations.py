@@ -43,6 +43,49 @@ def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:
     assert [row.seconds.total for row in cost_rows(traces)] == [7]
 
 
+def written_by_blocks(*, seconds: float | None = None) -> Traces:
+    """A call, written at 2, whose two tool calls are written at 3 and 6; the first tool ends at 4, the second at 8."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
+    record.event("h", EventType.HUMAN_INTERVENTION, "a", action=False, time=0.0)
+    record.event("x", EventType.MESSAGE, "a", action=True, time=2.0, seconds=seconds)
+    record.event("c", EventType.TOOL_CALL, "a", action=False, time=3.0, tool="f")
+    record.event("d", EventType.TOOL_CALL, "a", action=False, time=6.0, tool="g")
+    record.event("r", EventType.TOOL_RESULT, "a", action=False, time=4.0, tool="f")
+    record.event("s", EventType.TOOL_RESULT, "a", action=False, time=8.0, tool="g")
+    for cause, effect, kind in ((0, 1, 0), (1, 2, 4), (1, 3, 4), (2, 4, 5), (3, 5, 5)):
+        record.edge(cause, effect, kind)
+    return assemble([record])
+
+
+def test_until_a_tool_is_called_the_model_writes() -> None:
+    found = durations(TeamFacts(written_by_blocks()))
+    assert found.event.tolist() == [0, 2 + 1 + 2, 0, 0, 1, 2] and found.wall.tolist() == found.work.tolist() == [8]
+    assert found.added.tolist() == [0, 2, 1, 2, 1, 2]  # a path through the first tool does not wait for the second
+    by_tool = {row.unit: row.seconds.total for row in cost_rows(written_by_blocks(), "tool")}
+    assert by_tool == {"no tool": 5, "f": 1, "g": 2}
+
+
+def test_where_a_call_states_its_seconds_the_time_to_its_tools_is_nobodys() -> None:
+    found = durations(TeamFacts(written_by_blocks(seconds=0.5)))
+    assert found.event.tolist() == [0, 0.5, 0, 0, 1, 2] and found.wall.tolist() == [8]
+    assert durations(TeamFacts(written_by_blocks(seconds=10))).wall.tolist() == [12]  # from 0 to the end at 2 + 10
+
+
+def answered(*, seconds: float | None) -> Traces:
+    """A call from 0 on; a person steps in at 10; a call at 12."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
+    record.event("x", EventType.MESSAGE, "a", action=True, time=0.0, seconds=seconds)
+    record.event("h", EventType.HUMAN_INTERVENTION, "a", action=False, time=10.0)
+    record.event("y", EventType.MESSAGE, "a", action=True, time=12.0, seconds=seconds)
+    return assemble([record])
+
+
+def test_a_person_is_waited_for_from_the_end_of_what_ran_before() -> None:
+    assert durations(TeamFacts(answered(seconds=None))).absent.tolist() == [0, 10, 0]
+    found = durations(TeamFacts(answered(seconds=4.0)))
+    assert found.absent.tolist() == [0, 6, 0] and found.event.tolist() == [4, 0, 4] and found.wall.tolist() == [10]
+
+
 def serial_pipeline() -> Traces:
     """A root that makes no call starts one agent after the other; the first ends with a tool's result."""
     record = TraceRecord("t", "q", "log.jsonl", rewards={"team": 1.0})
