@@ -34,6 +34,7 @@ from credit.integrations.rows.row_metrics import (
     batch_metrics,
     falling_turns,
     no_metrics,
+    several_agents,
     silent_groups,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
@@ -454,8 +455,8 @@ class RowAdvantages:
         texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
         if self._facts.in_groups and metrics["credit/groups_of_one"] == 1:
             texts.append("compares the traces of a group, and every group of the batch has one trace")
-        if not traces and "turn" in batch.columns:
-            texts.append("got turns but no column 'trace', so each row counts as a trace of its own")
+        if not traces and (parts := "turns" if "turn" in batch.columns else several_agents(batch)):
+            texts.append(f"got {parts} but no column 'trace', so each row counts as a trace of its own: pass trace=")
         for option, names in self._agents_named.items():
             if not batch.of_names[option].any():
                 texts.append(f"has {option}={','.join(names)}, and no agent of the batch is called so")

@@ -22,6 +22,7 @@ __all__ = [
     "falling_turns",
     "group_spread",
     "no_metrics",
+    "several_agents",
     "silent_groups",
 ]
 
@@ -190,6 +191,14 @@ def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:
         "turn": (units["turns"] == instances, "every agent has one turn"),
     }
     return {name: alike[name][1] for name in columns if alike[name][0]}
+
+
+def several_agents(batch: Batch) -> str:
+    """What a group whose rows name several agents has; empty where each group has one."""
+    graph, real = batch.graph, np.asarray(batch.graph.agent_mask)
+    group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[real]]
+    pairs = np.unique(np.stack([group, np.asarray(graph.agent_name_ids)[real]]), axis=1)
+    return "several agents in a group" if pairs.shape[1] > len(np.unique(group)) else ""
 
 
 def falling_turns(batch: Batch) -> str | None:

@@ -108,7 +108,7 @@ def test_agents_may_state_what_they_earned() -> None:
 
 def test_a_state_of_something_else_is_named() -> None:
     """Runs that went on from it began anew without a word."""
-    rows = {"group": ["q"] * 2, "agent": ["a", "b"], "reward": np.array([1.0, 0.0])}
+    rows = {"group": ["q"] * 2, "trace": [0, 1], "agent": ["a", "b"], "reward": np.array([1.0, 0.0])}
     for method, state, words in (
         ("rloo", {"a": 0.5}, "expected none: the method carries none"),
         ("spiral_rae", [0.5], "expected a mapping from names"),
@@ -206,7 +206,8 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
 @pytest.mark.parametrize(
     ("changed", "words"),
     [({"group": [0, 0, 1, 1]}, "every group of the batch has one trace"),
-     ({"trace": None}, "got turns but no column 'trace'")],
+     ({"trace": None}, "got turns but no column 'trace'"),
+     ({"trace": None, "turn": None, "agent": ["p", "s"] * 2}, "got several agents in a group but no column 'trace'")],
 )  # fmt: skip
 def test_ids_that_leave_nothing_to_compare_are_named(changed: dict[str, Any], words: str) -> None:
     """All advantages were 0 where executions were passed for tasks; without executions, long ones counted more."""
@@ -796,7 +797,8 @@ def test_after_warmup_neither_replays_nor_frozen_agents_compile(names: tuple[str
 def test_after_warmup_nothing_compiles(caplog: pytest.LogCaptureFixture) -> None:
     advantages = RowAdvantages("gae", rows=200)
     value = np.random.default_rng(0).random(150)
-    step = {"group": np.zeros(150, int), "agent": ["s", "v"] * 75, "reward": [1.0] * 150, "mask": np.ones((150, 2))}
+    step = {"group": np.zeros(150, int), "trace": np.arange(150), "agent": ["s", "v"] * 75, "reward": [1.0] * 150}
+    step |= {"mask": np.ones((150, 2))}
     with jax.log_compiles():
         advantages.warmup(evidence=["value"])
         assert "Compiling" in caplog.text
