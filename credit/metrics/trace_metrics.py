@@ -162,7 +162,10 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     unknown = (lacks, "the method gives an action of the trace no number, or no error")
     squares, noise = (np.bincount(trace[known], x[known] ** 2, m) for x in (amount, error))
     exact = (~(noise > 0), "the method states no error above 0")
-    of_returns = (np.full(m, options.credit.estimand not in OF_ACTIONS), "the method's errors are the spread of returns")
+    of_returns = (
+        np.full(m, options.credit.estimand not in OF_ACTIONS),
+        "its errors are the spread of returns",
+    )
     return found | {
         "credited_agents": numbered(divided(beyond, members), idle, unknown),
         "signal_to_noise": numbered(np.sqrt(divided(squares, noise)), of_returns, idle, unknown, exact),

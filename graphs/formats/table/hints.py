@@ -83,7 +83,9 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
         separator, names = ",", _keys_of_rows(lines)
     else:
         separator = other_separator(lines[0]) or ","
-        names, more = ([cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[:2][-1]))
+        names, more = (
+            [cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[:2][-1])
+        )
         names = names if len(more) >= len(names) else []
     for what, columns in _EXPORTS.items():
         if columns <= set(names):

@@ -264,7 +264,11 @@ def test_lists_of_tokens_count_them(native: bool, tmp_path: Path) -> None:
             rows.append({"trace_id": f"t{i}", "task_id": "q", "events": steps, "rewards": {"team": float(i)}})
         else:
             of_trace = {"trace": f"t{i}", "group": "q", "reward": float(i)}
-            rows += [event | of_trace, seen | of_trace, of_trace | {"agent": "solver", "tokens": 7, "token_ids": [1, 2]}]
+            rows += [
+                event | of_trace,
+                seen | of_trace,
+                of_trace | {"agent": "solver", "tokens": 7, "token_ids": [1, 2]},
+            ]
     path = write(tmp_path / "log.jsonl", rows)
     assert f"tokens generated {2 + 3 + 3 + 3 + 4 * 7}; a trace has" in " ".join(run("validate", path).stdout.split())
     given = run("assign", path, "--method", "opo", "-o", tmp_path / "advantages.csv")

@@ -185,7 +185,7 @@ def test_jax_leaves_the_gpu_to_the_trainer(monkeypatch: pytest.MonkeyPatch, capl
 
 @pytest.mark.parametrize(
     ("method", "column", "like"),
-    [("dr_mas", "agent", "every row is one agent's"), ("mgrpo", "parent", "no agent is spawned"),
+    [("dr_mas", "agent", "all actions are one agent's"), ("mgrpo", "parent", "no agent is spawned"),
      ("turn_baseline", "turn", "every agent has one turn")],
 )  # fmt: skip
 def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -> None:
@@ -827,3 +827,10 @@ def test_a_state_that_is_no_number_is_refused() -> None:
 def test_a_version_of_the_policy_is_an_integer(version: float) -> None:
     with pytest.raises(CreditError, match=r"'policy_version': .* is none.*rows 2"):
         RowAdvantages("rloo")(reward=[1.0, 0.0, 1.0], group=[0, 0, 0], policy_version=[1, None, version])
+
+
+@pytest.mark.parametrize(("by", "how"), [("policy_version", "policy_version="), ("stage", r"evidence=\{'stage': ...\}")])
+def test_a_key_without_its_column_says_how_rows_state_it(by: str, how: str) -> None:
+    """The advice was how to write JSON of a log."""
+    with pytest.raises(CreditError, match=f"by names '{by}', and the rows have no such column; pass {how}"):
+        RowAdvantages("rloo", by=f"task,{by}")(group=["q"] * 2, reward=[1.0, 0.0])
