@@ -19,8 +19,9 @@ from credit.advice_trial import Trial, try_advice
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes
+from credit.methods.running import has_agent_outcomes, optional_evidence
 from credit.methods.survey_questions import Question, answer_questions
+from credit.methods.units_apart import alike_units
 from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
 from credit.telling_apart import NOTHING_DISTINGUISHES
@@ -271,8 +272,10 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
     needs |= {other: why for other, why in lacking.items() if other != name}
     method = METHODS[name]
     bias = "no bias" if method.unbiased else "unbiased under control" if name in CENTRED else "biased"
-    some = f"; {lacking[name]}" if lacking[name] else ""
-    return Branch(unit, stated, name, f"{method.summary} ({method.estimand}; {bias}){some}", method.unbiased, needs)
+    unused = [key for key in optional_evidence(name) if key in traces.evidence]
+    more = [f"takes {', '.join(unused)} with --evidence"] if unused else []
+    some = "; ".join([f"{method.summary} ({method.estimand}; {bias})", *filter(None, [lacking[name]]), *more])
+    return Branch(unit, stated, name, some, method.unbiased, needs)
 
 
 def _lacking(traces: Traces, name: str) -> str:
@@ -291,6 +294,8 @@ def _lacking(traces: Traces, name: str) -> str:
 
 def _too_little(traces: Traces, name: str) -> str:
     """Why logged evidence does not suffice."""
+    for column, alike in alike_units(traces.graph, METHODS[name].columns).items():
+        return f"compares by the {column}, and {alike}"
     if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
         return "a trace has several agents of one name, which enter each other's baseline"
     if name == "c3" and not _has_siblings(traces):

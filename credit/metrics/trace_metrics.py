@@ -161,7 +161,7 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     exact = (~(noise > 0), "the method states no error above 0")
     of_returns = (
         np.full(m, options.credit.estimand not in OF_ACTIONS),
-        "the method's errors are the spread of returns",
+        "its errors are the spread of returns",
     )
     return found | {
         "credited_agents": numbered(divided(beyond, members), idle, unknown),

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["watch"]
 
 LEGEND = (
-    "teach: groups whose traces differ in outcome. signal-to-noise: spread of claims on single actions beyond their "
-    "own errors, over these errors. ledger: mean per trace of what each role changed. coverage: share of the reward's "
-    "variance that the claims explain. alignment: cosine with the advantages of another method."
+    "teach: groups whose traces differ in outcome. signal-to-noise: spread of claims on single actions beyond "
+    "their own errors, over these errors. ledger: mean per trace of what each role changed. coverage: share of the "
+    "reward's variance that the claims explain. alignment: cosine with the advantages of another method."
 )
 
 

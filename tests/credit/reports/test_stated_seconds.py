@@ -160,7 +160,9 @@ def of_inspect_ai(steps: list[Step]) -> Any:
         around = {"span_id": f"s{step.parent}", "timestamp": clock(step.begin), "completed": clock(step.end)}
         if step.kind == "agent":
             about = {"event": "span_begin", "id": f"s{step.id}", "name": step.name, "type": "agent"}
-            events.append(about | {"parent_id": f"s{step.parent}" if step.parent else None, "timestamp": clock(step.begin)})
+            events.append(
+                about | {"parent_id": f"s{step.parent}" if step.parent else None, "timestamp": clock(step.begin)}
+            )
         elif step.kind == "chat":
             events.append(around | {"event": "model", "model": "m", "output": {"choices": [{}]}})
         else:

@@ -478,3 +478,20 @@ def test_rows_of_a_trace_that_disagree_on_what_it_states_once(tmp_path: Path) ->
     rows = [{"uid": "q1", "traj_uid": "r1", "reward": 1.0, "greedy_reward": number} for number in (0.0, 1.0)]
     found = problem_of(rows, tmp_path)
     assert (found.kind, found.field, found.line) == ("inconsistent-greedy_reward", "greedy_reward", 2)
+
+
+def test_an_outcome_in_later_rows_tells_a_table(tmp_path: Path) -> None:
+    """A file whose first row had no reward was an unknown format, with a list of columns that left the reward out."""
+    rows: list[dict[str, Any]] = [{"trace": f"t{i // 3}", "group": "q", "agent": "a"} for i in range(6)]
+    for i in (2, 5):
+        rows[i] |= {"reward": float(i == 5)}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    traces = credit.read(path)
+    assert traces.problems == () and np.asarray(traces.reward)[:2].tolist() == [0, 1]
+    assert not sniff(b"\n".join(json.dumps(row).encode() for row in [*rows[:2], {"score": 1.0}, *rows[2:]]))
+    assert not sniff(json.dumps(rows[0]).encode() + b'\n{"trace": "t", "reward": 1, "events": [{"id": "e"}]}')
+    path.write_text("".join(json.dumps(row | {"Outcome": 1} if i else row) + "\n" for i, row in enumerate(rows[:2])))
+    with pytest.raises(NothingReadError) as caught:
+        credit.read(path)
+    assert "--columns reward=Outcome" in caught.value.problems[0].expected
