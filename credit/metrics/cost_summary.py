@@ -77,7 +77,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     Args:
       traces: what was read.
       by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are those of its calls alone.
+        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone.
       prices: of models and tools; without them money is None.
 
     Raises:

@@ -7,11 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from graphs.event_types import EventType
-<<<<<<< HEAD
 from graphs.structure.forest import real_edges
-=======
 from graphs.structure.host_ids import consecutive
->>>>>>> main
 from graphs.traces.batch import Traces
 
 __all__ = ["UNSTATED", "Durations", "durations", "since_previous"]
@@ -87,24 +84,16 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     n, m = traces.sizes.events, traces.sizes.traces
     trace, action = np.asarray(traces.graph.trace_ids)[:n], np.asarray(traces.graph.action_mask)[:n]
     time = traces.events["time"].to_numpy().astype(np.float64, copy=True)
-<<<<<<< HEAD
     told = traces.evidence.get("seconds")
-    own = np.full(n, np.nan) if told is None else np.where(told.mask[:n], told.array[:n].astype(np.float64), np.nan)
+    own = np.full(n, np.nan) if told is None else np.where(told.mask[:n], told.array[:n], np.nan).astype(np.float64)
     length = np.nan_to_num(own)
-    senders, receivers = facts.causes
-    lent = ~facts.action[receivers] & np.isnan(time[receivers])
-    while (found := lent & ~np.isnan(time[senders]) & np.isnan(time[receivers])).any():
-        time[receivers[found]] = -np.inf
-        np.maximum.at(time, receivers[found], (time + length)[senders[found]])
-    end = time + length
-=======
     senders, receivers = causes
     lent = np.flatnonzero((np.isnan(time) & ~action)[receivers])
     lenders, borrowers = senders[lent], receivers[lent]
-    while (told := ~np.isnan(time[lenders]) & np.isnan(time[borrowers])).any():
-        time[borrowers[told]] = -np.inf
-        np.maximum.at(time, borrowers[told], time[lenders[told]])
->>>>>>> main
+    while (given := ~np.isnan(time[lenders]) & np.isnan(time[borrowers])).any():
+        time[borrowers[given]] = -np.inf
+        np.maximum.at(time, borrowers[given], (time + length)[lenders[given]])
+    end = time if told is None else time + length
     person = np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)
 
     low, high = np.full(m, np.inf), np.full(m, -np.inf)
@@ -130,49 +119,37 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     )
     usable = reasons == ""
 
-<<<<<<< HEAD
-    latest = _begun(facts, time, end)
+    latest = _begun(traces, time, end)
     np.fmax.at(latest, receivers, end[senders])
-    since = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)
-    effect, action = _asked(facts)
-    event, added = np.where(np.isnan(own), since, own), since.copy()
+    interval = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)  # that the event ends
+    effect, caller = _asked(traces)
+    interval[effect[~np.isnan(own[caller])]] = 0.0
+    event = np.where(np.isnan(own), interval, own)
+    added = np.where(np.isnan(own), interval, np.minimum(own, np.maximum(end - latest, 0)))
     event[effect] = length[effect]
-    free = np.isnan(own[action])
-    np.add.at(event, action[free], since[effect[free]])
-    added[effect[~free]] = 0.0
-    begin = np.where(np.isfinite(latest), np.maximum(time, latest), time)
-    added = np.where(np.isnan(own), added, np.maximum(end - begin, 0))
-    absent = np.where(person, since_previous(time, end, trace) + length, 0.0)
+    np.add.at(event, caller, interval[effect])
+    absent = np.where(person, since_previous(time, end, trace) + length, 0.0) if person.any() else np.zeros(n)
     event[person] = added[person] = 0.0
-    unusable = ~usable[trace]
-    event[unusable] = added[unusable] = absent[unusable] = np.nan
-=======
-    latest = _begun(traces, time)
-    np.fmax.at(latest, receivers, time[senders])
-    event = np.where(np.isfinite(latest) & ~person, np.maximum(time - latest, 0), 0.0)
-    absent = np.where(person, since_previous(time, trace), 0.0) if person.any() else np.zeros(n)
     if not usable.all():
-        event[~usable[trace]] = absent[~usable[trace]] = np.nan
->>>>>>> main
+        unusable = ~usable[trace]
+        event[unusable] = added[unusable] = absent[unusable] = np.nan
     wall = np.where(usable, np.where(known, stated, span) - np.bincount(trace, absent, m), np.nan)
     return Durations(event, np.bincount(trace, event, m), added, absent, wall, reasons.tolist())
 
 
-<<<<<<< HEAD
-def _asked(facts: TeamFacts) -> tuple[np.ndarray, np.ndarray]:
+def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     """Events that an action of their instance called, sent or started, and that action: int [effects] each."""
-    kind = np.asarray(facts.traces.graph.event_type)[: len(facts.agent)]
-    senders, receivers = real_edges(facts.traces.graph)
-    made = facts.action[senders] & ~facts.action[receivers] & (facts.agent[senders] == facts.agent[receivers])
+    graph, (senders, receivers) = traces.graph, real_edges(traces.graph)
+    agent, kind, action = (np.asarray(ids) for ids in (graph.agent_ids, graph.event_type, graph.action_mask))
+    made = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
     made &= np.isin(kind[receivers], (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
-    effect, first = np.unique(receivers[made], return_index=True)
-    return effect, senders[made][first]
+    caller = np.full(traces.sizes.events, -1)
+    caller[receivers[made]] = senders[made]
+    effect = np.flatnonzero(caller >= 0)
+    return effect, caller[effect]
 
 
-def _begun(facts: TeamFacts, time: np.ndarray, end: np.ndarray) -> np.ndarray:
-=======
-def _begun(traces: Traces, time: np.ndarray) -> np.ndarray:
->>>>>>> main
+def _begun(traces: Traces, time: np.ndarray, end: np.ndarray) -> np.ndarray:
     """When the instance of each event was last busy; of what is no action, also when one that it spawned ended.
 
     float64 [events]; minus infinity at results of tools, which work beside their agent, and where nothing was before.
@@ -183,19 +160,10 @@ def _begun(traces: Traces, time: np.ndarray) -> np.ndarray:
     ended = np.full(len(parent), -np.inf)
     np.fmax.at(ended, agent, end)
     children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
-<<<<<<< HEAD
     begun = _ended_before(agent, time, end)
-    freed = np.flatnonzero(~facts.action & np.isin(agent, parent[children]) & (kind != int(EventType.TOOL_RESULT)))
-=======
-    before, after = consecutive(agent)
-    if np.any(time[after] < time[before]):  # most logs are in the order of time
-        before, after = consecutive(agent, np.lexsort((time, agent)))
-    begun = np.full(n, -np.inf)
-    begun[after] = time[before]
     result, starts = kind == int(EventType.TOOL_RESULT), np.zeros(graph.num_agents, bool)
     starts[parent[children]] = True
     freed = np.flatnonzero(starts[agent] & ~np.asarray(graph.action_mask)[:n] & ~result)
->>>>>>> main
     waited = _latest_until(parent[children], ended[children], agent[freed], time[freed])
     begun[freed] = np.fmax(begun[freed], waited)
     begun[result] = -np.inf
@@ -208,16 +176,21 @@ def _ended_before(of: np.ndarray, time: np.ndarray, end: np.ndarray) -> np.ndarr
     Minus infinity where none does. Events of one time come in the order of the log.
     """
     order = np.argsort(of, kind="stable")
-    if np.any((np.diff(time[order]) < 0) & (np.diff(of[order]) == 0)):  # most logs are in the order of time
+    before, after = consecutive(of, order)
+    if np.any(time[after] < time[before]):  # most logs are in the order of time
         order = np.lexsort((time, of))
+        before, after = consecutive(of, order)
+    latest = np.full(len(end), -np.inf)
+    if end is time:
+        latest[after] = time[before]
+        return latest
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(end), np.int64)
     rank[by_end] = np.arange(len(end))
-    latest = np.maximum.accumulate(of[order].astype(np.int64) * len(end) + rank[order])  # ids of `of` rise
-    before = np.full(len(end), -np.inf)
-    follows = np.flatnonzero(of[order[1:]] == of[order[:-1]])
-    before[order[follows + 1]] = end[by_end[latest[follows] % max(len(end), 1)]]
-    return before
+    greatest = np.empty(len(end), np.int64)  # rank up to here among the events of the same id
+    greatest[order] = np.maximum.accumulate(of[order].astype(np.int64) * len(end) + rank[order]) % len(end)
+    latest[after] = end[by_end[greatest[before]]]
+    return latest
 
 
 def _latest_until(owner: np.ndarray, when: np.ndarray, agent: np.ndarray, time: np.ndarray) -> np.ndarray:
@@ -237,20 +210,6 @@ def since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.n
     return found
 
 
-<<<<<<< HEAD
-def seconds_on_path(facts: TeamFacts, seconds: Durations) -> np.ndarray:
-    """The greatest sum of seconds along a chain of causes, the least time on unlimited machines: float64 [traces].
-
-    NaN where a trace has no seconds.
-    """
-    if np.isnan(seconds.work).all():
-        return seconds.work
-    longest = facts.greatest(facts.order.longest(np.nan_to_num(seconds.added))[0])
-    return np.where(np.isnan(seconds.work), np.nan, longest)
-
-
-=======
->>>>>>> main
 def _of_traces(traces: Traces, name: str) -> np.ndarray:
     """A number of each real trace, NaN where the log has none."""
     stated = traces.evidence.get(name)

@@ -28,8 +28,8 @@ def write(traces: Traces, folder: str | Path) -> list[Path]:
     - A `stop` is written as an `orchestrator_decision`.
     - `t` is the time if every event has one, and otherwise the position of the event.
     - `costs.tokens` defaults to the sum of the events' tokens, and `costs.wall_clock_s` to the time from the first
-      event to the last end. The schema requires both. A cost without a logged or derived value is 0, and `metrics` then has
-      `tokens_unstated` or `wall_clock_s_unstated` with the value 1.
+      event to the last end. The schema requires both. A cost without a logged or derived value is 0, and `metrics` then
+      has `tokens_unstated` or `wall_clock_s_unstated` with the value 1.
 
     Args:
       traces: a batch.

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import credit
 from credit.metrics.cost_summary import cost_rows
 from credit.reports.trace_list import trace_rows
+from graphs.logs import read
 from graphs.traces.batch import Traces
 from graphs.writers import otlp
 
@@ -80,8 +80,9 @@ def of_otlp(steps: list[Step]) -> Any:
 
 def of_spans(steps: list[Step]) -> Any:
     return [
-        {"trace_id": TRACE, "span_id": f"{step.id:016x}", "parent_span_id": f"{step.parent:016x}" if step.parent else None,
-         "name": step.name, "start_time": nanoseconds(step.begin), "end_time": nanoseconds(step.end),
+        {"trace_id": TRACE, "span_id": f"{step.id:016x}", "name": step.name,
+         "parent_span_id": f"{step.parent:016x}" if step.parent else None,
+         "start_time": nanoseconds(step.begin), "end_time": nanoseconds(step.end),
          "attributes": genai(step), "status": {"code": "OK"}}
         for step in steps
     ]  # fmt: skip
@@ -89,7 +90,7 @@ def of_spans(steps: list[Step]) -> Any:
 
 def of_langfuse(steps: list[Step]) -> Any:
     kinds = {"chat": "GENERATION", "tool": "TOOL", "agent": "AGENT"}
-    observations = [
+    observations: list[Any] = [
         {"id": f"o{step.id}", "traceId": "t", "projectId": "p", "type": kinds[step.kind], "name": step.name,
          "parentObservationId": f"o{step.parent}" if step.parent else None, "startTime": clock(step.begin),
          "endTime": clock(step.end), "level": "DEFAULT", "metadata": {}}
@@ -194,7 +195,7 @@ def test_stated_spans_add_up_to_the_seconds_of_tools_agents_and_traces(
 ) -> None:
     steps = SHAPES[shape]
     (tmp_path / "log.json").write_text(json.dumps(WRITERS[format_](steps)))
-    traces = credit.read(tmp_path / "log.json")
+    traces = read(tmp_path / "log.json")
     assert traces.problems == () and set(traces.traces["format"].to_pylist()) == {format_}
     name = {step.id: step.name for step in steps}
     if format_ == "langsmith":  # an agent run inside an agent is a step of it
@@ -215,8 +216,8 @@ def all_seconds(traces: Traces) -> list[float | None]:
 
 def test_seconds_survive_a_round_trip_through_otlp(tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(json.dumps(of_otlp(SHAPES["agents at once"])))
-    traces = credit.read(tmp_path / "log.json")
+    traces = read(tmp_path / "log.json")
     otlp.write(traces, tmp_path / "again")
-    again = credit.read(tmp_path / "again")
+    again = read(tmp_path / "again")
     assert all_seconds(again) == all_seconds(traces) and 6.0 in all_seconds(again)
     assert [row["seconds"] for row in trace_rows(again)] == [row["seconds"] for row in trace_rows(traces)]
