@@ -204,9 +204,10 @@ class Summary:
             lines.append(
                 f"  look: {counted(len(self.rounded), 'group')} whose {UNRESOLVED['coarse']}: {_first(self.rounded)}"
             )
+        alike = self.alike or {}
         for name in () if "by" in options else find_method(method).columns:
-            if name in (self.alike or {}):
-                lines.append(f"  look: {method} compares by the {name}, and {self.alike[name]}")
+            if name in alike:
+                lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
         for name in plain["unused_evidence"]:
             lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")
         if plain["about_the_outcome"]:
