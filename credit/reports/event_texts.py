@@ -180,7 +180,7 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
         for key in keys:
             if found and keys is not SAID:
                 return
-            for text in _strings(words.get(key), keys, depth + 1):
+            for text in _strings(words[key], keys, depth + 1) if key in words else ():
                 found = True
                 yield text
         if not found:
