@@ -222,9 +222,9 @@ REPLAYED = [
     keys
     for size in range(1, 5)
     for keys in itertools.combinations(("context", "node", "sibling_parent", "alternative", "propensity"), size)
-    if "node" in keys or ("alternative" not in keys and {"context", "sibling_parent"} & set(keys))
+    if {"node", "sibling_parent"} & set(keys) or ("alternative" not in keys and "context" in keys)
 ]
-"""Combinations that show siblings: an alternative without a node says that each trace drew for itself."""
+"""Combinations that show siblings: beside a context, an alternative without a node says that each drew for itself."""
 
 OF_SIBLINGS = ("rloo", "turn_baseline", "c3", "difference_reward", "discounted_return", "remax")
 """Methods whose numbers a sibling leaves unbiased; `c3` needs them."""

@@ -1,6 +1,7 @@
 """Every method at the design point as multiples of one segment sum; comparison keys; GAE beside rlax's.
 
     python benchmarks/methods.py [speed|gae|growth|keys] ...     (default: all)
+    python benchmarks/methods.py large=grpo,dr_mas                (16 times the traces, where a GPU's calls are no part)
     python benchmarks/methods.py speed=gigpo,marshal growth=c3     (measures these rows of the tables again)
     python benchmarks/methods.py keys=FOLDER                  (beside the checkout of an earlier commit, round by round)
 
@@ -378,7 +379,8 @@ def record(results: dict[str, Any]) -> None:
 
 
 def main(sections: list[str]) -> None:
-    known: dict[str, Callable[..., dict[str, Any]]] = {"speed": speed, "gae": gae, "growth": growth}
+    large = functools.partial(speed, traces=16 * TRACES)
+    known: dict[str, Callable[..., dict[str, Any]]] = {"speed": speed, "gae": gae, "growth": growth, "large": large}
     results = json.loads(results_file().read_text()) if results_file().exists() else {}
 
     def keep(name: str, found: dict[str, Any]) -> None:
@@ -390,7 +392,7 @@ def main(sections: list[str]) -> None:
         print(json.dumps({name: results[name]}, indent=1), flush=True)
         record(results)
 
-    for section in sections or [*known, "keys"]:
+    for section in sections or ["speed", "gae", "growth", "keys"]:
         name, _, rows = section.partition("=")
         if name == "known-keys":
             measure_on_demand(int(rows))
@@ -403,7 +405,7 @@ def main(sections: list[str]) -> None:
                 stored = results.get(name, {}).get("methods", {})
                 known_rows = (*credit.METHODS, *PRIMITIVES)
                 measured = {row: figures for row, figures in stored.items() if row in known_rows} | found["methods"]
-                order = "multiple" if name == "speed" else "exponent"
+                order = "exponent" if name == "growth" else "multiple"
                 found["methods"] = dict(sorted(measured.items(), key=lambda item: item[1][order]))
             keep(name, found)
 

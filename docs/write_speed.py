@@ -26,8 +26,9 @@ MEASURED = (("reading.py",), ("formats.py",), ("columns.py",), ("waits.py",))
 TEXT = """# Speed
 
 `python docs/write_speed.py` writes this page from `benchmarks/results/`, which has every sample; the site shows its
-tables. Times are of the processor, medians of rounds in which the contenders take turns, on two cores that other work
-loaded at 3 to 30. So everything takes two to three times as long as alone; rounds differ by up to a third.
+tables. Times are of the processor, medians of rounds in which the contenders take turns, on two cores. Methods, their
+growth, commands, steps, native logs and formats of 5 MB were measured alone. The rest was beside other work, which
+doubles it at least.
 
 ## Methods
 
@@ -37,9 +38,8 @@ a float per event into traces, timed right before and after each call: {unit:.0f
 [table speed](../benchmarks/results/methods.json)
 
 Each of {count} methods takes at most {most} segment sums; {over} take more than 60 ns an event, which was the aim.
-Those that number turns sort the events by agent instance, which takes 7 segment sums. `c3` passes 66 times over nodes
-in no order: 3 ns an event each in the processor's cache, 9 to 15 beyond it. `gae` along the causal graph takes a step
-an edge. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
+Those that number turns sort the events by agent instance. `c3` passes 66 times over nodes in no order. `gae` along the
+causal graph takes a step an edge. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
 
 800 evaluations of 20 units take `shapley` 2 ms, and 62 where it fits interactions, 36 in single precision; the aim was
 10. Five inverses of 400 rows take half. Two rounds instead of four, or half of the pairs, take 40 and 23 ms, and err up
@@ -82,7 +82,7 @@ Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchma
 [table speed of reading](../benchmarks/results/reading.json)
 
 The aim of 0.4 of typed decoding holds for our own form alone. Telling formats and looking for misspelt keys take a
-third in others', and a short trace costs 35 microseconds. The Parquet cache reads in a sixth of the time.
+third in others', and a short trace costs 35 microseconds. The Parquet cache reads in a seventh of the time.
 
 ## Logs of other projects
 
@@ -92,8 +92,8 @@ third in others', and a short trace costs 35 microseconds. The Parquet cache rea
 [table speed of formats](../benchmarks/results/formats.json)
 
 {larger}
-The aim of four times decoding is missed where lines are short. It would leave a line 5 microseconds, and a
-trace of three lines takes 75 to 180 of Python, of which no function has a tenth.
+The aim of four times decoding is missed where lines are short. It would leave a line 6 to 11 microseconds, and {lines}
+are taken, of which no function has a tenth.
 
 Logs of 50 MB take up to 2.7 times their size in memory, one trace of 28 MB 5.7 times, Langfuse's traces of three lines
 8 times: any line of an export may belong to any trace.
@@ -202,6 +202,16 @@ def larger_logs() -> str:
     return f"At 50 MB, and messy in brackets: {', '.join(told)}."
 
 
+def short_lines() -> str:
+    """Microseconds of a line, over the formats whose lines are spans."""
+    spent = [
+        1e6 * form["medians"]["process"]["reading"] / form["events"]
+        for form in (found["forms"]["canonical"] for found in results("formats")["5 MB"].values())
+        if form["bytes"] < 1000 * form["events"]
+    ]
+    return f"{min(spent):.0f} to {max(spent):.0f}"
+
+
 def methods_growth() -> str:
     """The exponents of the methods that were measured at several sizes, and their times at the greatest."""
     every = results("methods")["growth"]["methods"]
@@ -224,16 +234,16 @@ def methods_growth() -> str:
 
 
 def methods_on_a_gpu() -> str:
-    """What a GPU makes of the same table."""
-    found = results("methods_gpu")["speed"]
-    methods, grpo = found["methods"], found["methods"]["grpo"]
+    """What a GPU makes of the same table, and of 16 times the traces."""
+    found, large = results("methods_gpu")["speed"], results("methods_gpu")["large"]
+    slowest = max(row["nanoseconds an event"] for row in found["methods"].values())
+    grpo, more = found["methods"]["grpo"], large["methods"]["grpo"]
     return textwrap.fill(
         f"On an {found['device'].partition(',')[0]} `grpo` takes {grpo['nanoseconds an event']:.2f} ns an event and no "
-        f"method more than {max(row['nanoseconds an event'] for row in methods.values()):.1f}. `grpo` has "
-        f"{100 * grpo['share of bandwidth']:.1f} % of the bandwidth of a copy, "
-        f"{found['bytes a second of a copy'] / 1e12:.2f} TB/s, where 30 % was the aim: one segment sum into "
-        f"{found['traces']} traces takes {1e3 * found['segment_sum seconds']:.2f} ms, as long as `grpo`, since its "
-        "atomic additions meet in few places.",
+        f"method more than {slowest:.1f}. A call takes .1 to .3 ms before anything is computed, so `grpo` has "
+        f"{100 * grpo['share of bandwidth']:.0f} % of the bandwidth of a copy, and "
+        f"{100 * more['share of bandwidth']:.0f} % with {large['traces']:,} traces (`large=grpo`); 30 % was the aim. "
+        "Methods that count turns sort, and add to segments whose members do not stand in a row.",
         **WRAPPED,
     )
 
@@ -260,6 +270,7 @@ def page() -> str:
         growth=methods_growth(),
         gpu=methods_on_a_gpu(),
         larger=larger_logs(),
+        lines=short_lines(),
         categorical=columns["loop over categorical"],
         arrow=columns["loop over Arrow"],
         objects=columns["loop over objects"],

@@ -25,7 +25,7 @@ _INFORMATION = frozenset(
      "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files", "invalidated",
      "run-error", "earlier-outcome",
      "attached-orphans", "lone-subagent", "missing-subagent", "near-key", "unread-columns",
-     "unnamed-agent"}
+     "unnamed-agent", "untold-outcomes", "worded-outcomes"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a table with several rewards and without their weights, a score that is a category, a run that another
@@ -35,7 +35,8 @@ of CSV without its line break, which may still be being written, files of a run'
 a run whose outcome its harness withdrew, a run that ended in an error, an outcome that a log states at an earlier
 moment, too, a trace whose loose pieces were attached on request, a sub-agent's session that is a trace of its own, a
 sub-agent whose session is not among the files, a key that is not read and almost is one, columns of a table of outcomes
-that nothing reads, and a row of a table without the agent that others of its trace have."""
+that nothing reads, a row of a table without the agent that others of its trace have, a table whose outcomes are
+words, and rows that say that nobody can tell the outcome."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message
@@ -68,7 +69,7 @@ class Problem:
     `kind` is a stable short name for programs ("duplicate-id", "cycle", "bad-json", ...). `line` is 1-based, 0 where
     the format has no lines; `trace` is the trace's id, "" where it is unknown. `value` is an excerpt of the input.
     Where a file has very many faults of one kind, one problem stands for `count` of them and shows the first.
-    `about` is what a row of a table outside the log was to state, "reward" or "group"; "" for other input.
+    `about` is what a row of a table outside the log was to state, "reward", "group" or "side"; "" for other input.
     """
 
     kind: str

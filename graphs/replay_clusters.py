@@ -13,9 +13,10 @@ Two traces share a choice if
 
 Siblings at the first action of their traces share only the task. Where every trace of a context has an earlier action,
 and each of these has a node or an alternative, the context is no link: independent traces may reach one context by
-equal choices. An action with an `alternative` and no node is a draw of its own. Sharing is transitive: a cluster is a
-connected component of these links. A cluster may span groups, as replays under another task do. Where it would join two
-traces of one group that share nothing in that group, the traces of this cluster are linked within their groups only.
+equal choices. An action with an `alternative` and no node is a draw of its own, unless a `sibling_parent` says that it
+was continued from. Sharing is transitive: a cluster is a connected component of these links. A cluster may span groups,
+as replays under another task do. Where it would join two traces of one group that share nothing in that group, the
+traces of this cluster are linked within their groups only.
 
 A node is one draw, so what its traces state of it must agree. A log that names alternatives by `node`, as this library
 once asked of logs for `credit.off_policy`, would turn independent traces into replays. It is refused where that shows.
@@ -100,7 +101,8 @@ def with_clusters(
             linked = row_mask
             if name != "node":
                 linked = linked & np.isin(of_link, of_link[row_mask & later_mask])
-                linked &= np.isin(of_link, of_link[row_mask & ~drawn_mask])
+            if name == "context":
+                linked = linked & np.isin(of_link, of_link[row_mask & ~drawn_mask])
             pairs.append((trace[linked], np.unique(of_link[linked], return_inverse=True)[1]))
     if node is not None:
         facts = {"context": context, "alternative": alternative} | dict(stated or {})

@@ -19,7 +19,9 @@ SHOWN = 5  # channels that are named
 NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
 """Keys that hold outcomes in logs of others, in small letters."""
 
-OF_TABLES = frozenset({"ambiguous-row", "bad-row", "lost-row", "non-finite-reward", "out-of-range", "unmatched-row"})
+OF_TABLES = frozenset(
+    {"ambiguous-row", "bad-row", "lost-row", "mixed-outcomes", "non-finite-reward", "out-of-range", "unmatched-row"}
+)
 """Kinds of problems for which a row of a table gives no trace what it states."""
 
 
@@ -34,7 +36,7 @@ def no_outcome(found: Iterable[str]) -> CreditError:
 
 def spoilt_rows(problems: Iterable[Problem]) -> str:
     """The first reward that could not be used, and how many more there are; empty where there is none."""
-    of_reward = [problem for problem in problems if "reward" in (problem.field, problem.about)]
+    of_reward = [p for p in problems if p.is_failure and "reward" in (p.field, p.about)]
     spoilt = [problem for problem in of_reward if problem.kind in OF_TABLES]
     spoilt = spoilt or [problem for problem in of_reward if problem.about]  # rows that cannot be read at all
     more = sum(problem.count for problem in spoilt) - 1

@@ -145,6 +145,9 @@ class Method:
     def unbiased_with(self, options: Mapping[str, Any]) -> tuple[bool | None, str]:
         """`unbiased` under a comparison key and what goes with it, and why it is another; None where nobody can say.
 
+        Under a key finer than the task, every action must have the key, and share it with an independent trace or with
+        none: the others are refused.
+
         Examples:
           >>> import credit
           >>> credit.METHODS["rloo"].unbiased_with({"by": "task,turn", "singleton": "raw"})

@@ -37,8 +37,9 @@ def team_messages(traces: Traces) -> np.ndarray:
     member[agent[action]] = True
     message = (np.asarray(graph.event_type)[:n] == int(EventType.MESSAGE)) & member[agent]
     senders, receivers = real_edges(graph)
-    emitted = message[senders] & message[receivers] & (agent[senders] == agent[receivers]) & ~action[receivers]
-    message[receivers[emitted]] = False
+    emitted = np.flatnonzero((message & ~action)[receivers])
+    senders, receivers = senders[emitted], receivers[emitted]
+    message[receivers[message[senders] & (agent[senders] == agent[receivers])]] = False
     rows: np.ndarray = np.flatnonzero(message)
     return rows
 
@@ -73,10 +74,12 @@ def text_ids(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column.cast(pa.string()))
-    coded = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    found: np.ndarray = coded.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return found.astype(np.int64)
+    texts = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    coded = texts.cast(pa.string()).dictionary_encode()
+    found: np.ndarray = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if (empty := pc.index(coded.dictionary, "").as_py()) >= 0:
+        found = np.where(found == empty, -1, found - (found > empty))
+    return found
 
 
 def _refs(traces: Traces, rows: np.ndarray) -> np.ndarray:
@@ -96,7 +99,8 @@ def _token_ids(traces: Traces, rows: np.ndarray) -> np.ndarray:
 
 def _texts(traces: Traces, rows: np.ndarray) -> np.ndarray:
     """Ids of the texts of the log's records, in traces without two rows of one record."""
-    from credit.reports.event_texts import event_texts
+    from credit.reports.event_texts import event_texts, executed
+    from credit.reports.tool_calls import call_mask
 
     trace = np.asarray(traces.graph.trace_ids)[rows]
     places = [trace.tolist(), *(traces.events[name].take(rows).to_pylist() for name in ("file", "offset"))]
@@ -104,6 +108,7 @@ def _texts(traces: Traces, rows: np.ndarray) -> np.ndarray:
     shared = {record[0] for record, times in records.items() if times > 1}
     alone = np.flatnonzero(~np.isin(trace, [*shared]))
     texts = event_texts(traces, rows[alone], LONGEST)
+    texts = [executed(text) if call else text for text, call in zip(texts, call_mask(traces)[rows[alone]], strict=True)]
     number: dict[str, int] = {}
     ids = np.full(len(rows), -1, np.int64)
     ids[alone] = [number.setdefault(text, len(number)) if text else -1 for text in texts]

@@ -12,7 +12,6 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
-from credit.reports.durations import durations, seconds_on_path
 from credit.reports.trace_list import counted_tokens, error_mask
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.errors import CreditError, expect
@@ -118,8 +117,7 @@ def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric
 
 
 def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
-    seconds = durations(facts)
-    path = seconds_on_path(facts, seconds)
+    seconds, path = facts.durations, facts.seconds_on_path
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
     refused = (*why, *_shape(facts), (~(path > 0), "no event took time"))
     return {
@@ -130,8 +128,7 @@ def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
 
 def _critical(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     traces, m = facts.traces, facts.traces.sizes.traces
-    stage = traces.evidence.get("stage")
-    steps = critical_steps(traces.graph) if stage is None else critical_steps(traces.graph, stage.array)
+    steps = critical_steps(traces.graph, facts.stages)
     idle = (facts.counts.actions == 0, NO_ACTION)
     lost = (~steps.defined[:m], "no single main agent, or an action without a stage")
     return {"critical_steps": numbered(steps.steps[:m].astype(np.float64), idle, lost)}
@@ -148,6 +145,8 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     found = {"useful_agents": numbered(divided(reached, members), idle, apart)}
     if options.credit is None:
         return found
+    from estimators.base import OF_ACTIONS
+
     valid = np.asarray(options.credit.valid)[:n]
     amount = (np.asarray(options.credit.credit, np.float64) - np.asarray(options.credit.baseline, np.float64))[:n]
     error = np.asarray(options.credit.stderr, np.float64)[:n]
@@ -160,9 +159,13 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     unknown = (lacks, "the method gives an action of the trace no number, or no error")
     squares, noise = (np.bincount(trace[known], x[known] ** 2, m) for x in (amount, error))
     exact = (~(noise > 0), "the method states no error above 0")
+    of_returns = (
+        np.full(m, options.credit.estimand not in OF_ACTIONS),
+        "its errors are the spread of returns",
+    )
     return found | {
         "credited_agents": numbered(divided(beyond, members), idle, unknown),
-        "signal_to_noise": numbered(np.sqrt(divided(squares, noise)), idle, unknown, exact),
+        "signal_to_noise": numbered(np.sqrt(divided(squares, noise)), of_returns, idle, unknown, exact),
     }
 
 
@@ -206,6 +209,8 @@ def _debate(
 ) -> dict[str, TraceMetric]:
     graph, m = facts.traces.graph, facts.traces.sizes.traces
     other = (~facts.debates, "the team is no debate")
+    in_debate = facts.debates[facts.trace[rows]]
+    rows, ids = rows[in_debate], ids[in_debate]
     agent, owner = np.asarray(graph.agent_ids)[rows], np.asarray(graph.agent_trace)
     speakers, first = np.unique(agent, return_index=True)
     last = len(agent) - 1 - np.unique(agent[::-1], return_index=True)[1]
@@ -224,8 +229,6 @@ def _debate(
 def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     m, trace = facts.traces.sizes.traces, facts.trace
     wrong = error_mask(facts.traces)
-    stated = np.asarray(facts.traces.events["status"].is_valid())
-    silent = np.bincount(trace, stated, m) == 0
     senders, receivers = facts.causes
     led = np.zeros(len(trace), bool)
     if wrong.any():
@@ -234,8 +237,7 @@ def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     return {
         "error_amplification": numbered(
             divided(every, roots),
-            (silent, "the log states no status of an event"),
-            (every == 0, "no event went wrong"),
+            (every == 0, "the log calls no event an error"),
         )
     }
 
@@ -243,7 +245,7 @@ def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
 def _team(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     found, m = team_events(facts.traces), facts.traces.sizes.traces
     count = np.bincount(facts.trace, minlength=m)
-    joined, left = (np.bincount(facts.trace, x, m) for x in (found.births, found.deaths))
+    joined, left = (np.bincount(facts.trace[x], minlength=m) for x in (found.births, found.deaths))
     first = np.cumsum(count) - count
     return {
         "team_peak": numbered(facts.greatest(found.size)),
@@ -272,7 +274,7 @@ METRICS: Mapping[str, str] = {
     "critical_steps": "steps of the main agent and of the longest sub-agent, stage by stage",
     "useful_agents": "the part of agents with a path to the last action",
     "credited_agents": "the part of agents whose credit is beyond two standard errors",
-    "signal_to_noise": "credit of actions over its standard error, root mean squares",
+    "signal_to_noise": "claims on single actions over their standard errors, root mean squares",
     "message_redundancy": "the part of messages that say what an earlier one of the trace says",
     "consensus": "in debates, the part of agents whose last message is the most frequent one",
     "diversity": "in debates, different first messages over agents",

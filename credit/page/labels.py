@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -17,14 +18,19 @@ from graphs.atomic import atomic_write, locked
 from graphs.errors import CreditError, TraceError, expect
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
+from graphs.reading.tables.outcome_words import CANNOT_TELL
 from graphs.reading.tables.rows import Row, number, read_rows
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
 
-__all__ = ["Label", "LabelFileError", "Labels"]
+__all__ = ["Label", "LabelFileError", "Labels", "Outcome"]
+
+Outcome = float | Literal["cannot tell"]
+"""A number, more is better; or that a person looked and could not tell."""
 
 COLUMNS = ("trace", "reward", "rater", "note")
 SUFFIXES = (".csv", ".jsonl")
+OUTCOMES = f"a finite number, or {CANNOT_TELL!r}"
 PATIENCE = 10  # seconds to wait for another process that writes the file
 
 
@@ -38,13 +44,13 @@ class Label:
 
     Attributes:
       trace: id of the trace.
-      reward: a finite number, more is better.
+      reward: a finite number, more is better; "cannot tell" where somebody looked and gave none.
       rater: who gave it; "" where nobody is named.
       note: why, in words; "" where nothing is stated.
     """
 
     trace: str
-    reward: float
+    reward: Outcome
     rater: str = ""
     note: str = ""
 
@@ -96,7 +102,7 @@ class Labels:
     def put(
         self,
         trace: str,
-        reward: float | None,
+        reward: Outcome | None,
         *,
         note: str = "",
         is_seen: Callable[[Label | None], bool] | None = None,
@@ -105,30 +111,30 @@ class Labels:
 
         Args:
           trace: id of the trace.
-          reward: a finite number; None removes the label.
+          reward: a finite number, or "cannot tell"; None removes the label.
           note: why, in words. White space in it becomes single spaces.
           is_seen: whether the label in the file (None where there is none) is the one that the person saw. By default
             it is compared with `by_trace`.
 
         Raises:
-          CreditError: `reward` is not a finite number of the range of single precision, or another process writes the
-            file for longer than 10 s.
+          CreditError: `reward` is another word, or no finite number of the range of single precision; or another
+            process writes the file for longer than 10 s.
           LabelFileError: the file holds another label of the trace than the person saw, or a row that is no label; or
             the id cannot be kept in such a file. The file is then as before.
           OSError: the file cannot be read or written. The labels are then as before.
         """
-        if reward is not None and (
-            isinstance(reward, bool) or not isinstance(reward, int | float) or not _usable(float(reward))
-        ):
-            raise CreditError(f"reward of trace {trace!r} is {excerpt(reward)}; expected a finite number")
-        new = None if reward is None else Label(trace, float(reward), self.rater, " ".join(note.split()))
+        is_text = isinstance(reward, str) and reward != CANNOT_TELL  # a file has numbers as texts, a caller has not
+        outcome = None if is_text else _outcome(reward)
+        if reward is not None and outcome is None:
+            raise CreditError(f"reward of trace {trace!r} is {excerpt(reward)}; expected {OUTCOMES}")
+        new = None if outcome is None else Label(trace, outcome, self.rater, " ".join(note.split()))
         previous = self.by_trace.get(trace)
         with locked(self.path, wait=PATIENCE):
             self.refresh()
             stored = self.by_trace.get(trace)
             if stored != new and not (stored == previous if is_seen is None else is_seen(stored)):
                 by = f" by {stored.rater}" if stored is not None and stored.rater else ""
-                now = "removed" if stored is None else f"set to {stored.reward:g}{by}"
+                now = "removed" if stored is None else f"set to {_shown(stored.reward)}{by}"
                 what = f"the label of trace {excerpt(trace)} was {now} in {self.path} meanwhile"
                 raise LabelFileError(f"{what}; look at it, and label again")
             changed = {**self.by_trace, trace: new}  # a label that is replaced keeps its place
@@ -137,8 +143,16 @@ class Labels:
             self.by_trace = kept
 
 
-def _usable(reward: float) -> bool:
-    return math.isfinite(reward) and abs(reward) <= LARGEST_FLOAT
+def _outcome(value: object) -> Outcome | None:
+    """What a cell states; None where it is no outcome."""
+    if value == CANNOT_TELL:
+        return "cannot tell"
+    amount = number(value)
+    return amount if amount is not None and math.isfinite(amount) and abs(amount) <= LARGEST_FLOAT else None
+
+
+def _shown(reward: Outcome) -> str:
+    return reward if isinstance(reward, str) else f"{reward:g}"
 
 
 def _read(path: Path) -> dict[str, Label]:
@@ -181,13 +195,13 @@ def _label(place: str, row: Row) -> Label:
     if unknown:
         expected = f"only the columns {', '.join(COLUMNS)}: the file would be rewritten without others"
         raise LabelFileError(f"{place}: column {unknown[0]!r}; expected {expected}")
-    trace, amount = row.get("trace"), number(row.get("reward"))
+    trace, outcome = row.get("trace"), _outcome(row.get("reward"))
     if trace is None:
         raise LabelFileError(f"{place}: no trace; expected the id of a trace")
-    if amount is None or not _usable(amount):
-        raise LabelFileError(f"{place}: reward {excerpt(row.get('reward'))}; expected a finite number")
+    if outcome is None:
+        raise LabelFileError(f"{place}: reward {excerpt(row.get('reward'))}; expected {OUTCOMES}")
     rater, note = (str(row.get(column) or "") for column in ("rater", "note"))
-    return Label(id_text(trace), float(amount), rater, note)
+    return Label(id_text(trace), outcome, rater, note)
 
 
 def _armed(text: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from credit.page.findings import Findings
 from credit.page.html import served_page
-from credit.page.labels import Label, LabelFileError, Labels
+from credit.page.labels import Label, LabelFileError, Labels, Outcome
 from credit.page.trace_view import TraceViews
 from graphs.errors import CreditError, expect
 from graphs.json_errors import JSON_ERRORS
@@ -48,7 +48,7 @@ class _Change(msgspec.Struct, forbid_unknown_fields=True):
     """A label as the page sends it, and the one that it shows; without a reward the label of the trace is removed."""
 
     row: int
-    reward: float | None
+    reward: Outcome | None
     note: str = ""
     seen: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
 

@@ -20,7 +20,7 @@ from graphs.reading.source import Source
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["event_texts"]
+__all__ = ["event_texts", "executed"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
 MOST_FILES = 16  # contents of files that are kept at a time
@@ -30,8 +30,8 @@ DEPTH = 8  # levels of a record that are searched for text
 # `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
 SAID = ("text", "content", "output", "outputs", "result", "response", "arguments", "command", "message", "tool_calls",
         "function")  # fmt: skip
-CALLED = ("arguments", "args", "command", "action")
-ASKED = ("arguments", "args", "input", "inputs", "command", "action")
+CALLED = ("arguments", "args", "command", "code", "action")
+ASKED = ("arguments", "args", "input", "inputs", "command", "code", "action")
 GAVE = ("output", "outputs", "result", "content", "observation", "response")
 TOLD = ("input", "inputs", "query", "prompt", "thought")
 TRIED = {
@@ -44,6 +44,10 @@ TRIED = {
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
+COMMANDS = ("command", "cmd", "code", "script")
+COMMENTS = ("description", "explanation", "justification", "reason", "thought")
+"""Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, so calls that differ in
+them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
 _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
 _CALL = re.compile(r"/call-(\d+)$")
 _NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
@@ -83,6 +87,17 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
             record = _Record(_value(contents[file], place[1]))
         texts.append(printable(record.text(event, EventType(kind), several), limit).strip())
     return texts
+
+
+def executed(text: str) -> str:
+    """The text of a call as calls compare: without `COMMENTS` where its arguments have a command, keys in one order."""
+    try:
+        arguments = msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
+    except JSON_ERRORS:  # no JSON, or longer than what is compared
+        arguments = {}
+    if any(name in arguments for name in COMMANDS):
+        arguments = {name: value for name, value in arguments.items() if name not in COMMENTS}
+    return json.dumps(arguments, sort_keys=True) if arguments else text
 
 
 def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:

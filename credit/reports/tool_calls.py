@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from credit.reports.event_texts import event_texts
+from credit.reports.event_texts import event_texts, executed
 from credit.reports.trace_list import error_mask
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
@@ -112,8 +112,9 @@ class ToolCalls:
     @functools.cached_property
     def retry(self) -> np.ndarray:
         """Sorted out where it is asked for: costs need results alone."""
-        asked = self._outcome.copy()
-        asked[self.rows] = True
+        asked, failing = self._outcome.copy(), np.zeros(self._agent.max(initial=-1) + 1, bool)
+        asked[self.rows], failing[self._agent[self.errors]] = True, True
+        asked &= failing[self._agent]  # only after an error of its own does an agent try again
         return self._after_error(np.flatnonzero(asked), self._outcome)[self.rows]
 
     def _after_error(self, rows: np.ndarray, outcome: np.ndarray) -> np.ndarray:
@@ -203,10 +204,11 @@ class ToolCalls:
         return sorted(repeated, key=lambda loop: loop.rows[0])
 
     def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
-        """The text of each call, or of the call that a result answers; "" where the log has none."""
+        """What each call executes, or the call that a result answers, as text; "" where the log has none."""
         chosen = list(dict.fromkeys(rows))
         calls = np.array([self._call_of.get(row, row) for row in chosen], np.int64)
-        return dict(zip(chosen, event_texts(self._traces, calls, LONGEST), strict=True)) if chosen else {}
+        texts = event_texts(self._traces, calls, LONGEST) if chosen else []
+        return {row: executed(text) for row, text in zip(chosen, texts, strict=True)}
 
 
 def _most(texts: list[str]) -> int:

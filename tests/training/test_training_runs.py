@@ -314,7 +314,7 @@ def test_a_confirmation_takes_other_seeds() -> None:
 def test_a_name_that_stands_twice_is_refused() -> None:
     """`--methods rloo,rloo` silently trained one."""
     found = CliRunner().invoke(cli, ["bench", "train", "--methods", "rloo, rloo"])
-    assert found.exit_code and "'rloo' is named twice" in found.output
+    assert found.exit_code and "'rloo' is given twice" in found.output
 
 
 def test_a_rate_at_the_edge_of_those_tried_is_marked() -> None:

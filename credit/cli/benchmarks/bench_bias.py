@@ -9,7 +9,7 @@ import click
 
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, each_once
 from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 
@@ -35,13 +35,13 @@ PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of 
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The chosen names without repeats. A method adds its variants. An unknown name is refused."""
+    """The chosen names. A method adds its variants. An unknown name is refused."""
     from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
     from graphs.text import near_names
     from graphs.worlds.micro.examples import MICRO
 
     chosen: list[str] = []
-    for name in names:
+    for name in each_once(ctx, param, names):
         known = MICRO if param.name == "worlds" else SETTINGS
         if param.name == "methods" and name in UNSCORED:
             raise click.BadParameter(f"{name!r} has no score: {UNSCORED[name]}")

@@ -10,7 +10,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, print_whole, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command
+from credit.cli.shared.commands import SEED, Command, each_once
 from credit.cli.shared.outputs import look_options
 from credit.cli.shared.progress import progress_bar
 
@@ -39,9 +39,10 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     if value is None:
         return None
     try:
-        return tuple(dict.fromkeys(int(text) for text in value.split(",")))
+        numbers = [int(text) for text in value.split(",")]
     except ValueError as error:
         raise click.BadParameter(f"{value!r}; expected whole numbers with commas between, as 10,100,1000") from error
+    return each_once(ctx, param, numbers)
 
 
 @click.command(
@@ -57,6 +58,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     "-m",
     "names",
     multiple=True,
+    callback=each_once,
     metavar="NAME",
     help="Scheme, method, or your own function as module:function. May be repeated.",
 )

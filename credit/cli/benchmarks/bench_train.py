@@ -12,7 +12,7 @@ import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
-from credit.cli.shared.commands import SEED, Command, Number
+from credit.cli.shared.commands import SEED, Command, Number, each_once
 from credit.cli.shared.outputs import check_folder, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from graphs.text import counted
@@ -45,20 +45,17 @@ _DEFAULT = click.core.ParameterSource.DEFAULT
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
     if value is None:
         return None
-    names = [part.strip() for part in value.split(",") if part.strip()]
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise click.BadParameter(f"{twice!r} is named twice", ctx, param)
-    return tuple(names)
+    return each_once(ctx, param, [part.strip() for part in value.split(",") if part.strip()])
 
 
 def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
     if value is None:
         return None
     try:
-        return tuple(dict.fromkeys(Number().convert(part.strip(), param, ctx) for part in value.split(",")))
+        numbers = [Number().convert(part.strip(), param, ctx) for part in value.split(",")]
     except click.BadParameter:
         raise click.BadParameter(f"{value!r}; expected numbers, separated by commas", ctx, param) from None
+    return each_once(ctx, param, numbers)
 
 
 @click.command(

@@ -11,7 +11,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command
+from credit.cli.shared.commands import SEED, Command, each_once
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
 
@@ -46,11 +46,17 @@ NOTES = (
     "-m",
     "methods",
     multiple=True,
+    callback=each_once,
     metavar="NAME",
     help=f"Method, or your own function as module:function. May be repeated; by default {', '.join(METHODS)}.",
 )
 @click.option(
-    "--world", "worlds", multiple=True, metavar="KIND", help="Kind of outcome, as in docs/worlds.md. May be repeated."
+    "--world",
+    "worlds",
+    multiple=True,
+    callback=each_once,
+    metavar="KIND",
+    help="Kind of outcome, as in docs/worlds.md. May be repeated.",
 )
 @click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")
@@ -83,12 +89,12 @@ def truth(
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
-    names = tuple(dict.fromkeys(methods)) or METHODS
+    names = methods or METHODS
     for name in names:
         find_method(name)  # before anything is drawn
     _check_worlds(worlds)
     tell_unchecked(names)
-    todo = tuple(dict.fromkeys(worlds)) or KINDS
+    todo = worlds or KINDS
     rows: list[Match] = []
     with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo) * len(names))

@@ -10,7 +10,7 @@ import click
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.outputs import output_option
-from credit.cli.shared.pages import page_title, serve, served
+from credit.cli.shared.pages import page_title, quoted, serve, served
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
 from graphs.text import counted
@@ -31,6 +31,7 @@ __all__ = ["label"]
     "File of labels: .csv or .jsonl. Labels that it holds are kept.", required=True, suffixes=(".csv", ".jsonl")
 )
 @click.option("--rater", default="", metavar="NAME", help="Who labels; written beside each label.")
+@quoted
 @served
 @allow_bad
 @json_option
@@ -41,6 +42,7 @@ def label(
     paths: tuple[str, ...],
     output: Path,
     rater: str,
+    no_text: bool,
     port: int,
     no_browser: bool,
     allow_bad: bool,
@@ -49,8 +51,8 @@ def label(
 ) -> None:
     """Give outcomes to traces in a browser. Ctrl-C ends the command.
 
-    Each answer is written to the file at once. `--rewards` of the other commands reads the file. A second call with
-    the same file goes on with the traces that have no label.
+    Each answer is written to the file at once, "cannot tell" too. `--rewards` of the other commands reads the file. A
+    second call with the same file goes on with the traces that have no label.
     """
     from credit.page import Findings, Labels, PageServer
 
@@ -58,12 +60,16 @@ def label(
     traces = read_traces(paths, **reading)
     list_problems(traces.problems, stderr(), all_=False)
     with working(stderr(), "preparing the page"):
-        server = PageServer(Findings.of(traces, {}), title=page_title("Label traces", paths), port=port, labels=labels)
+        server = PageServer(
+            Findings.of(traces, {}, text=not no_text), title=page_title("Label traces", paths), port=port, labels=labels
+        )
     serve(server, no_browser=no_browser, quiet=as_json)
     number, total = len(labels.by_trace), traces.sizes.traces
+    untold = sum(isinstance(label.reward, str) for label in labels.by_trace.values())
     if as_json:
-        print_json({"output": str(output), "labels": number, "traces": total})
+        print_json({"output": str(output), "labels": number, "cannot_tell": untold, "traces": total})
     else:
-        text = f"{output} holds {counted(number, 'label')}; {counted(total, 'trace')} were read"
+        some = f", {untold} of them 'cannot tell'" if untold else ""
+        text = f"{output} holds {counted(number, 'label')}{some}; {counted(total, 'trace')} were read"
         stderr().print(words(text), soft_wrap=True)
     ctx.exit(exit_code(traces, allow_bad))

@@ -12,7 +12,7 @@ from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.outputs import output_option
-from credit.cli.shared.pages import page_title, titled
+from credit.cli.shared.pages import page_title, quoted, titled
 from credit.cli.shared.progress import progress_bar, steps, working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -37,9 +37,7 @@ __all__ = ["report"]
 @makes_ledger
 @output_option("HTML file to write.", required=True, suffixes=(".html", ".htm"))
 @titled
-@click.option(
-    "--no-text", is_flag=True, help="Quote nothing of the logs but names: no texts of events, no refused values."
-)
+@quoted
 @allow_bad
 @json_option
 @click.pass_context

@@ -10,7 +10,7 @@ import click
 from credit.cli.shared.answers import stderr
 from credit.cli.shared.claims import makes_ledger, takes_claims
 from credit.cli.shared.commands import Command, success_option
-from credit.cli.shared.pages import page_title, serve, served, titled
+from credit.cli.shared.pages import page_title, quoted, serve, served, titled
 from credit.cli.shared.progress import steps, working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
 
@@ -33,9 +33,7 @@ __all__ = ["view"]
 @success_option
 @makes_ledger
 @titled
-@click.option(
-    "--no-text", is_flag=True, help="Quote nothing of the logs but names: no texts of events, no refused values."
-)
+@quoted
 @served
 @allow_bad
 @click.pass_context

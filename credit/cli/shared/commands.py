@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-__all__ = ["SEED", "Command", "Number", "Whole", "shared_sections", "success_option"]
+__all__ = ["SEED", "Command", "Number", "Whole", "each_once", "shared_sections", "success_option"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -68,6 +68,14 @@ class Number(click.FloatRange):
 
 SEED = Whole(0, 2**32 - 1)
 """The type of every `--seed`: what each generator of random numbers takes."""
+
+
+def each_once(ctx: click.Context, param: click.Parameter, values: Sequence[Any]) -> tuple[Any, ...]:
+    """The values of an option that takes several. One that is given twice is refused: it may be a slip for another."""
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise click.BadParameter(f"{value!r} is given twice", ctx, param)
+    return tuple(values)
 
 
 def success_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from credit.cli.shared.answers import stderr
 if TYPE_CHECKING:
     from credit.page import PageServer
 
-__all__ = ["page_title", "serve", "served", "titled"]
+__all__ = ["page_title", "quoted", "serve", "served", "titled"]
 
 
 def served(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,6 +41,12 @@ def served(command: Callable[..., Any]) -> Callable[..., Any]:
 def titled(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--title`."""
     return click.option("--title", help="Title of the page. Default: the names of the logs, and the date.")(command)
+
+
+def quoted(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--no-text`."""
+    words = "Quote nothing of the logs but names: no texts of events, no refused values."
+    return click.option("--no-text", is_flag=True, help=words)(command)
 
 
 def page_title(what: str, paths: Sequence[str]) -> str:

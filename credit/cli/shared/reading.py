@@ -61,7 +61,10 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             help="Columns of a trainer's table, as trace=traj_uid,group=uid.",
         ),
         click.option(
-            "--rewards", type=_FILE, metavar="FILE", help="Table of outcomes with columns `trace` and `reward`."
+            "--rewards",
+            type=_FILE,
+            metavar="FILE",
+            help="Table of outcomes with columns `trace` and `reward`: numbers, or words as pass and fail.",
         ),
         click.option("--groups", type=_FILE, metavar="FILE", help="Table of tasks with columns `trace` and `group`."),
         click.option(

@@ -30,13 +30,14 @@ from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
     MissingColumnWarning,
-    absent_columns,
     batch_metrics,
     falling_turns,
     no_metrics,
+    several_agents,
     silent_groups,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
+from credit.methods.units_apart import alike_units
 from credit.tables.column_values import ColumnError
 from graphs.errors import CreditError
 from graphs.padding import pad_array
@@ -292,7 +293,8 @@ class RowAdvantages:
         begin = time.perf_counter()
         compiled = self._compilations
         evidence = dict(evidence or {})
-        self._check_evidence(evidence, event_reward is not None)
+        stated = {"event_reward": event_reward, "policy_version": policy_version}
+        self._check_evidence(evidence, {name for name, column in stated.items() if column is not None})
         n = length_of("reward", reward)
         score = as_numbers("reward", reward, n)
         wrote = None if mask is None else as_mask(mask, n)
@@ -307,7 +309,6 @@ class RowAdvantages:
         }
         labels |= {name: as_labels(column) for name, column in evidence.items() if _is_label(name)}
         amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if not _is_label(name)}
-        stated = {"event_reward": event_reward, "policy_version": policy_version}
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
@@ -450,12 +451,12 @@ class RowAdvantages:
             return f"method {self.name!r} {falls}" if falls and self._strict else ""
         from estimators.base import REASONS
 
-        absent = absent_columns(batch, self._facts.columns)
+        absent = alike_units(batch.graph, self._facts.columns)
         texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
         if self._facts.in_groups and metrics["credit/groups_of_one"] == 1:
             texts.append("compares the traces of a group, and every group of the batch has one trace")
-        if not traces and "turn" in batch.columns:
-            texts.append("got turns but no column 'trace', so each row counts as a trace of its own")
+        if not traces and (parts := "turns" if "turn" in batch.columns else several_agents(batch)):
+            texts.append(f"got {parts} but no column 'trace', so each row counts as a trace of its own: pass trace=")
         for option, names in self._agents_named.items():
             if not batch.of_names[option].any():
                 texts.append(f"has {option}={','.join(names)}, and no agent of the batch is called so")
@@ -473,8 +474,15 @@ class RowAdvantages:
             warnings.warn(f"method {self.name!r} {text}", MissingColumnWarning, stacklevel=3)
         return ""
 
-    def _check_evidence(self, evidence: Mapping[str, Any], event_reward: bool) -> None:
-        passed = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}
+    def _check_evidence(self, evidence: Mapping[str, Any], columns: set[str]) -> None:
+        from credit.methods.running import EVIDENCE
+        from graphs.keys import evidence_of_key
+
+        for name in evidence_of_key(self._by):
+            if name in EVIDENCE and name not in {*evidence, *columns, "node"}:  # without nodes, all draws differ
+                how = "policy_version=" if name == "policy_version" else f"evidence={{{name!r}: ...}}"
+                raise CreditError(f"by names {name!r}, and the rows have no such column; pass {how}")
+        passed = {*evidence, *self._options, *columns - {"policy_version"}}
         lacking = [name for name in self.needs if name not in passed]
         if lacking:
             raise CreditError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
+from credit.methods.units_apart import acting_units
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
@@ -17,11 +19,11 @@ __all__ = [
     "Batch",
     "Facts",
     "MissingColumnWarning",
-    "absent_columns",
     "batch_metrics",
     "falling_turns",
     "group_spread",
     "no_metrics",
+    "several_agents",
     "silent_groups",
 ]
 
@@ -111,11 +113,13 @@ def batch_metrics(
         trace = np.asarray(batch.graph.trace_ids)[batch.rows.event]
         pairs = np.unique(np.stack([keys[batch.rows.event], trace]), axis=1)
         count = np.unique(pairs[0], return_counts=True)[1]
+    units = acting_units(batch.graph)
     metrics = {
         "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
         "groups": float(len(teach)),
-        **_units(batch),
+        "agents": float(units["agents"]),
+        "turns": float(units["turns"]),
         "unscored": 1 - entered / rows,
         "refused": 1 - len(answered) / entered,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
@@ -167,29 +171,12 @@ def _versions(batch: Batch) -> dict[str, float]:
     return {**ages, "groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
 
 
-def _units(batch: Batch) -> dict[str, float]:
-    graph, found = batch.graph, {}
-    for name, ids, mask in (
-        ("agents", graph.agent_name_ids, graph.agent_mask),
-        ("turns", graph.turn_ids, graph.event_mask),
-    ):
-        marks = np.zeros(len(ids), bool)
-        marks[np.asarray(ids)[np.asarray(mask)]] = True
-        found[name] = float(np.count_nonzero(marks))
-    return found
-
-
-def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:
-    """Of the columns on which a method's meaning depends, those that tell nothing apart, and what each leaves alike."""
-    real = np.asarray(batch.graph.agent_mask)
-    instances, units = np.count_nonzero(real), _units(batch)
-    spawned = (np.asarray(batch.graph.agent_parent) != np.arange(len(real))) & real
-    alike = {
-        "agent": (units["agents"] == 1, "every row is one agent's"),
-        "parent": (not spawned.any(), "no agent is spawned by another"),
-        "turn": (units["turns"] == instances, "every agent has one turn"),
-    }
-    return {name: alike[name][1] for name in columns if alike[name][0]}
+def several_agents(batch: Batch) -> str:
+    """What a group whose rows name several agents has; empty where each group has one."""
+    graph, real = batch.graph, np.asarray(batch.graph.agent_mask)
+    group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[real]]
+    pairs = np.unique(np.stack([group, np.asarray(graph.agent_name_ids)[real]]), axis=1)
+    return "several agents in a group" if pairs.shape[1] > len(np.unique(group)) else ""
 
 
 def falling_turns(batch: Batch) -> str | None:

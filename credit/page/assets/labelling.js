@@ -3,6 +3,7 @@
 (() => {
   const { data, make, number, cut, held, main, part } = page;
   if (!data.explorer.labelled) return;
+  const UNTOLD = "cannot tell"; // in place of an outcome: somebody looked
   let labels = {}, row = 0, sent = Promise.resolve();
   const waiting = new Set(), past = []; // rows whose answer is on its way; answers that can be undone, with what was before
   const progress = make("span", {});
@@ -15,9 +16,10 @@
   const known = (i) => labels[String(i)];
   const show = () => {
     const count = Object.keys(labels).length;
-    progress.textContent = `${number(count)} of ${number(held.length)} traces have a label.` + (count === held.length ? " None is left." : "");
+    const untold = Object.values(labels).filter((label) => label.reward === UNTOLD).length;
+    progress.textContent = `${number(count)} of ${number(held.length)} traces have a label${untold ? `, ${number(untold)} of them “cannot tell”` : ""}.` + (count === held.length ? " None is left." : "");
     const label = known(row);
-    state.textContent = label ? `This trace: outcome ${number(label.reward)}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
+    state.textContent = label ? `This trace: ${label.reward === UNTOLD ? UNTOLD : `outcome ${number(label.reward)}`}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
   };
   const take = (answer) => { labels = answer.rows; file.textContent = answer.file; rater.textContent = answer.rater ? `, as ${answer.rater}` : ""; show(); };
   const file = make("code", {}), rater = make("span", {});
@@ -49,22 +51,25 @@
   };
   const judge = (amount) => { save(amount); go(1, true); }; // the next trace at once: an answer that fails leads back
   const undo = () => { sent = sent.then(() => { const last = past.pop(); if (last) { send(last, false); main.show(last.row); } }); };
-  const acts = { g: () => judge(1), b: () => judge(0), z: undo, u: () => save(null), n: () => go(1, true), p: () => go(-1, false) };
+  const acts = { g: () => judge(1), b: () => judge(0), t: () => judge(UNTOLD), z: undo, u: () => save(null), n: () => go(1, true), p: () => go(-1, false) };
 
   part.querySelector("h2").after(make("div", { class: "label" },
-    make("div", { class: "controls" }, make("label", {}, "Note (write it before the answer)", note), button("Good: 1", "g", acts.g), button("Bad: 0", "b", acts.b),
+    make("div", { class: "controls" }, make("label", {}, "Note (write it before the answer)", note),
+      button("Good: 1", "g", acts.g), button("Bad: 0", "b", acts.b), button("Cannot tell", "t", acts.t), button("Undo", "z", acts.z)),
+    make("details", { open: !matchMedia("(max-width: 40rem)").matches }, make("summary", {}, "More answers"), make("div", { class: "controls" },
       make("label", {}, "Another outcome", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
-      button("Undo", "z", acts.z), button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p)),
+      button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p))),
     make("p", {}, state, " ", progress), trouble));
   part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? The next one comes after each answer, which is written at once to ", file, rater, ". The option ",
     make("code", {}, "--rewards"), " of the other commands reads this file."));
+  part.after(document.getElementById("tiles")); // what is to be judged comes first
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
     if (acts[event.key]) { event.preventDefault(); acts[event.key](); }
   });
   reward.addEventListener("keydown", (event) => { if (event.key === "Enter" && reward.value !== "") save(+reward.value); });
   note.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === "Escape") note.blur(); });
-  page.shown = (shown) => { row = shown; note.value = known(row)?.note ?? ""; reward.value = known(row)?.reward ?? ""; show(); };
+  page.shown = (shown) => { row = shown; note.value = known(row)?.note ?? ""; const stated = known(row)?.reward; reward.value = stated === UNTOLD ? "" : stated ?? ""; show(); };
 
   page.lead("explorer");
   ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {

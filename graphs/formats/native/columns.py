@@ -25,7 +25,7 @@ from graphs.traces.missing_names import no_ids
 from graphs.traces.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each, present
 from graphs.traces.record import LARGEST_FLOAT, NEVER_NEGATIVE, fitting
 from graphs.traces.schema import EVENT_EVIDENCE
-from graphs.traces.token_lists import gather_tokens, impossible_sums
+from graphs.traces.token_lists import gather_tokens, impossible_sums, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["Decoded", "columns"]
@@ -99,7 +99,9 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
         agent_roles=team.roles,
         parents=team.parents,
         text={"event": field["id"]} | {name: field[name] for name in EVENT_TEXT if name in field},
-        evidence={name: column for name, column in evidence.items() if present(column).any()},
+        evidence={
+            name: column for name, column in with_counts(evidence, tokens, actions).items() if present(column).any()
+        },
         places=_places(traces, trace_of),
         tokens=tokens,
     )

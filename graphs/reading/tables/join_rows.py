@@ -91,9 +91,7 @@ def unusable(field: str, value: Any) -> tuple[str, str, object, str] | None:
         return ("empty-id", field, value, "the id of a group") if not str(value).strip() else None
     amount = number(value)
     if amount is None or not math.isfinite(amount):
-        is_truth = str(value).strip().lower() in ("true", "false")
-        expected = "a finite number" + (", such as 1 for true and 0 for false" if is_truth else "")
-        return "non-finite-reward", field, value, expected
+        return "non-finite-reward", field, value, "a finite number"
     if abs(amount) > LARGEST_FLOAT:
         return "out-of-range", field, value, FLOAT_RANGE
     return None

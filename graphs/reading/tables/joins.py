@@ -26,6 +26,7 @@ from graphs.reading.tables.join_rows import (
     unread_columns,
     unusable,
 )
+from graphs.reading.tables.outcome_words import OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
 from graphs.text import counted, excerpt, near_names
@@ -109,6 +110,7 @@ class Join:
         else:
             self.table_of_groups = name
         spoilt = self.spoilt[field]
+        outcomes = OutcomeWords() if field == "reward" and not isinstance(table, Mapping) else None
         columns: dict[str, None] = {}  # an ordered set
         is_empty = not isinstance(table, Mapping)
         for line, row in rows:
@@ -134,7 +136,13 @@ class Join:
                 self.problems.append(unnamed)
                 continue
             trace = id_text(trace)
-            problem = contradictory(row) or ambiguous(field, trace, into, spoilt) or unusable(field, value)
+            if outcomes is not None:
+                value = outcomes.as_number(trace, line, value)
+            problem = contradictory(row) or ambiguous(field, trace, into, spoilt)
+            if problem is None and outcomes is not None and outcomes.untold.get(trace) == line:
+                spoilt.add(trace)
+                continue
+            problem = problem or unusable(field, value)
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
@@ -151,6 +159,11 @@ class Join:
         if columns:
             check_columns(field, name, columns)
             self.problems.extend(unread_columns(name, columns) if field == "reward" else ())
+        for mixed in outcomes.problems(name) if outcomes is not None else ():
+            self.problems.append(mixed)
+            if mixed.is_failure:
+                into.pop(mixed.trace, None)
+                spoilt.add(mixed.trace)
         if not has_types:
             self.problems.extend(unfinished_line(source, field))
         if is_empty:

@@ -44,6 +44,24 @@ def test_usage_errors_exit_1(good: Path, args: list[str], monkeypatch: pytest.Mo
     assert [p.name for p in tmp_path.iterdir()] == ["good.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        *(((f"bench {name}", "-m", "rloo", "-m", "rloo"), "'rloo'") for name in ("bias", "snr", "truth", "robustness")),
+        (("bench truth", "--world", "pivotal", "--world", "pivotal"), "'pivotal'"),
+        (("bench bias", "--world", "chain", "--world", "chain"), "'chain'"),
+        (("bench snr", "--lengths", "10,100,10"), "10"),
+        (("bench train", "--methods", "rloo,rloo"), "'rloo'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_value_that_is_given_twice_is_refused(call: tuple[str, ...], value: str) -> None:
+    """A second one was dropped, or run again, without a word: `-m rloo -m rloo` may be a slip for `-m rloo -m grpo`."""
+    first, *rest = call
+    result = run(*first.split(), *rest)
+    assert result.exit_code == 1 and f"{value} is given twice" in result.stderr, result.output
+
+
 @pytest.mark.parametrize("command", ["validate", "assign", "show", "methods", "convert"])
 def test_nothing_read_exits_2(tmp_path: Path, command: str) -> None:
     out = ["-o", str(tmp_path / "out.jsonl")] if command in ("assign", "convert") else []

@@ -117,6 +117,22 @@ def test_the_report_of_a_session_has_no_secret(session: Path, tmp_path: Path) ->
         assert (SECRET in json.dumps([head, views])) == secret
 
 
+@pytest.mark.parametrize("options", [[], ["--no-text"]])
+def test_a_label_page_without_text_is_asked_for(
+    options: list[str], session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`report` and `view` had the option; a label page always quoted the logs."""
+    views: list[str] = []
+
+    def looked(server: PageServer) -> None:
+        views.append(server.get(server.url[server.url.index("/", 8) :] + "trace/0").body.decode())
+
+    monkeypatch.setattr(PageServer, "serve", looked)
+    command = ["label", str(session), "-o", str(tmp_path / "labels.csv"), "--no-browser", "--allow-bad", *options]
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 0 and (SECRET in views[0]) == (not options), result.output
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("labelled", [False, True])
 def test_no_address_of_a_served_page_has_a_secret(session: Path, tmp_path: Path, labelled: bool) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -211,6 +212,7 @@ def test_labels_are_written_at_once_and_read_by_rewards(labelling: tuple[Client,
 @pytest.mark.parametrize(
     ("change", "status"),
     [
+        ({"row": 0, "reward": "tell"}, 400),
         (b"{", 400),
         (b"\xff", 400),
         ({"row": 0}, 400),
@@ -248,6 +250,28 @@ def test_a_label_that_cannot_be_written_is_not_kept(labelling: tuple[Client, Pat
     assert status == 500 and b"not written" in text
     path.rmdir()
     assert json.loads(client("labels")[2])["rows"] == {}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_that_a_person_cannot_tell_is_recorded_and_no_outcome(suffix: str, findings: Findings, tmp_path: Path) -> None:
+    """A trace that was skipped came again, and nobody knew that somebody had looked."""
+    path = tmp_path / f"labels{suffix}"
+    for client in served(PageServer(findings, labels=Labels(path, rater="ann"))):
+        assert client.label({"row": 1, "reward": "cannot tell", "note": "two screens are missing"})[0] == 200
+        client.label({"row": 2, "reward": 1.0})
+        shown = json.loads(client("labels")[2])["rows"]
+        assert shown["1"] == {"reward": "cannot tell", "rater": "ann", "note": "two screens are missing"}
+    again = Labels(path)
+    assert {name: label.reward for name, label in again.by_trace.items()} == {"t1": "cannot tell", "t2": 1.0}
+    with pytest.raises(CreditError, match="expected a finite number, or 'cannot tell'"):
+        again.put("t0", "1")  # type: ignore[arg-type]
+    log = tmp_path / "logs" / "log.jsonl"
+    log.parent.mkdir()
+    written(log.parent, [record(i) for i in range(4)])
+    read = credit.read(log, rewards=path)  # t1 has an outcome in the log, and here a row that says that it has none
+    assert np.isnan(read.reward[1]) and read.reward[:4:2].tolist() == [0.0, 1.0] and read.reward[3] == 1.0
+    (told,) = read.problems
+    assert told.kind == "untold-outcomes" and not told.is_failure and "1 row without" in told.expected
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
@@ -371,7 +395,7 @@ def test_commands_serve_and_say_where(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(PageServer, "serve", interrupted)
     result = CliRunner().invoke(cli, ["label", str(log), "-o", str(out), "--no-browser", "--json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == {"output": str(out), "labels": 1, "traces": 4}
+    assert json.loads(result.stdout) == {"output": str(out), "labels": 1, "cannot_tell": 0, "traces": 4}
     assert re.search(r"^http://127\.0\.0\.1:\d+/[\w-]{20,}/$", result.stderr, re.M)
     result = CliRunner().invoke(cli, ["view", str(log), "--rewards", str(out), "--no-browser"])
     assert result.exit_code == 0 and re.match(r"http://127\.0\.0\.1:\d+/[\w-]{20,}/\n", result.stdout), result.output
@@ -428,6 +452,11 @@ def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Pa
             page.keyboard.press("Escape")
             page.keyboard.press("b")
             label.filter(has_text="2 of 4").wait_for()
+            page.keyboard.press("t")  # of the third trace nobody can tell: it does not come again
+            label.filter(has_text="3 of 4 traces have a label, 1 of them “cannot tell”.").wait_for()
+            about.filter(has_text="t3").wait_for()
+            page.keyboard.press("p")
+            label.filter(has_text="This trace: cannot tell.").wait_for()
             page.keyboard.press("p")
             label.filter(has_text="This trace: outcome 0.").wait_for()
             page.get_by_label("Another outcome").fill("0.25")
@@ -437,8 +466,28 @@ def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Pa
             assert axe.Axe().run(page).response["violations"] == []
             assert opened.complaints == []
     labels = Labels(path).by_trace
-    assert {name: label.reward for name, label in labels.items()} == {"t0": 1.0, "t1": 0.25}
+    assert {name: label.reward for name, label in labels.items()} == {"t0": 1.0, "t1": 0.25, "t2": "cannot tell"}
     assert labels["t1"].note == "<img src=x onerror=alert(1)>"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_a_phone_the_answers_are_on_the_first_screen(
+    theme: str, findings: Findings, tmp_path: Path, window: Any
+) -> None:
+    """They began 937 pixels from the top of a screen of 844."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser` is not installed")
+    for client in served(PageServer(findings, labels=Labels(tmp_path / "labels.csv"))):
+        with window(client.server.url, size=(390, 844), theme=theme) as opened:
+            opened.page.locator("#explorer .about").first.filter(has_text="t0").wait_for()
+            for name in ("Good: 1", "Bad: 0", "Cannot tell", "Undo"):
+                box = opened.page.get_by_role("button", name=name).bounding_box()
+                assert box is not None and box["y"] + box["height"] <= 844 and box["x"] + box["width"] <= 390, name
+            opened.page.get_by_role("button", name="Cannot tell").click()
+            opened.page.locator(".label").filter(has_text="1 of 4").wait_for()
+            assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
+            assert axe.Axe().run(opened.page).response["violations"] == []
+            assert opened.complaints == []
 
 
 @pytest.mark.slow

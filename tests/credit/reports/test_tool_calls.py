@@ -101,6 +101,25 @@ def test_calls_with_other_arguments_are_no_loop(tmp_path: Path) -> None:
     assert [loop.compared for loop in ToolCalls(read(tmp_path, unknown)).loops] == [False]
 
 
+def test_a_command_is_the_same_whatever_it_is_said_to_be_for(tmp_path: Path) -> None:
+    """Coding agents describe each call anew: `make` five times was five calls."""
+    words = ["Build", "Build again", "Try the build", "Once more"]
+    forms = [
+        [json.dumps({"command": "make", "description": word}) for word in words],
+        [json.dumps({"justification": word, "cmd": ["make"]}) for word in words],
+        [json.dumps({"command": "make"}), *(json.dumps({"description": word, "command": "make"}) for word in words)],
+        [json.dumps({"command": f"make {word}", "description": "Build"}) for word in words],  # others
+        [json.dumps({"subject": "Build", "description": word}) for word in words],  # a task is what it says
+    ]
+    traces = read(tmp_path, *([("a", "shell", text, None) for text in texts] for texts in forms))
+    loops = ToolCalls(traces).loops
+    found = [(traces.graph.trace_ids[loop.rows[0]].item(), len(loop.rows), loop.compared) for loop in loops]
+    assert found == [(0, 4, True), (1, 4, True), (2, 5, True)]
+    failed: list[Step] = [("a", "shell", text, "1 failed") for text in forms[0]]
+    (run,) = ToolCalls(read(tmp_path, failed)).failures()
+    assert run.same == 4
+
+
 def test_calls_of_one_message_are_made_at_once(tmp_path: Path) -> None:
     """Five searches that a message asked for were five calls in a row."""
 
@@ -146,4 +165,6 @@ def test_a_real_session_begins_with_what_stopped_it(shared_data: Path) -> None:
     first = triage(credit.read(shared_data / "claude_code_inline")).suspects[0]
     assert "requested permissions to write" in first.text and first.why == "error of Write; no later call succeeded"
     first = triage(credit.read(shared_data / "claude_code_subagent_files")).suspects[0]
-    assert first.why == "error of Bash; the same call failed 3 times" and first.text.startswith("Exit code 1")
+    # The call that succeeded, 20 events later, has another description.
+    assert first.why == "error of Bash; the same call failed 3 times, then succeeded"
+    assert first.text.startswith("Exit code 1")

@@ -168,7 +168,7 @@ def test_groups_from_a_file_and_mappings(log: Path, tmp_path: Path) -> None:
         ("b,1e999\n", [("non-finite-reward", 2)], np.nan),
         ("b,1_000\n", [("non-finite-reward", 2)], np.nan),
         ("b,١\n", [("non-finite-reward", 2)], np.nan),
-        ("b,True\n", [("non-finite-reward", 2)], np.nan),
+        ("b,maybe\n", [("non-finite-reward", 2)], np.nan),
         ("b,high\nb,1\n", [("non-finite-reward", 2), ("ambiguous-row", 3)], np.nan),
         ("zzz,1\nb,2\n", [("unmatched-row", 2)], 2.0),
     ],
@@ -182,6 +182,48 @@ def test_rows_that_do_not_fit_are_reported_and_never_guessed(
     assert [(p.kind, p.line) for p in traces.problems] == kinds
     assert {p.file for p in traces.problems} == {str(file)}
     np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("one", "zero"),
+    [("True", "False"), ("pass", "fail"), ("PASSED", "failed"), ("Yes", "no"), ("success", "Failure"), (True, False)],
+)
+def test_outcomes_as_words_of_one_pair_are_read_and_told(one: Any, zero: Any, log: Path, tmp_path: Path) -> None:
+    rows = [("a", zero), ("b", one), ("c", zero)]
+    texts = {
+        "csv": "trace,reward\n" + "".join(f"{name}, {word}\n" for name, word in rows),
+        "jsonl": "".join(json.dumps({"trace": name, "reward": word}) + "\n" for name, word in rows),
+    }
+    for suffix, text in texts.items():
+        table = tmp_path / f"outcomes.{suffix}"
+        table.write_text(text)
+        traces = read(log, rewards=table)
+        assert traces.reward[:3].tolist() == [0, 1, 0]
+        (told,) = traces.problems
+        words = f"a number: {one} is read as 1 (1 row) and {zero} as 0 (2 rows)".lower()
+        assert (told.kind, told.is_failure, told.expected) == ("worded-outcomes", False, words)
+
+
+@pytest.mark.parametrize(
+    ("cells", "rewards", "kinds", "words"),
+    [
+        (("pass", "no", "fail"), [np.nan] * 3, ["mixed-outcomes"] * 3, "has pass or fail, and yes or no"),
+        (("pass", "failed", ""), [np.nan] * 3, ["bad-row"] + ["mixed-outcomes"] * 2, "pass or fail, and passed or"),
+        (("true", "0.5", "1"), [np.nan, 0.5, 1], ["mixed-outcomes"], "has true or false, and numbers"),
+        (("pass", "high", "fail"), [1, np.nan, 0], ["non-finite-reward", "worded-outcomes"], "fail as 0 (1 row)"),
+        (("pass", "nan", "fail"), [1, np.nan, 0], ["non-finite-reward", "worded-outcomes"], "pass is read as 1"),
+    ],
+)
+def test_a_mixture_of_kinds_of_outcomes_is_refused(
+    cells: tuple[str, ...], rewards: list[float], kinds: list[str], words: str, log: Path, tmp_path: Path
+) -> None:
+    """Whatever row comes first: a word has no meaning beside other kinds."""
+    for rows in (list(zip("abc", cells, strict=True)), list(zip("abc", cells, strict=True))[::-1]):
+        table = tmp_path / "outcomes.csv"
+        table.write_text("trace,reward\n" + "".join(f"{name},{cell}\n" for name, cell in rows))
+        traces = read(log, rewards=table)
+        np.testing.assert_array_equal(traces.reward[:3], np.array(rewards, np.float32))
+        assert [p.kind for p in traces.problems] == kinds and words in traces.problems[-1].expected
 
 
 @pytest.mark.parametrize(
