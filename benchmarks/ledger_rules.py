@@ -122,8 +122,8 @@ def rows_of(world: Drawn, faults: Faults, rng: np.random.Generator) -> dict[str,
             out["chi squared"] = {" x ".join(k): round(v, 3) for k, v in ledger.chi_squared.items() if np.isfinite(v)}
             out["coverage"] = ledger.coverage
     if faults.contrast:
-        effect = dataclasses.replace(claims[1], estimand="effect")
-        refused = credit.compose(graph, reward, [claims[0], effect], expected=expected).refused
+        contrast = dataclasses.replace(claims[1], estimand="contrast")
+        refused = credit.compose(graph, reward, [claims[0], contrast], expected=expected).refused
         out["declared a contrast"] = refused.get("siblings", "not refused")
     return out | {
         "critic alone": rel(critic),

@@ -204,9 +204,10 @@ class Summary:
             lines.append(
                 f"  look: {counted(len(self.rounded), 'group')} whose {UNRESOLVED['coarse']}: {_first(self.rounded)}"
             )
+        alike = self.alike or {}
         for name in () if "by" in options else find_method(method).columns:
-            if name in (self.alike or {}):
-                lines.append(f"  look: {method} compares by the {name}, and {self.alike[name]}")
+            if name in alike:
+                lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
         for name in plain["unused_evidence"]:
             lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")
         if plain["about_the_outcome"]:
@@ -388,7 +389,7 @@ def empty_notes(traces: Traces, credit: Credit, method: str) -> list[str]:
     tasks = divided_tasks(traces)
     if tasks:
         lines.append(divided_note(tasks))
-    if alone_mask(traces)[: traces.sizes.events].all():
+    elif alone_mask(traces)[: traces.sizes.events].all():
         lines.append(
             "No group can be compared: each has one trace. If traces share tasks, pass `--groups FILE`, a table with "
             "columns `trace` and `group`. Else log several traces of each task."

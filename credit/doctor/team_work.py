@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
 from credit.metrics.message_contents import content_ids, team_messages, text_ids
-from credit.reports.durations import durations
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.event_graph import EdgeType, EventType
@@ -20,6 +20,27 @@ __all__ = ["TeamWork"]
 NO_CONTENT = "the log has no content that can be compared"
 NO_PAIR = "no agent started two others that act"
 MOST_PAIRS = 500  # of a trace; each takes a bit of every event behind it
+
+
+class _Pairs(NamedTuple):
+    """Neighbours: their trace, the instances of the earlier and the later one, and between which events a path counts.
+
+    Attributes:
+      start, end: the last action of the earlier one, and the first event of the later one.
+    """
+
+    trace: np.ndarray
+    earlier: np.ndarray
+    later: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+
+
+class _Neighbours(NamedTuple):
+    """Neighbours, and whether they are in order."""
+
+    pairs: _Pairs
+    ordered: np.ndarray
 
 
 class TeamWork:
@@ -41,13 +62,14 @@ class TeamWork:
         self.kind = np.asarray(graph.event_type)[:n]
         self.owner, self.parent = np.asarray(graph.agent_trace), np.asarray(graph.agent_parent)
         self.acts, self.members, self.actions = facts.counts
+        self._called = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.apart = ((self.members > 1) & ~facts.linked, UNLINKED)
 
     def serial_collapse(self) -> TraceMetric:
         """Neighbouring turns in order / neighbouring turns. An agent may be asked again after its sibling."""
-        trace, _, _, ordered = self._neighbours(np.asarray(self.traces.graph.turn_ids)[: len(self.agent)])
+        (trace, *_), ordered = self._neighbours[0]
         pairs = np.bincount(trace, minlength=self.count)
-        in_order = np.bincount(trace, ordered, self.count)
+        in_order = np.bincount(trace[ordered], minlength=self.count)
         return numbered(divided(in_order, pairs), (pairs == 0, NO_PAIR), self.apart)
 
     def pseudo_parallelism(self) -> TraceMetric:
@@ -55,7 +77,7 @@ class TeamWork:
 
         An instance runs from its first event to its last one; one with a single action has no such span.
         """
-        trace, earlier, later, ordered = self._neighbours(self.agent)
+        (trace, earlier, later, *_), ordered = self._neighbours[1]
         time = self.traces.events["time"].to_numpy().astype(np.float64)
         begin, end = np.full(len(self.acts), np.inf), np.full(len(self.acts), -np.inf)
         np.fmin.at(begin, self.agent, time)
@@ -66,7 +88,7 @@ class TeamWork:
         apart = np.maximum(begin[a], begin[b]) >= np.minimum(end[a], end[b])
         pairs = np.bincount(trace[free], minlength=self.count)
         value = divided(np.bincount(trace[free], apart, self.count), pairs)
-        seconds = np.array(durations(self.facts).reasons, object)
+        seconds = np.array(self.facts.durations.reasons, object)
         untimed = [(seconds == words, words) for words in {*seconds.tolist()} - {""}]
         few = (pairs == 0, "no two agents with a span of time could run at once")
         return numbered(value, *untimed, self.apart, few)
@@ -91,7 +113,7 @@ class TeamWork:
 
     def dominant_agent(self) -> TraceMetric:
         """(s − 1/n) / (1 − 1/n), with s the greatest share of actions of one of n members."""
-        most = np.zeros(self.count)
+        most = np.zeros(self.count, self.acts.dtype)
         np.maximum.at(most, self.owner, self.acts)
         even = 1 / np.maximum(self.members, 1)
         value = (divided(most, self.actions) - even) / np.where(self.members > 1, 1 - even, 1)
@@ -137,11 +159,13 @@ class TeamWork:
     def aggregation_leakage(self) -> TraceMetric:
         """Aggregations that no work of another agent reached since the aggregation before / aggregations."""
         joins = (self.kind == int(EventType.AGGREGATE)) & self.action
-        edge_type = np.asarray(self.traces.graph.edge_type)[np.asarray(self.traces.graph.edge_mask)]
         senders, receivers = self.facts.edges
-        across = self.agent[senders] != self.agent[receivers]
-        work = across & (self.acts[self.agent[senders]] > 0)  # a start hands a task down, and is no work
-        work &= (edge_type != int(EdgeType.SPAWN)) & (self.kind[senders] != int(EventType.SPAWN))
+        across = np.flatnonzero(self.agent[senders] != self.agent[receivers])
+        edge_type = np.asarray(self.traces.graph.edge_type)[np.asarray(self.traces.graph.edge_mask)][across]
+        senders, receivers = senders[across], receivers[across]
+        # A start hands a task down, and is no work.
+        work = (edge_type != int(EdgeType.SPAWN)) & (self.kind[senders] != int(EventType.SPAWN))
+        work &= self.acts[self.agent[senders]] > 0
         start = np.zeros(len(self.agent), bool)
         start[receivers[work]] = True
         reached = self._logged.reachable(start, ends=joins)
@@ -160,12 +184,24 @@ class TeamWork:
         """Instances with an action that another instance started."""
         return np.flatnonzero((self.acts > 0) & (self.parent != np.arange(len(self.acts))))
 
-    def _neighbours(self, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The trace of neighbours, the earlier and the later one, and whether they are in order.
+    @functools.cached_property
+    def _neighbours(self) -> tuple[_Neighbours, _Neighbours]:
+        """Those of turns, and those of instances."""
+        pairs = [self._pairs(unit) for unit in (np.asarray(self.traces.graph.turn_ids)[: len(self.agent)], self.agent)]
+        trace, _, _, start, end = (np.concatenate(both) for both in zip(*pairs, strict=True))
+        # Each pair of a trace has a bit, which spreads from the earlier one's last action along the edges.
+        word, bit = np.divmod(earlier_of_each(trace), 64)
+        mark, ordered = np.uint64(1) << bit.astype(np.uint64), np.zeros(len(trace), bool)
+        for number in range(int(word.max(initial=-1)) + 1):
+            now = word == number
+            bits = np.zeros(len(self.agent), np.uint64)
+            np.bitwise_or.at(bits, start[now], mark[now])
+            ordered[now] = (self._logged.spread(bits)[end[now]] & mark[now]) > 0
+        turns = len(pairs[0].trace)
+        return _Neighbours(pairs[0], ordered[:turns]), _Neighbours(pairs[1], ordered[turns:])
 
-        Args:
-          unit: the instance, or the turn, of each event.
-        """
+    def _pairs(self, unit: np.ndarray) -> _Pairs:
+        """The neighbours among the units, which are turns or instances of events."""
         rows = np.arange(len(self.agent))
         first, last, owner = (np.full(int(unit.max(initial=-1)) + 1, -1) for _ in range(3))
         first[unit[::-1]], owner[unit] = rows[::-1], self.agent  # the last assignment is the first event
@@ -176,16 +212,8 @@ class TeamWork:
         pair = (self.parent[owner[earlier]] == self.parent[owner[later]]) & (owner[earlier] != owner[later])
         trace = self.owner[owner[earlier]]
         pair[pair] = earlier_of_each(trace[pair]) < MOST_PAIRS
-        trace, earlier, later = trace[pair], earlier[pair], later[pair]
-        # Each pair of a trace has a bit, which spreads from the earlier one's last action along the edges.
-        word, bit = np.divmod(earlier_of_each(trace), 32)
-        mark, ordered = np.uint32(1) << bit.astype(np.uint32), np.zeros(len(trace), bool)
-        for number in range(int(word.max(initial=-1)) + 1):
-            now = word == number
-            bits = np.zeros(len(rows), np.uint32)
-            np.bitwise_or.at(bits, last[earlier[now]], mark[now])
-            ordered[now] = (self._logged.spread(bits)[first[later[now]]] & mark[now]) > 0
-        return trace, earlier, later, ordered
+        earlier, later = earlier[pair], later[pair]
+        return _Pairs(trace[pair], owner[earlier], owner[later], last[earlier], first[later])
 
     @functools.cached_property
     def _messages(self) -> tuple[np.ndarray, np.ndarray]:
@@ -205,7 +233,12 @@ class TeamWork:
         return rows[order], ids[order]
 
     def _call_ids(self, rows: np.ndarray) -> np.ndarray:
-        """Ids of tool calls, equal where tool and content are; −1 where the content is not known."""
-        tools = text_ids(self.traces.events["tool"].take(rows))
-        ids = content_ids(self.traces, rows)
-        return np.where(ids < 0, -1, ids * (tools.max(initial=0) + 2) + tools + 1)
+        """Ids of tool calls, equal where tool and content are; −1 where the content is not known.
+
+        They are kept for the rows: in most batches all calls are of members, and two numbers ask for the same.
+        """
+        if not np.array_equal(rows, self._called[0]):
+            tools = text_ids(self.traces.events["tool"].take(rows))
+            ids = content_ids(self.traces, rows)
+            self._called = rows, np.where(ids < 0, -1, ids * (tools.max(initial=0) + 2) + tools + 1)
+        return self._called[1]

@@ -67,7 +67,7 @@ def compose(
         among the claims that adds up to `reward`, else the mean of the other traces of its group, and 0 where there are
         none. Under rule "shares" with shares of a game, v(∅), by default 0.
       outcome: float [T], R − V at the end, where a critic states it; 0 by default.
-      propensity: float [E], π of the chosen actions, by which effects become increments.
+      propensity: float [E], π of the chosen actions, by which contrasts become increments.
 
     Returns:
       `Ledger`. Traces whose entries are outside the range of exact arithmetic are left out, `Ledger.refused_traces`.

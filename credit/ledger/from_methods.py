@@ -45,7 +45,7 @@ def compose_claims(
     exact: Iterable[str] = (),
     total: np.ndarray | None = None,
 ) -> Ledger:
-    """Compose claims on traces that were read; the propensities of the log convert effects into increments.
+    """Compose claims on traces that were read; the propensities of the log convert contrasts into increments.
 
     Args:
       traces: what was read.

@@ -7,11 +7,11 @@ A partition is a report; it is not automatically an advantage. What each kind is
     even      A_e = n x_e, n actions of the trace  R − b on each action; rule "shares" without claims only
 
 The conditions of `control`: the baseline and the coefficients come from other traces; claims are centred under the
-policy that acted; claims of earlier actions leave this trace's outcome out; and which events carry a claim was decided
-before they chose. What is declared reads "as stated"; a claim that the batch contradicts is left out
-(`credit.ledger.contradictions`). Claims of other rewards than the ledger's break the conditions of each kind. Whatever
-divides advantages (a standard deviation, agent-wise normalisation) is applied last, and re-weights decisions after the
-fact.
+policy that acted; claims of earlier actions leave this trace's outcome out; which events carry a claim was decided
+before they chose; and that a trace has no outcome does not follow from its choices. What is declared reads "as stated";
+a claim that the batch contradicts is left out (`credit.ledger.contradictions`). Claims of other rewards than the
+ledger's break the conditions of each kind. Whatever divides advantages (a standard deviation, agent-wise normalisation)
+is applied last, and re-weights decisions after the fact.
 """
 
 from __future__ import annotations
@@ -202,6 +202,8 @@ def _control(
     if baseline is None and graph.cluster_ids is not None:
         why = f"{others}, replays of the trace left out, which are those that share ids of choices in the log"
         conditions = [Condition("baseline", None, why, stated=True)]
+    if lacking := _lacking(ledger):
+        conditions.append(Condition("outcomes", None, lacking))
     if baseline is None and len(apart := replays_elsewhere(graph, ledger.scored)):
         conditions.append(Condition("replays", None, _apart(apart)))
     if control.used:
@@ -266,6 +268,18 @@ def _no_coefficients(ledger: Entries) -> jax.Array:
 def _by_us(ours: bool, what: str) -> tuple[bool | None, str, bool]:
     by_caller = "given by the caller; it must not depend on the trace's own choices"
     return (True, what, False) if ours else (None, by_caller, True)
+
+
+def _lacking(ledger: Entries) -> str:
+    """What an answer without bias asks of traces that have no outcome, and teach nothing; "" where all have one."""
+    graph = ledger.graph
+    acts = np.zeros(graph.num_traces, bool)
+    acts[np.asarray(graph.trace_ids)[np.asarray(graph.event_mask) & np.asarray(graph.trained_mask)]] = True
+    without = int(np.sum(acts & ~np.asarray(ledger.scored)))
+    if not without:
+        return ""
+    of = counted(int(acts.sum()), "trace")
+    return f"none that counts in {without} of {of}; right if what these chose has no part in that"
 
 
 def _own_outcome(used: list[Credit]) -> Condition:

@@ -10,13 +10,13 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.cost_summary import Amount
 from credit.metrics.event_costs import event_costs
-from credit.reports.trace_numbers import consecutive
 from credit.telling_apart import tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
+from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
 
 __all__ = ["EditEffect", "Responsible", "dependents", "if_edited", "why"]

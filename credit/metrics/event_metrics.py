@@ -102,10 +102,8 @@ def team_events(traces: Traces) -> TeamEvents:
     expect("traces", traces, Traces, "what credit.read returns")
     graph, n = traces.graph, traces.sizes.events
     agent, action = np.asarray(graph.agent_ids)[:n], np.asarray(graph.action_mask)[:n]
-    first, last = np.full(graph.num_agents, n), np.full(graph.num_agents, -1)
-    rows = np.arange(n)
-    np.minimum.at(first, agent, rows)
-    np.maximum.at(last, agent, rows)
+    first, last, rows = np.zeros(graph.num_agents, np.int64), np.zeros(graph.num_agents, np.int64), np.arange(n)
+    first[agent[::-1]], last[agent] = rows[::-1], rows  # the last assignment counts
     acts = np.bincount(agent[action], minlength=graph.num_agents) > 0
     births, deaths = np.zeros(n, bool), np.zeros(n, bool)
     births[first[acts]], deaths[last[acts]] = True, True

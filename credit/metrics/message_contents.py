@@ -37,8 +37,9 @@ def team_messages(traces: Traces) -> np.ndarray:
     member[agent[action]] = True
     message = (np.asarray(graph.event_type)[:n] == int(EventType.MESSAGE)) & member[agent]
     senders, receivers = real_edges(graph)
-    emitted = message[senders] & message[receivers] & (agent[senders] == agent[receivers]) & ~action[receivers]
-    message[receivers[emitted]] = False
+    emitted = np.flatnonzero((message & ~action)[receivers])
+    senders, receivers = senders[emitted], receivers[emitted]
+    message[receivers[message[senders] & (agent[senders] == agent[receivers])]] = False
     rows: np.ndarray = np.flatnonzero(message)
     return rows
 
@@ -73,10 +74,12 @@ def text_ids(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    texts = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column.cast(pa.string()))
-    coded = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    found: np.ndarray = coded.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return found.astype(np.int64)
+    texts = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    coded = texts.cast(pa.string()).dictionary_encode()
+    found: np.ndarray = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if (empty := pc.index(coded.dictionary, "").as_py()) >= 0:
+        found = np.where(found == empty, -1, found - (found > empty))
+    return found
 
 
 def _refs(traces: Traces, rows: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.structure.forest import spawn_forest
-from graphs.structure.topology import TOPOLOGIES, topology
+from graphs.structure.topology import TOPOLOGIES, team_forms
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -60,11 +60,11 @@ def run_card(traces: Traces) -> list[CardLine]:
     """
     expect("traces", traces, Traces, "what credit.read returns")
     found = survey(traces)
-    forms = topology(traces.graph, traces.agents["role"].to_pylist())[: traces.sizes.traces]
+    forms = team_forms(traces.graph, traces.agents["role"].to_pylist())
     facts = TeamFacts(traces, forms)
     return [
         *_tasks(traces, found),
-        *_teams(traces, found, forms),
+        *_teams(traces, found, forms.form[: traces.sizes.traces]),
         *_measured(facts),
         *_costs(facts, found),
         *_evidence(traces, found),

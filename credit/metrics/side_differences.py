@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from credit.metrics.event_costs import event_costs
-from credit.reports.durations import durations
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
-from graphs.errors import CreditError
+from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import LEAST_TASKS, ROUNDING, holm
+from graphs.text import excerpt, near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences"]
+__all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences", "sides_of_folders"]
 
 POWER = 0.8
+MOST_HINTED = 3
+"""Rows of unknown traces for which near names are sought."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +63,12 @@ class SideDifference:
         return self.p is not None and self.p < 0.05
 
 
-def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
-    """The names of two sides in the order of the file, and the side of each trace: int [traces], -1 where it has none.
+def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
+    """Two sides of traces, from a table.
+
+    Returns:
+      Their names in the order of the file; the side of each trace, int [traces], -1 where it has none; and the rows
+      whose trace was not read.
 
     Args:
       path: of a table with the columns `trace` and `side`.
@@ -72,6 +79,7 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
     """
     names: list[str] = []
     of_trace: dict[str, int] = {}
+    missed: dict[str, int] = {}
     known = set(traces.traces["trace"].to_pylist())
     for line, row in read_rows(Source(str(path), Path(path))):
         if isinstance(row, Lost):
@@ -83,12 +91,50 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
             names += [] if side in names else [side]
             if of_trace.setdefault(trace, names.index(side)) != names.index(side):
                 raise CreditError(f"{path}, line {line}: a second side of trace {trace!r}; expected one for each trace")
+        else:
+            missed.setdefault(trace, line)
+    without = sorted(known - of_trace.keys())
+    problems: list[Problem] = []
+    for trace, line in missed.items():
+        hint = f". {near_names(trace, without)}" if without and len(problems) < MOST_HINTED else ""
+        expected = f"the id of a trace that was read{hint}"
+        problems.append(Problem("unmatched-row", str(path), line, "trace", excerpt(trace), expected, about="side"))
     if len(names) != 2:
+        found = ", ".join(map(excerpt, names)) or "none"
         raise CreditError(
-            f"{path}: the number of sides of these traces is {len(names)}; expected 2, such as before and after"
+            f"{path}: the sides of the traces that were read are: {found}; expected two, such as before and after"
+            + "".join(f"\n{problem}" for problem in problems[:MOST_HINTED])
         )
     sides = [of_trace.get(name, -1) for name in traces.traces["trace"].to_pylist()]
-    return (names[0], names[1]), np.array(sides, np.int64)
+    return (names[0], names[1]), np.array(sides, np.int64), tuple(problems)
+
+
+def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """Two sides of traces, by the folder of their logs.
+
+    Returns:
+      The folders, and the side of each trace, int [traces], -1 where its file lies in neither.
+
+    Args:
+      folders: two of them, or two files.
+      traces: what was read.
+
+    Raises:
+      CreditError: they are not two, or no trace that was read is from one of them.
+    """
+    if len(folders) != 2:
+        raise CreditError(f"sides are {', '.join(folders)}; expected two folders, or a table's name")
+    places = [Path(folder).resolve() for folder in folders]
+    files = traces.traces["file"].to_pylist()
+    found = {file: Path(file).resolve() for file in dict.fromkeys(files)}
+    inside = {file: [place in (path, *path.parents) for place in places] for file, path in found.items()}
+    side = np.array([inside[file].index(True) if any(inside[file]) else -1 for file in files], np.int64)
+    for number, folder in enumerate(folders):
+        if not (side == number).any():
+            raise CreditError(
+                f"no trace that was read is from {folder!r}; expected two folders that are apart, of logs"
+            )
+    return (folders[0], folders[1]), side
 
 
 def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
@@ -108,7 +154,7 @@ def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     facts, calls = TeamFacts(traces), ToolCalls(traces)
-    costs, seconds = event_costs(traces, facts=facts), durations(facts).wall
+    costs, seconds = event_costs(traces, facts=facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
     tokens = np.bincount(trace, costs.tokens, m)

@@ -12,7 +12,6 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
-from credit.reports.durations import durations, seconds_on_path
 from credit.reports.trace_list import counted_tokens, error_mask
 from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
 from graphs.errors import CreditError, expect
@@ -118,8 +117,7 @@ def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric
 
 
 def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
-    seconds = durations(facts)
-    path = seconds_on_path(facts, seconds)
+    seconds, path = facts.durations, facts.seconds_on_path
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
     refused = (*why, *_shape(facts), (~(path > 0), "no event took time"))
     return {
@@ -130,8 +128,7 @@ def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
 
 def _critical(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     traces, m = facts.traces, facts.traces.sizes.traces
-    stage = traces.evidence.get("stage")
-    steps = critical_steps(traces.graph) if stage is None else critical_steps(traces.graph, stage.array)
+    steps = critical_steps(traces.graph, facts.stages)
     idle = (facts.counts.actions == 0, NO_ACTION)
     lost = (~steps.defined[:m], "no single main agent, or an action without a stage")
     return {"critical_steps": numbered(steps.steps[:m].astype(np.float64), idle, lost)}
@@ -212,6 +209,8 @@ def _debate(
 ) -> dict[str, TraceMetric]:
     graph, m = facts.traces.graph, facts.traces.sizes.traces
     other = (~facts.debates, "the team is no debate")
+    in_debate = facts.debates[facts.trace[rows]]
+    rows, ids = rows[in_debate], ids[in_debate]
     agent, owner = np.asarray(graph.agent_ids)[rows], np.asarray(graph.agent_trace)
     speakers, first = np.unique(agent, return_index=True)
     last = len(agent) - 1 - np.unique(agent[::-1], return_index=True)[1]
@@ -230,8 +229,6 @@ def _debate(
 def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     m, trace = facts.traces.sizes.traces, facts.trace
     wrong = error_mask(facts.traces)
-    stated = np.asarray(facts.traces.events["status"].is_valid())
-    silent = np.bincount(trace, stated, m) == 0
     senders, receivers = facts.causes
     led = np.zeros(len(trace), bool)
     if wrong.any():
@@ -240,8 +237,7 @@ def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     return {
         "error_amplification": numbered(
             divided(every, roots),
-            (silent, "the log states no status of an event"),
-            (every == 0, "no event went wrong"),
+            (every == 0, "the log calls no event an error"),
         )
     }
 
@@ -249,7 +245,7 @@ def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
 def _team(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     found, m = team_events(facts.traces), facts.traces.sizes.traces
     count = np.bincount(facts.trace, minlength=m)
-    joined, left = (np.bincount(facts.trace, x, m) for x in (found.births, found.deaths))
+    joined, left = (np.bincount(facts.trace[x], minlength=m) for x in (found.births, found.deaths))
     first = np.cumsum(count) - count
     return {
         "team_peak": numbered(facts.greatest(found.size)),

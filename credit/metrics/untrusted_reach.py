@@ -112,10 +112,10 @@ def untrusted_reach(
         amount = np.where(np.asarray(credit.valid), np.abs(differs), 0)[:n]
     edges, found = EdgeOrder(*dependencies(traces)), []
     reaches: list[np.ndarray] = []
-    for first in range(0, len(units), 32):  # a bit for each unit; 32 of them spread in one walk
-        bits, some = np.zeros(n, np.uint32), list(units.values())[first : first + 32]
+    for first in range(0, len(units), 64):  # a bit for each unit; 64 of them spread in one walk
+        bits, some = np.zeros(n, np.uint64), list(units.values())[first : first + 64]
         for place, rows in enumerate(some):
-            bits[rows] |= np.uint32(1 << place)
+            bits[rows] |= np.uint64(1 << place)
         bits = edges.spread(bits)
         reaches += [(bits >> place & 1).astype(bool) & action for place in range(len(some))]
     for (name, rows), reached in zip(units.items(), reaches, strict=True):

@@ -26,7 +26,6 @@ from credit.reports.trace_returns import (
 from graphs.errors import Problem
 from graphs.problem_log import count_kinds
 from graphs.replay_clusters import replays_elsewhere
-from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
 
 __all__ = ["Spread", "Survey", "Tally", "divided_tasks", "groups_of_task", "survey"]
@@ -397,5 +396,5 @@ def _tokens(traces: Traces, trace: np.ndarray) -> np.ndarray:
         return np.zeros(0, np.int64)
     stated = tokens.mask[: len(trace)]
     total = np.bincount(trace[stated], tokens.array[: len(trace)][stated])
-    sums: np.ndarray = total[distinct(trace[stated])].astype(np.int64)
+    sums: np.ndarray = total[np.bincount(trace[stated]) > 0].astype(np.int64)
     return sums

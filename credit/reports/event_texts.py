@@ -30,8 +30,9 @@ DEPTH = 8  # levels of a record that are searched for text
 # `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
 SAID = ("text", "content", "output", "outputs", "result", "response", "arguments", "command", "message", "tool_calls",
         "function")  # fmt: skip
-CALLED = ("arguments", "args", "command", "action")
-ASKED = ("arguments", "args", "input", "inputs", "command", "action")
+COMMANDS = ("command", "cmd", "code", "script")
+CALLED = ("arguments", "args", *COMMANDS, "action")
+ASKED = ("arguments", "args", "input", "inputs", *COMMANDS, "action")
 GAVE = ("output", "outputs", "result", "content", "observation", "response")
 TOLD = ("input", "inputs", "query", "prompt", "thought")
 TRIED = {
@@ -44,7 +45,6 @@ TRIED = {
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
-COMMANDS = ("command", "cmd", "code", "script")
 COMMENTS = ("description", "explanation", "justification", "reason", "thought")
 """Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, so calls that differ in
 them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
@@ -195,7 +195,8 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
         for key in keys:
             if found and keys is not SAID:
                 return
-            for text in _strings(words.get(key), keys, depth + 1):
+            inside = CALLED if key == "arguments" else keys  # which say what a call does, as text or as an object
+            for text in _strings(words[key], inside, depth + 1) if key in words else ():
                 found = True
                 yield text
         if not found:

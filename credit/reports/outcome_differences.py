@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.reports.durations import durations, since_previous
+from credit.reports.durations import since_previous
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -68,7 +68,8 @@ class OutcomeDifferences:
     Attributes:
       failed, succeeded: how many traces.
       cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal.
-      by_median: whether `cut` is the median of more than two different outcomes, and not what a person calls a success.
+      median: of more than two different outcomes, of which `cut` is the first from there on, or the next above it where
+        it is the least. NaN where a person says what a success is, and where two outcomes leave no choice.
       within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
       tasks: that are compared: those with both kinds, or those with one kind only.
       rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
@@ -78,7 +79,7 @@ class OutcomeDifferences:
     failed: int
     succeeded: int
     cut: float
-    by_median: bool
+    median: float
     within: bool
     tasks: int
     rows: tuple[Difference, ...]
@@ -93,12 +94,16 @@ class OutcomeDifferences:
         if not self.rows:
             return ""
         known = self.failed + self.succeeded
-        taken = f"have {self.cut:g}, the median, or more" if self.by_median else "succeeded"
+        taken = "succeeded" if math.isnan(self.median) else f"have {self.cut:g}{self._of_median()}, or more"
         words = [f"{self.succeeded} of {counted(known, 'trace')} with an outcome {taken}."]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names = [row.what for row in self.rows if row.stands_out and sign * (row.chance - 0.5) > 0]
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         return " ".join(words)
+
+    def _of_median(self) -> str:
+        """How `cut` was found: outcomes are few, so a median may lie between two of them."""
+        return f", the next above the median {self.median:g}" if self.cut > self.median else ", the median"
 
     def lines(self) -> list[str]:
         """What was compared and what came of it, in sentences."""
@@ -110,7 +115,8 @@ class OutcomeDifferences:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
             return ["Failed and succeeded traces have the same length, agents, errors and tools: nothing to compare."]
-        taken = ", the median; `--success-at` takes what you call a success" if self.by_median else ""
+        advice = "; `--success-at` takes what you call a success"
+        taken = "" if math.isnan(self.median) else self._of_median() + advice
         kinds = (
             f"{counted(self.failed, 'trace')} failed (outcome below {self.cut:g}{taken}), {self.succeeded} succeeded."
         )
@@ -167,7 +173,7 @@ def outcome_differences(
     failed = ~(known >= cut)
     if failed.all() or not failed.any():
         return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, False, False, 0, ())
-    by_median = success_at is None and len(np.unique(known)) > 2
+    median = float(np.median(known)) if success_at is None and len(np.unique(known)) > 2 else float("nan")
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
     in_both = both[task]
@@ -197,7 +203,7 @@ def outcome_differences(
 
     rows.sort(key=order)
     tasks = int(both.sum()) if within else int((~both).sum())
-    return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, by_median, within, tasks, tuple(rows))
+    return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, median, within, tasks, tuple(rows))
 
 
 def _enough_within(failed: np.ndarray, succeeded: np.ndarray) -> bool:
@@ -325,12 +331,12 @@ def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
 
 
 def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Seconds from the first to the last event of a trace, and the longest between two in a row; a person's apart."""
-    found = durations(TeamFacts(traces))
+    """The wall clock of a trace, and the most seconds between two events in a row, both without a person's."""
+    found = TeamFacts(traces).durations
     if np.isnan(found.wall).all():
         return
     yield "seconds", found.wall
     time = traces.events["time"].to_numpy().astype(np.float64)
     longest = np.zeros(len(found.wall))
-    np.fmax.at(longest, trace, since_previous(time, trace) - found.absent)
+    np.fmax.at(longest, trace, since_previous(time, time, trace) - found.absent)
     yield "longest wait in seconds", np.where(np.isnan(found.wall), np.nan, longest)

@@ -112,8 +112,9 @@ class ToolCalls:
     @functools.cached_property
     def retry(self) -> np.ndarray:
         """Sorted out where it is asked for: costs need results alone."""
-        asked = self._outcome.copy()
-        asked[self.rows] = True
+        asked, failing = self._outcome.copy(), np.zeros(self._agent.max(initial=-1) + 1, bool)
+        asked[self.rows], failing[self._agent[self.errors]] = True, True
+        asked &= failing[self._agent]  # only after an error of its own does an agent try again
         return self._after_error(np.flatnonzero(asked), self._outcome)[self.rows]
 
     def _after_error(self, rows: np.ndarray, outcome: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from credit.reports.durations import durations
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
 from graphs.formats import STATES_ERRORS
@@ -22,8 +21,10 @@ ERRORS = r"error|failed|failure|exception|timeout|denied|rejected|cancelled|(^|[
 
 def error_mask(traces: Traces) -> np.ndarray:
     """Whether the log calls each real event an error: bool [number of real events]."""
-    status = pc.utf8_lower(traces.events["status"].combine_chunks())
-    errors: np.ndarray = pc.match_substring_regex(status, ERRORS).fill_null(False).to_numpy(zero_copy_only=False)
+    status = traces.events["status"].combine_chunks().dictionary_encode()  # few statuses, many events
+    wrong = pc.match_substring_regex(pc.utf8_lower(status.dictionary), ERRORS).to_numpy(zero_copy_only=False)
+    which = status.indices.fill_null(len(wrong)).to_numpy(zero_copy_only=False)
+    errors: np.ndarray = np.append(wrong, False).astype(bool)[which]
     return errors
 
 
@@ -93,7 +94,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward, seconds = np.asarray(traces.reward)[: n.traces], durations(TeamFacts(traces)).wall
+    reward, seconds = np.asarray(traces.reward)[: n.traces], TeamFacts(traces).durations.wall
     rows = [
         {
             "trace": row["trace"],

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.durations import Durations, durations
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
-from graphs.structure.topology import TOPOLOGIES, debates
+from graphs.structure.host_ids import consecutive
+from graphs.structure.topology import TOPOLOGIES, TeamForms, debates
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -18,7 +20,6 @@ __all__ = [
     "TeamCounts",
     "TeamFacts",
     "TraceMetric",
-    "consecutive",
     "different",
     "divided",
     "numbered",
@@ -62,10 +63,10 @@ class TeamFacts:
 
     Args:
       traces: what was read.
-      forms: the `topology` of its real traces, int [traces], where that is known.
+      forms: the `team_forms` of it, where they are known.
     """
 
-    def __init__(self, traces: Traces, forms: np.ndarray | None = None) -> None:
+    def __init__(self, traces: Traces, forms: TeamForms | None = None) -> None:
         self.traces, self._forms = traces, forms
         n = traces.sizes.events
         self.agent, self.trace = np.asarray(traces.graph.agent_ids)[:n], np.asarray(traces.graph.trace_ids)[:n]
@@ -82,10 +83,20 @@ class TeamFacts:
     @functools.cached_property
     def debates(self) -> np.ndarray:
         """The traces that are debates: bool [traces]."""
-        if self._forms is None:
-            return debates(self.traces.graph, self.traces.agents["role"].to_pylist())[: self.traces.sizes.traces]
-        of_form: np.ndarray = self._forms == TOPOLOGIES.index("debate")
-        return of_form
+        found: np.ndarray = (
+            debates(self.traces.graph, self.traces.agents["role"].to_pylist())
+            if self._forms is None
+            else self._forms.form == TOPOLOGIES.index("debate")
+        )
+        return found[: self.traces.sizes.traces]
+
+    @functools.cached_property
+    def stages(self) -> np.ndarray | None:
+        """The stage of each event by which critical steps count, int [E]: stated or known; None where it is neither."""
+        stated = self.traces.evidence.get("stage")
+        if stated is not None:
+            return stated.array
+        return None if self._forms is None else self._forms.stage
 
     @functools.cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
@@ -114,6 +125,23 @@ class TeamFacts:
         return EdgeOrder(*self.causes)
 
     @functools.cached_property
+    def durations(self) -> Durations:
+        """How long each event took."""
+        return durations(self.traces, self.causes)
+
+    @functools.cached_property
+    def seconds_on_path(self) -> np.ndarray:
+        """The greatest sum of seconds along a chain of causes, the least time on unlimited machines: float64 [traces].
+
+        NaN where a trace has no seconds.
+        """
+        seconds = self.durations
+        if np.isnan(seconds.work).all():
+            return seconds.work
+        longest = self.greatest(self.order.longest(np.nan_to_num(seconds.added))[0])
+        return np.where(np.isnan(seconds.work), np.nan, longest)
+
+    @functools.cached_property
     def linked(self) -> np.ndarray:
         """Traces with an edge between events of two instances: bool [traces]."""
         senders, receivers = self.edges
@@ -137,13 +165,6 @@ class TeamFacts:
         most = np.zeros(self.traces.sizes.traces, value.dtype)
         np.maximum.at(most, self.trace, value)
         return most
-
-
-def consecutive(agent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The earlier and the later of each two consecutive events of an instance, given the instance of each event."""
-    order = np.argsort(agent, kind="stable")
-    same = agent[order[1:]] == agent[order[:-1]]
-    return order[:-1][same], order[1:][same]
 
 
 def different(trace: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:

@@ -7,7 +7,8 @@ other estimand is converted exactly or refused by name:
     increment   as it is
     return      A_t of an estimator with state values (GAE, R − V): δ_t = A_t − λ A_{t+1}, undiscounted and over the
                 actions of the whole trace: what is between two actions of one agent is also others' work
-    effect      a contrast with the policy-weighted mean of all other alternatives: times (1 − π)
+    contrast    with the policy-weighted mean of all other alternatives: times (1 − π)
+    effect      a contrast with one fixed alternative, or with none: refused
     total       R − b, one number for all actions: how much there is to divide, nothing about shares: refused
     scale       a normaliser's factor: applied after composition: refused
     share       of a coalition game: a ledger of its own: refused
@@ -35,6 +36,8 @@ from graphs.segment import safe_divide, safe_sqrt
 __all__ = ["Combined", "NotComposableError", "as_increment", "combine"]
 
 _WHY = {
+    "effect": "no propensity makes what one other choice would have brought the mean over all of them; of a contrast "
+    "with the policy-weighted mean of all other alternatives, state estimand 'contrast'",
     "total": "one number for all actions of a trace is an amount to divide; it does not divide it",
     "scale": "a normaliser is a factor, applied after composition",
     "share": "shares of a coalition game make a ledger of their own (rule 'shares')",
@@ -56,12 +59,12 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
 
         increment   as it is
         return      δ_t = A_t − λ A_{t+1} over the actions of the trace that are in training
-        effect      (1 − π) times the contrast with the policy-weighted mean of all other alternatives
+        contrast    (1 − π) times the contrast with the policy-weighted mean of all other alternatives
 
     Args:
       graph: the batch.
       credit: a method's result. The `recursion` of a return states how it was computed.
-      propensity: for an effect, float [E], the probability π with which the action was chosen. Where it is missing, 0
+      propensity: for a contrast, float [E], the probability π with which the action was chosen. Where it is missing, 0
         or 1, there was no alternative to compare with and the claim is invalid.
 
     Returns:
@@ -89,11 +92,11 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     if credit.estimand == "return":
         increment: Credit = _from_return(graph, credit, _lambda(credit))
         return increment
-    if credit.estimand == "effect":
+    if credit.estimand == "contrast":
         if propensity is None:
             why = "it needs the propensity of the chosen action (evidence `propensity`)"
-            raise NotComposableError(credit.source, "effect", why)
-        increment = _from_effect(graph, credit, propensity)
+            raise NotComposableError(credit.source, "contrast", why)
+        increment = _from_contrast(graph, credit, propensity)
         return increment
     raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
 
@@ -106,7 +109,11 @@ def _lambda(credit: Credit) -> Array | float:
     """
     how = credit.recursion
     if how is None:
-        raise NotComposableError(credit.source, "return", "it does not say with what λ and discount it was computed")
+        raise NotComposableError(
+            credit.source,
+            "return",
+            "it has no values of states, or does not say with what λ and discount it was computed",
+        )
     discount = np.asarray(how.discount)
     if (discount != 1).any():
         why = f"increments of a return discounted by {float(discount.min()):g} do not add up to the reward"
@@ -152,7 +159,7 @@ def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> C
 
 @kept_compiled
 @jax.jit
-def _from_effect(graph: EventGraph, credit: Credit, propensity: Array) -> Credit:
+def _from_contrast(graph: EventGraph, credit: Credit, propensity: Array) -> Credit:
     """(1 − π) (Q(a) − Q(others)) = Q(a) − V, on the deciding event."""
     pi, given = check_event_array(graph, "propensity", propensity)
     overlap = given & (pi > 0) & (pi < 1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ from graphs.text import counted
 
 __all__ = ["NO_ERRORS", "Errors", "StatedZeroError", "Votes", "believed_errors", "claim", "floor_variance", "votes"]
 
-ESTIMANDS = ("increment", "return", "total", "effect", "share", "score", "scale")
+ESTIMANDS: tuple[Estimand, ...] = get_args(Estimand)
 
 
 @dataclasses.dataclass(frozen=True)

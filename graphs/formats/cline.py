@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
@@ -34,6 +35,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 __all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_ASKS = ("ask_followup_question", "plan_mode_respond")  # tools that a person answers
 _AGENT = "cline"
 _SPAWN = "spawn_agent"
 
@@ -59,6 +61,8 @@ class _ModelInfo(msgspec.Struct):
 class _Metrics(msgspec.Struct, rename="camel"):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
 
 
 class _Block(msgspec.Struct):
@@ -205,7 +209,7 @@ def _pair(sessions: list[_Parsed]) -> None:
 def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(session.id, session.id, *session.place, format="cline", system=session.system)
-    team = Team(record)
+    team = Team(record, asks=_ASKS)
     team.agent(_AGENT, _AGENT)
     write_nested(_events(team, _AGENT, session, parts))
     if not record.ids:
@@ -227,7 +231,7 @@ def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed])
                 place,
                 time=time,
                 tokens=used.output_tokens,
-                input_tokens=used.input_tokens,
+                **read_counts(used.input_tokens, used.cache_read_tokens, used.cache_write_tokens),
                 model="/".join(part for part in (info.provider, info.id) if part) or None,
             )
             uses = [block for block in message.content if block.type == "tool_use"]

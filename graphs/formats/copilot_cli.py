@@ -21,6 +21,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.sessions import check_session
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
@@ -34,6 +35,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 __all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_ASKS = ("ask_user",)  # tools that a person answers
 _MAIN = "copilot"
 _ENDS = ("subagent.completed", "subagent.failed")
 
@@ -54,6 +56,7 @@ class _Request(msgspec.Struct, rename="camel"):
 class _Usage(msgspec.Struct, rename="camel"):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    cache_read_tokens: _Count | None = None
     api_call_id: str | None = None
 
 
@@ -117,7 +120,7 @@ class _Session:
     """Fills the record of a session."""
 
     def __init__(self, record: TraceRecord, events: list[_Event]) -> None:
-        self.record, self.events, self.team = record, events, Team(record)
+        self.record, self.events, self.team = record, events, Team(record, asks=_ASKS)
         self.calls: dict[tuple[str, str], int] = {}  # agent and message -> its call
         self.tools: dict[str, tuple[int, str, str]] = {}  # tool call -> its event, agent and tool
         self.usage: dict[
@@ -181,11 +184,11 @@ class _Session:
         if key not in self.calls:
             self.team.agent(agent, agent)
             used = self.usage.pop((agent, data.api_call_id), None) if data.api_call_id else None
-            tokens = data.output_tokens if used is None else used.output_tokens
-            read = None if used is None else used.input_tokens
+            used = used or _Usage(output_tokens=data.output_tokens)
             self.calls[key] = self.team.call(
-                agent, name, place, time=time, tokens=tokens, input_tokens=read, model=model or None
-            )
+                agent, name, place, time=time, model=model or None,
+                tokens=used.output_tokens, **read_counts(used.input_tokens, used.cache_read_tokens),
+            )  # fmt: skip
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])
 

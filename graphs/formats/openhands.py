@@ -18,6 +18,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
@@ -40,9 +41,8 @@ _SILENT_RESULTS = frozenset({"null", "recall", "agent_state_changed", "condense"
 _WITHOUT_TOOL = frozenset({"message", "finish", "reject", "think"})
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
+class _Usage(ChatUsage):
+    cache_read_tokens: _Count | None = None  # of metrics, a part of prompt_tokens
     response_id: str | None = None
     model: str | None = None
 
@@ -125,6 +125,17 @@ class _Event(msgspec.Struct):
     tool: _Tool | None = msgspec.field(default=None, name="tool_call_metadata")
     args: Any = None  # for the run's digest
     content: Any = None
+    exit_code: Any = None  # of a command; later versions state it in `extras`, the latest in `extras.metadata`
+    extras: Any = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the observation is an error, or the command that it shows ended with one. Code -1 is of none."""
+        extras = self.extras if isinstance(self.extras, dict) else {}
+        metadata = extras.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        codes = {str(code) for code in (self.exit_code, extras.get("exit_code"), metadata.get("exit_code"))}
+        return self.observation == "error" or not codes <= {"None", "0", "-1"}
 
 
 RECORDS = (_Row, _Event)
@@ -283,7 +294,7 @@ class _History:
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
-            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens, model=usage.model or None,
+            model=usage.model or None, **usage.columns,
         )  # fmt: skip
         if name:
             self.calls[name] = position
@@ -307,7 +318,7 @@ class _History:
         self.latest = None
         if answered is not None:
             position, agent, tool = answered
-            status = "error" if event.observation == "error" else None
+            status = "error" if event.is_error else None
             self.team.result(agent, event_id, place, answers=position, tool=tool, status=status, time=time)
 
     def _refuse(self, kind: str, place: Place, field: str, value: object, expected: str) -> NoReturn:

@@ -14,7 +14,6 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges, spawn_forest
-from graphs.structure.host_ids import distinct
 
 __all__ = [
     "CriticalPath",
@@ -169,8 +168,10 @@ def main_agents(graph: EventGraph) -> np.ndarray:
 
     A root does not count if neither it nor any descendant has an action (a simulated user, an unused agent).
     """
-    acting = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
-    roots = distinct(spawn_forest(graph).root[np.asarray(graph.agent_ids)[acting]])
+    acting, counts = np.zeros((2, graph.num_agents), bool)
+    acting[np.asarray(graph.agent_ids)[np.asarray(graph.event_mask) & np.asarray(graph.action_mask)]] = True
+    counts[spawn_forest(graph).root[acting]] = True
+    roots = np.flatnonzero(counts)
     trace = np.asarray(graph.agent_trace)[roots]
     main = np.full(graph.num_traces, -1, np.int32)
     main[trace] = roots
@@ -299,16 +300,17 @@ def _stages(
     defined[trace_ids[chosen[~stated[chosen]]]] = False
     chosen = chosen[defined[trace_ids[chosen]]]
 
-    agent = np.asarray(graph.agent_ids)[chosen]
-    (trace, stages, _, sub), run = _runs(trace_ids[chosen], stage[chosen], agent, agent != main[trace_ids[chosen]])
+    (agent, stages), run = _runs(np.asarray(graph.agent_ids)[chosen], stage[chosen])
+    trace = np.asarray(graph.agent_trace)[agent]
+    sub = agent != main[trace]
     count = np.bincount(run, minlength=len(trace))
     first = np.empty(len(trace), np.int64)
     first[run[::-1]] = chosen[::-1]  # the last assignment is the first action
     (stage_trace, _), stage_of = _runs(trace, stages)
     own, longest = np.zeros(len(stage_trace), np.int64), np.zeros(len(stage_trace), np.int64)
-    np.add.at(own, stage_of[sub == 0], count[sub == 0])
-    np.maximum.at(longest, stage_of[sub > 0], count[sub > 0])
-    return _Stages(stage_of, sub > 0, count, first, stage_trace, own, longest), defined
+    np.add.at(own, stage_of[~sub], count[~sub])
+    np.maximum.at(longest, stage_of[sub], count[sub])
+    return _Stages(stage_of, sub, count, first, stage_trace, own, longest), defined
 
 
 def _count(*columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

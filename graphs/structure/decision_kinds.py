@@ -33,18 +33,20 @@ def decision_kind(graph: EventGraph) -> np.ndarray:
       ['spawn', 'message']
     """
     kind, agent, action = (np.asarray(column) for column in (graph.event_type, graph.agent_ids, graph.action_mask))
-    edges = np.asarray(graph.edge_mask)
-    form = np.asarray(graph.edge_type)[edges]
+    found: np.ndarray = np.array(DECISION_KIND)[kind]
+    decides = kind == int(EventType.ORCHESTRATOR_DECISION)
+    if not decides.any():
+        return found
+    form = np.asarray(graph.edge_type)[np.asarray(graph.edge_mask)]
     senders, receivers = real_edges(graph)
     own = agent[senders] == agent[receivers]
-    reaches = np.isin(kind, _MEMBERSHIP)
-    reaches[senders[~own & ~np.isin(form, _NO_ADDRESS)]] = True
-    effects = own & ~action[receivers]
-    while (told := effects & reaches[receivers] & ~reaches[senders]).any():
-        reaches[senders[told]] = True
-    decides = kind == int(EventType.ORCHESTRATOR_DECISION)
+    reaches, across = np.isin(kind, _MEMBERSHIP), np.flatnonzero(~own)
+    reaches[senders[across[~np.isin(form[across], _NO_ADDRESS)]]] = True
+    effects = np.flatnonzero(own & ~action[receivers])
+    causes, effects = senders[effects], receivers[effects]
+    while (told := reaches[effects] & ~reaches[causes]).any():
+        reaches[causes[told]] = True
     leads = np.zeros(graph.num_agents, bool)
     leads[agent[decides & reaches]] = True
-    found: np.ndarray = np.array(DECISION_KIND)[kind]
     found[decides & action & ~reaches & leads[agent]] = KIND_NAMES.index("message")
     return found

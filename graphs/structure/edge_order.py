@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphs.errors import CreditError
 from graphs.event_graph import Array
-
-if TYPE_CHECKING:
-    import jax
 
 __all__ = ["EdgeOrder"]
 
@@ -47,11 +43,10 @@ class EdgeOrder:
         return self.senders[order], self.receivers[order]
 
     @functools.cached_property
-    def _placed(self) -> tuple[jax.Array, ...]:
-        """The same as padded arrays of JAX."""
-        import jax.numpy as jnp  # only here: most commands read logs without JAX
-
-        return tuple(jnp.asarray(_padded(ends.astype(np.int32))) for ends in self._in_order)
+    def _backward(self) -> tuple[np.ndarray, np.ndarray]:
+        """Effects and their causes, in the order in which a walk backward settles the effects."""
+        causes, effects = (ends[::-1] for ends in self._in_order)
+        return effects, causes
 
     def longest(self, weight: Array) -> tuple[np.ndarray, np.ndarray]:
         """Greatest weight of a path that ends at each event, with and without the event itself: [E], [E].
@@ -68,7 +63,7 @@ class EdgeOrder:
           ([1, 5, 6], [0, 0, 5])
         """
         weight = np.asarray(weight)
-        previous = self._walked(np.zeros_like(weight), weight)
+        previous = _walked(*self._in_order, np.zeros_like(weight), weight)
         return previous + weight, previous
 
     def reachable(self, start: np.ndarray, *, backward: bool = False, ends: np.ndarray | None = None) -> np.ndarray:
@@ -89,61 +84,56 @@ class EdgeOrder:
           >>> edges.reachable(first, ends=second).tolist()
           [True, True, False, False]
         """
-        from scipy.sparse import csr_array  # comes with JAX; slow to import
-        from scipy.sparse.csgraph import breadth_first_order
-
-        tails, heads = (self.receivers, self.senders) if backward else (self.senders, self.receivers)
+        tails, heads = self._backward if backward else self._in_order
         if ends is not None:
             goes_on = ~np.asarray(ends)[tails]
             tails, heads = tails[goes_on], heads[goes_on]
-        # One node more, which leads to every start.
-        n, first = len(start), np.flatnonzero(start)
-        nodes = np.append(tails, np.full(len(first), n)), np.append(heads, first)
-        edges = csr_array((np.ones(len(nodes[0])), nodes), shape=(n + 1, n + 1))
-        reached = np.zeros(n + 1, bool)
-        reached[breadth_first_order(edges, n, return_predecessors=False)] = True
-        return reached[:n]
+        found: np.ndarray = _walked(tails, heads, np.asarray(start).astype(np.uint64), None) > 0
+        return found
 
     def spread(self, bits: np.ndarray) -> np.ndarray:
         """The bits of each event and of all events with a path to it: as many `reachable` as there are bits, in one
         walk.
 
         Args:
-          bits: uint32 [E].
+          bits: uint64 [E].
 
         Returns:
-          uint32 [E].
+          uint64 [E].
 
         Examples:
           >>> edges = EdgeOrder(np.array([0, 1, 2]), np.array([2, 2, 3]))
-          >>> edges.spread(np.array([1, 2, 0, 0], np.uint32)).tolist()
+          >>> edges.spread(np.array([1, 2, 0, 0], np.uint64)).tolist()
           [1, 2, 3, 3]
         """
-        return self._walked(bits, None)
+        return _walked(*self._in_order, bits, None)
 
-    def _walked(self, start: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """What each event holds after the walk: the greatest sum, or without `weight` the bits, that reach it."""
-        if len(self.senders) >= COMPILED:
-            from graphs.structure.compiled_walk import on_processor, walk
 
-            with on_processor() as has_one:
-                if has_one:
-                    numbers = (_padded(start), None if weight is None else _padded(weight))
-                    return np.asarray(walk(np.int32(len(self.senders)), *self._placed, *numbers))[: len(start)]
-        causes, effects = (ends.tolist() for ends in self._in_order)
-        # Loops over Python's numbers are ten times as fast as over NumPy's scalars; those of less precision round.
-        exact = start.dtype in (np.int64, np.float64, np.uint32)
-        held = start.tolist() if exact else list(start)
-        if weight is None:
-            for cause, effect in zip(causes, effects, strict=True):
-                held[effect] |= held[cause]
-            return np.fromiter(held, start.dtype, len(held))
-        added = weight.tolist() if exact else list(weight)
-        for cause, effect in zip(causes, effects, strict=True):
-            far = held[cause] + added[cause]
-            if far > held[effect]:  # a call of `max` takes as long as the rest of the loop
-                held[effect] = far
+def _walked(tails: np.ndarray, heads: np.ndarray, start: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """What each event holds after a walk from tails to heads: the greatest sum, or without `weight` the bits, that
+    reach it."""
+    if len(tails) >= COMPILED:
+        from graphs.structure.compiled_walk import on_processor, walk  # only here: few commands need JAX
+
+        with on_processor() as has_one:
+            if has_one:
+                edges = (_padded(ends.astype(np.int32)) for ends in (tails, heads))
+                numbers = (_padded(start), None if weight is None else _padded(weight))
+                return np.asarray(walk(np.int32(len(tails)), *edges, *numbers))[: len(start)]
+    # Loops over Python's numbers are ten times as fast as over NumPy's scalars; those of less precision round.
+    exact = start.dtype in (np.int64, np.float64, np.uint64)
+    held = start.tolist() if exact else list(start)
+    steps = zip(tails.tolist(), heads.tolist(), strict=True)
+    if weight is None:
+        for tail, head in steps:
+            held[head] |= held[tail]
         return np.fromiter(held, start.dtype, len(held))
+    added = weight.tolist() if exact else list(weight)
+    for tail, head in steps:
+        far = held[tail] + added[tail]
+        if far > held[head]:  # a call of `max` takes as long as the rest of the loop
+            held[head] = far
+    return np.fromiter(held, start.dtype, len(held))
 
 
 def _padded(x: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Ids on the host, by one sort: which there are, the rows of each, and the place of each among its like.
+"""Ids on the host, by one sort: which there are, the rows of each, their neighbours, and places among their like.
 
 To search all rows for each id would take quadratic time.
 """
@@ -9,7 +9,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["distinct", "earlier_of_each", "ranked", "rows_of_each"]
+__all__ = ["consecutive", "distinct", "earlier_of_each", "ranked", "rows_of_each"]
+
+
+def consecutive(ids: np.ndarray, order: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The earlier and the later row of each two consecutive rows of an id, by id.
+
+    Args:
+      ids: int [N].
+      order: the rows, those of an id beside each other; by default each as they are.
+
+    Examples:
+      >>> earlier, later = consecutive(np.array([5, 2, 5, 5]))
+      >>> earlier.tolist(), later.tolist()
+      ([0, 2], [2, 3])
+    """
+    order = np.argsort(ids, kind="stable") if order is None else order
+    ordered = ids[order]
+    same = ordered[1:] == ordered[:-1]
+    return order[:-1][same], order[1:][same]
 
 
 def distinct(values: np.ndarray) -> np.ndarray:

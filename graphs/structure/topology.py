@@ -34,6 +34,7 @@ The first rule that applies decides:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +45,7 @@ from graphs.structure.critical_path import derived_stages, main_agents
 from graphs.structure.forest import Forest, spawn_forest
 from graphs.structure.host_ids import distinct
 
-__all__ = ["ROLE_WORDS", "TOPOLOGIES", "debates", "topology"]
+__all__ = ["ROLE_WORDS", "TOPOLOGIES", "TeamForms", "debates", "team_forms", "topology"]
 
 TOPOLOGIES = ("unknown", "single", *(name for name in STATED_TOPOLOGIES if name != "unknown"))
 """Names of the topologies; the index is the code."""
@@ -55,6 +56,19 @@ ROLE_WORDS: dict[str, tuple[str, ...]] = {
     "critic": ("critic", "verif", "review", "judge", "evaluat", "refin"),
 }
 """Kinds of roles, and the parts of lower-case role names that indicate them."""
+
+
+class TeamForms(NamedTuple):
+    """The topology of each trace, and the stages that it took to tell.
+
+    Attributes:
+      form: int8 [T], as `topology` has them.
+      stage: int32 [E], the `derived_stages` by the hub of each trace, its main agent if it has one; None where no
+        trace needed them.
+    """
+
+    form: np.ndarray
+    stage: np.ndarray | None
 
 
 def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarray:
@@ -68,13 +82,19 @@ def topology(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarra
     Raises:
       CreditError: the length of `roles` is not the number of real instances.
     """
+    return team_forms(graph, roles).form
+
+
+def team_forms(graph: EventGraph, roles: Sequence[str] | None = None) -> TeamForms:
+    """The same with the stages, for those who need both: they take longer than all else here."""
     rules, member, hub, has_hub = _rules(graph, roles)
     left = has_hub & ~np.any([condition for condition, _ in rules], axis=0)
-    if left.any():  # stages take longer than all other rules together
-        rules += [(left & _same_role_in_one_stage(graph, member, hub), "swarm"), (left, "centralized")]
+    stage = derived_stages(graph, hub) if left.any() else None
+    if stage is not None:
+        rules += [(left & _same_role_in_one_stage(graph, member, hub, stage), "swarm"), (left, "centralized")]
     codes = [TOPOLOGIES.index(name) for _, name in rules]
     codes_of_traces = np.select([condition for condition, _ in rules], codes, TOPOLOGIES.index("mixed"))
-    return np.where(np.asarray(graph.trace_mask), codes_of_traces, 0).astype(np.int8)
+    return TeamForms(np.where(np.asarray(graph.trace_mask), codes_of_traces, 0).astype(np.int8), stage)
 
 
 def debates(graph: EventGraph, roles: Sequence[str] | None = None) -> np.ndarray:
@@ -94,10 +114,11 @@ def _rules(
     action = np.asarray(graph.event_mask) & np.asarray(graph.action_mask)
     member[np.asarray(graph.agent_ids)[action]] = True
     members = _per_trace(graph, member)
-    hub, has_hub = _hubs(graph)
+    links = _links(graph)
+    hub, has_hub = _hubs(graph, links)
     all_roles = _has_all_roles(graph, member, roles)
     deep = _per_trace(graph, member & (forest.depth >= 2)) > 0
-    committee = _committees(graph, forest, member, hub)
+    committee = _committees(graph, links, forest, member, hub)
     runtime = _runtime_steps_in(graph, action)
 
     rules = [
@@ -119,20 +140,26 @@ def _per_trace(graph: EventGraph, agents: np.ndarray) -> np.ndarray:
     return np.bincount(np.asarray(graph.agent_trace)[agents], minlength=graph.num_traces)
 
 
-def _links(graph: EventGraph, talk: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Instances at both ends of each edge between two instances; with `talk`, only of each edge of talk."""
+class _Links(NamedTuple):
+    """The edges between two instances: the instances at both ends, and whether it is talk."""
+
+    speaker: np.ndarray
+    hearer: np.ndarray
+    talk: np.ndarray
+
+
+def _links(graph: EventGraph) -> _Links:
     senders, receivers = np.asarray(graph.senders), np.asarray(graph.receivers)
-    agents = np.asarray(graph.agent_ids)
+    agents, kinds = np.asarray(graph.agent_ids), np.asarray(graph.event_type)
     links = np.flatnonzero(np.asarray(graph.edge_mask) & (agents[senders] != agents[receivers]))
-    if talk:
-        turns = np.isin(np.asarray(graph.event_type), (EventType.SPAWN, EventType.RETURN))
-        kinds = np.asarray(graph.edge_type)[links]
-        quiet = np.isin(kinds, (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
-        links = links[~(quiet | turns[senders[links]] | turns[receivers[links]])]
-    return agents[senders[links]], agents[receivers[links]]
+    senders, receivers = senders[links], receivers[links]
+    quiet = np.isin(np.asarray(graph.edge_type)[links], (EdgeType.SPAWN, EdgeType.RETURN, EdgeType.TEMPORAL))
+    for ends in (senders, receivers):
+        quiet |= np.isin(kinds[ends], (EventType.SPAWN, EventType.RETURN))
+    return _Links(agents[senders], agents[receivers], ~quiet)
 
 
-def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
+def _hubs(graph: EventGraph, links: _Links) -> tuple[np.ndarray, np.ndarray]:
     """The main agent, or else the first to act, of each trace (-1 for none), and whether it is a hub."""
     trace, agents = np.asarray(graph.agent_trace), np.asarray(graph.agent_ids)
     chosen = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask))
@@ -140,7 +167,7 @@ def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
     hub[np.asarray(graph.trace_ids)[chosen[::-1]]] = agents[chosen[::-1]]  # the last assignment is the first action
     main = main_agents(graph)
     hub = np.where(main >= 0, main, hub)
-    speaker, hearer = _links(graph, talk=False)
+    speaker, hearer, _ = links
     speaker_trace = trace[speaker]
     edges = np.bincount(speaker_trace, minlength=graph.num_traces)
     touching = np.bincount(
@@ -149,10 +176,10 @@ def _hubs(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
     return hub, (main >= 0) | ((edges == touching) & (edges > 0))
 
 
-def _committees(graph: EventGraph, forest: Forest, member: np.ndarray, hub: np.ndarray) -> np.ndarray:
+def _committees(graph: EventGraph, links: _Links, forest: Forest, member: np.ndarray, hub: np.ndarray) -> np.ndarray:
     """Traces with a committee: bool [T]."""
-    speaker, hearer = _links(graph, talk=True)
-    both = member[speaker] & member[hearer]
+    speaker, hearer, talk = links
+    both = talk & member[speaker] & member[hearer]
     speaker, hearer = speaker[both].astype(np.int64), hearer[both].astype(np.int64)
     num, trace = graph.num_agents, np.asarray(graph.agent_trace)
     pairs = distinct(speaker * num + hearer)
@@ -193,11 +220,10 @@ def _runtime_steps_in(graph: EventGraph, action: np.ndarray) -> np.ndarray:
     return result
 
 
-def _same_role_in_one_stage(graph: EventGraph, member: np.ndarray, hub: np.ndarray) -> np.ndarray:
+def _same_role_in_one_stage(graph: EventGraph, member: np.ndarray, hub: np.ndarray, stage: np.ndarray) -> np.ndarray:
     """Traces where two members of one role, not the hub, act in one derived stage: bool [T]."""
     trace = np.asarray(graph.trace_ids)
     agent = np.asarray(graph.agent_ids)
-    stage = derived_stages(graph, hub)
     events = np.flatnonzero(
         np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & member[agent] & (agent != hub[trace])
     )

@@ -7,6 +7,7 @@ object is kept per event.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -64,9 +65,9 @@ class Traces:
     ignored: tuple[str, ...] = ()
     tokens: Tokens | None = None
 
-    @property
+    @functools.cached_property
     def sizes(self) -> Sizes:
-        """Real numbers of events, edges, agents and traces."""
+        """Real numbers of events, edges, agents and traces; kept, since edges are counted by their mask."""
         edges = int(np.count_nonzero(self.graph.edge_mask))
         return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
 

@@ -289,6 +289,12 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "tokens of input_tokens that the model call read from a cache",
         'add "cached_tokens": COUNT beside "input_tokens"',
     ),
+    "seconds": EvidenceKey(
+        "float",
+        "seconds that the event took as the log states it, from its time on",
+        'add "seconds": NUMBER to the model call where its time is that of its begin',
+        _NOT_NEGATIVE,
+    ),
     "trainable": EvidenceKey(
         "float",
         "1 where the policy that acted is being trained, 0 for a frozen agent, such as a judge or a fixed sub-agent",

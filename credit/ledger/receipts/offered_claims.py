@@ -102,7 +102,7 @@ def why(rule: str, claimed: bool, claim: OfferedClaim, votes: int, sources: int,
         words.append(f"a claim on all of its {form.unit} together")
     if offered.estimand == "return":
         words.append("as an increment: minus the part of the next action")
-    elif offered.estimand == "effect":
+    elif offered.estimand == "contrast":
         words.append("as an increment: times 1 − π, relative to the mean of the policy")
     elif offered.estimand != "increment":
         words.append(f"a {offered.estimand}, by rule {rule!r}")

@@ -177,11 +177,20 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert "5 of 9 traces have no credit; 4 of these have no outcome. Errors" in printed
 
 
+def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
+    """Of 19 errors five stood there, and nothing said that there were more."""
+    bad = [tool_log(f"t{i}", f"q{i}", None, [("edit", "error: full")]) for i in range(13)]
+    log = write(tmp_path / "x.jsonl", bad)
+    assert "… and 3 more; `--all` names them" in run("summary", log).stdout
+    assert json.loads(run("summary", log, "--json").stdout)["suspects_left_out"] == 3
+    assert len(json.loads(run("summary", log, "--json", "--all").stdout)["suspects"]) == 13
+
+
 def test_tokens_are_pointed_out_only_where_nothing_went_wrong(tmp_path: Path) -> None:
     """`generated 40 tokens` stood under "Look at these first", below the errors."""
     good = tool_log("a", "q", None, [("edit", None)])
     printed = run("summary", write(tmp_path / "x.jsonl", [good])).stdout
-    assert "the logs have no error and no loop. Most tokens" in printed and "Look at these" not in printed
+    assert "These logs do not state errors. Most tokens" in printed and "Look at these" not in printed
     bad = tool_log("b", "q", None, [("edit", "error: full")])
     printed = run("summary", write(tmp_path / "y.jsonl", [good, bad])).stdout
     assert "generated" not in printed.partition("Look at these first")[2].partition("errors:")[0]
@@ -235,6 +244,8 @@ def test_a_person_says_what_a_success_is(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 10)])
     printed = run("summary", log).stdout
     assert "4 traces failed (outcome below 0.5, the median; `--success-at` takes what you call a success)" in printed
+    even = write(tmp_path / "even.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 5)])
+    assert "2 traces failed (outcome below 0.3, the next above the median 0.25;" in run("summary", even).stdout
     assert "7 traces failed (outcome below 0.8), 2 succeeded" in run("summary", log, "--success-at", 0.8).stdout
     assert "All 9 traces with an outcome failed (at 2)." in run("summary", log, "--success-at", 2).stdout
     log = write(log, [tool_log(f"t{i}", "q", 1 - i / 10, [("edit", None)] * i) for i in range(1, 10)])

@@ -366,3 +366,13 @@ def test_a_group_of_equal_rewards_is_measured_by_the_others() -> None:
     amount[rows.event] = [20.0, 0.0, 0.0, 0.0]
     claim = credit.claim(graph, amount, estimand="increment", source="critic")
     assert credit.compose(graph, reward, [claim]).advantage("entry").largest == pytest.approx(5)  # 20 over 4
+
+
+def test_a_trace_without_an_outcome_is_a_condition() -> None:
+    """Runs that a choice let time out have no outcome: without them the choice costs nothing."""
+    words = "outcomes: not checked: none that counts in 1 of 4 traces"
+    for reward, holds, said in ((0.0, True, []), (np.nan, None, [words])):
+        graph, outcome, _ = credit.from_columns(group=[0] * 4, trace=list("abcd"), reward=[1.0, reward, 1.0, 0.0])
+        signal = credit.compose(graph, outcome, []).advantage("control")
+        assert signal.unbiased is holds
+        assert [str(c).split(";")[0] for c in signal.conditions if c.name == "outcomes"] == said

@@ -86,7 +86,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
     return traces, {
         "critic": claim(increment, "increment", "critic"),
-        "message": claim(contrast, "effect", "contrast"),
+        "message": claim(contrast, "contrast", "contrast"),
         "removal": claim(removal, "effect", "removal"),
         "broadcast": credit.rloo(graph, traces.reward),
         "agent-wise": credit.dr_mas(graph, traces.reward),
@@ -302,6 +302,14 @@ def test_a_discounted_return_is_refused_by_name(team: Made) -> None:
     discounted = dataclasses.replace(claims["critic"], estimand="return", source="gae", recursion=how)
     ledger = compose_claims(traces, {"MARFT": discounted, "rloo": claims["broadcast"]})
     assert "a return discounted by 0.9 do not add up" in ledger.refused["gae"] and not ledger.claims
+
+
+def test_a_return_without_values_of_states_is_refused() -> None:
+    """Its differences pay the whole outcome to the last action, whoever earned it."""
+    graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("aabb"), reward=[1.0, 1, 0, 0], tokens=[1] * 4)
+    for claim in (credit.discounted_return(graph, reward), credit.run(rows, "puppeteer", discount=1.0)):
+        ledger = credit.compose(graph, reward, [claim])
+        assert "it has no values of states" in ledger.refused[claim.source] and not ledger.claims
 
 
 @pytest.mark.slow

@@ -123,11 +123,11 @@ def test_a_completion_is_of_its_agent() -> None:
 
 @pytest.mark.study
 def test_a_propensity_is_that_of_the_alternative_that_was_chosen() -> None:
-    """An effect counts by what else was possible, 1 − π; a draw by π_e / π_b."""
+    """A contrast counts by what else was possible, 1 − π; a draw by π_e / π_b."""
     graph, reward, _ = columns(group=[0] * 2, trace=[0, 1], reward=[1.0, 0.0])
     chance = np.where(np.arange(graph.num_events) == 0, 0.25, 0.75).astype(np.float32)
-    effect = credit.claim(graph, np.ones(graph.num_events), estimand="effect", source="spawns")
-    ledger = credit.compose(graph, reward, [effect], propensity=chance)
+    contrast = credit.claim(graph, np.ones(graph.num_events), estimand="contrast", source="spawns")
+    ledger = credit.compose(graph, reward, [contrast], propensity=chance)
     assert np.asarray(ledger.increments)[:2].tolist() == [0.75, 0.25]
     choice = np.array([0, 1, 1, 1] * 5)
     batch = columns(
@@ -216,3 +216,14 @@ def test_what_is_one_number_of_an_agent_or_a_step_is_none_where_two_are_stated(
     wanted, found = (credit.run(batch[2], method, evidence=names) for batch in (once, twice))
     assert once[2].gather(wanted.valid)[-1] and not twice[2].gather(found.valid)[-1]
     assert twice[2].gather(found.valid)[:-per_trace].any()
+
+
+@pytest.mark.parametrize("method", ["difference_reward", "stop_credit"])
+def test_an_effect_is_no_contrast_with_what_else_was_possible(method: str) -> None:
+    """Of three choices worth 1, 0 and 0.5, each a third: (1 − π) (R − R of the last) is (0.33, −0.33, 0), not R − V."""
+    evidence = {"propensity": [1 / 3] * 3, "counterfactual_reward": [0.5] * 3, "stop_propensity": [1 / 3] * 3}
+    batch = columns(group=[0] * 3, trace=list("abc"), reward=[1.0, 0.0, 0.5], evidence=evidence)
+    options = {"basis": "replays", "amount": "value", "evidence": ["counterfactual_reward"]}
+    effect = credit.run(batch[2], method, **(options if method == "stop_credit" else {}))
+    ledger = credit.compose(batch[0], batch[1], [effect], propensity=batch[2].evidence["propensity"])
+    assert effect.estimand == "effect" and "state estimand 'contrast'" in ledger.refused[method]

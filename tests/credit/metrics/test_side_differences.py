@@ -62,6 +62,15 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert "1 trace without a side" in printed and "success is of 7 and 6 traces" in printed
 
 
+def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:
+    log = write(tmp_path / "x.jsonl", [trace(f"run-{i}", "q", 0.0) for i in range(3)])
+    table = tmp_path / "sides.csv"
+    table.write_text("trace,side\nrun-0,old\nrun-1,new\nran-2,new\n")
+    told = run("metrics", log, "--sides", table)
+    assert f"{table}:4: trace is 'ran-2'; expected the id of a trace that was read. Did you mean run-2?" in told.stderr
+    assert told.exit_code == 3 and run("metrics", log, "--sides", table, "--allow-bad").exit_code == 0
+
+
 def test_what_rounding_makes_is_no_difference() -> None:
     """Ratios of 1.6 against 1.6 differed by -1.12e-08, with an interval and a star."""
     rng = np.random.default_rng(2)
@@ -105,7 +114,8 @@ def test_sides_have_the_outcomes_and_costs_of_traces(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("t0,a\nt1,b\nt2,c\n", "sides of these traces is 3"),
+        ("t0,a\nt1,b\nt2,A\n", "are: 'a', 'b', 'A'; expected two"),
+        ("T1,a\nx,b\n", r"are: none; expected two(.|\n)*:2: trace is 'T1'; (.|\n)*Did you mean t1\?"),
         ("t0,a\nt0,b\n", "a second side of trace 't0'"),
         ("t0,\n", "expected the columns"),
     ],
@@ -115,3 +125,23 @@ def test_tables_that_name_no_two_sides_are_refused(tmp_path: Path, rows: str, me
     table.write_text("trace,side\n" + rows)
     with pytest.raises(credit.CreditError, match=message):
         read_sides(table, traces_of(["q"] * 3))
+
+
+def test_folders_are_sides(tmp_path: Path) -> None:
+    """A change of a team leaves a folder of logs before it and one after; each needed a table of their traces."""
+    for number, name in enumerate(("old", "new")):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        lines = [trace(f"{name}{i}", f"q{i}", float(number and i % 3 > 0)) for i in range(12)]
+        write(tmp_path / name / "deep" / "log.jsonl", lines)
+    write(tmp_path / "other.jsonl", [trace("other", "q0", 1.0)])
+    old, new = tmp_path / "old", tmp_path / "new"
+    told = json.loads(run("metrics", tmp_path, "--sides", f"{old},{new}", "--json").stdout)
+    row = next(row for row in told["differences"] if row["metric"] == "success")
+    assert told["sides"] == [str(old), str(new)] and row["difference"] == pytest.approx(8 / 12) and row["paired"]
+    shown = run("metrics", tmp_path, "--sides", f"{old},{new}")
+    assert "1 trace without a side" in shown.stdout, shown.output
+    for sides, words in ((f"{old},{tmp_path}/none", "no trace that was read is from"), (f"{old},{old}", "apart")):
+        wrong = run("metrics", tmp_path, "--sides", sides)
+        assert wrong.exit_code == 1 and words in wrong.stderr, wrong.output
+    wrong = run("metrics", tmp_path, "--sides", "a,b,c")
+    assert wrong.exit_code == 1 and "expected two folders, or a table's name" in wrong.stderr

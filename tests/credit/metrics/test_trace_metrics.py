@@ -20,7 +20,6 @@ from credit.metrics.event_metrics import decision_costs, steps_of_decisions, tea
 from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
-from credit.reports.durations import durations
 from credit.reports.trace_list import error_mask
 from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
@@ -77,7 +76,7 @@ BY_HAND: dict[str, dict[str, float | str]] = {
         "success": 1, "parallelism": 4 / 3, "parallelism_seconds": 9 / 5, "speed_up": 9 / 6, "critical_steps": 3,
         "useful_agents": 2 / 3, "message_redundancy": 1 / 2, "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 50 / 100,
-        "error_amplification": "the log states no status of an event", "team_peak": 3, "team_mean": 14 / 8,
+        "error_amplification": "the log calls no event an error", "team_peak": 3, "team_mean": 14 / 8,
         "team_births": 2, "team_deaths": 2,
     },
     "debate": {
@@ -93,7 +92,7 @@ BY_HAND: dict[str, dict[str, float | str]] = {
         "success": 1, "parallelism": 1, "parallelism_seconds": 1, "speed_up": 1, "critical_steps": 2,
         "useful_agents": 1, "message_redundancy": "the team wrote no message", "consensus": "the team is no debate",
         "diversity": "the team is no debate", "protocol_overhead": 1 / 2,
-        "error_amplification": "the log states no status of an event", "team_peak": 1, "team_mean": 1,
+        "error_amplification": "the log calls no event an error", "team_peak": 1, "team_mean": 1,
         "team_births": 0, "team_deaths": 0,
     },
 }  # fmt: skip
@@ -152,9 +151,9 @@ def test_steps_of_an_agent_follow_each_other_where_edges_are_between_agents_only
 def test_dates_in_a_smaller_unit_are_no_seconds(unit: float, tmp_path: Path) -> None:
     steps = [event("a", "message", "x", 1.7e9), event("b", "message", "x", 1.7e9 + 2)]
     log = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "edges": [edge("a b causal")]}
-    assert durations(TeamFacts(native(tmp_path, log | {"events": steps}))).work[0] == 2
+    assert TeamFacts(native(tmp_path, log | {"events": steps})).durations.work[0] == 2
     other = [step | {"t": step["t"] * unit} for step in steps]
-    found = durations(TeamFacts(native(tmp_path, log | {"events": other})))
+    found = TeamFacts(native(tmp_path, log | {"events": other})).durations
     assert np.isnan(found.work[0]) and "smaller unit" in found.reasons[0]
 
 
@@ -207,9 +206,9 @@ def test_positions_are_not_seconds(tmp_path: Path) -> None:
     """The survey's form writes positions where an event has no time, and a wall clock of 0."""
     untimed = ALONE | {"events": [{k: v for k, v in e.items() if k != "t"} for e in ALONE["events"]]}
     traces = native(tmp_path, untimed)
-    assert durations(TeamFacts(traces)).reasons == ["an event has no time"]
+    assert TeamFacts(traces).durations.reasons == ["an event has no time"]
     survey.write(traces, tmp_path / "survey")
-    assert durations(TeamFacts(credit.read(tmp_path / "survey"))).reasons == [
+    assert TeamFacts(credit.read(tmp_path / "survey")).durations.reasons == [
         "the log says that its times are positions"
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,31 @@ def test_a_call_has_the_text_of_its_own_object_and_others_that_of_the_record(tmp
     traces = assemble([record])
     assert event_texts(traces, np.arange(4), 60) == ["first", "first", "other", "all of it first other second"]
     assert event_texts(traces, np.arange(4), 6) == ["first", "first", "other", "all o…"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "text"),
+    [
+        ({"action": "run_ipython", "code": "1 + 1"}, {"action": "run_ipython", "code": "2 + 2"}, "1 + 1"),
+        (
+            {"content": "", "tool_calls": [{"function": "click", "arguments": {"x": 1}}]},
+            {"content": "", "tool_calls": [{"function": "click", "arguments": {"x": 2}}]},
+            '{"x": 1} click',
+        ),
+    ],
+)
+def test_what_is_done_with_other_arguments_is_no_repeat(
+    one: dict[str, Any], other: dict[str, Any], text: str, tmp_path: Path
+) -> None:
+    """OpenHands' code, and Inspect's objects of arguments, were not read: each message said the tool's name again."""
+    log = tmp_path / "log.jsonl"
+    lines = [json.dumps(line) + "\n" for line in (one, other)]
+    log.write_text("".join(lines))
+    record = TraceRecord("t", "q", str(log), format="openhands", instances={"a": Agent()})
+    for name, offset in (("e", 0), ("f", len(lines[0]))):
+        record.event(name, EventType.MESSAGE, "a", action=True, offset=offset)
+    texts = event_texts(assemble([record]), np.arange(2), 60)
+    assert texts[0] == text and texts[1] != text
 
 
 @pytest.mark.slow

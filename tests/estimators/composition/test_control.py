@@ -239,8 +239,8 @@ def test_conversions_are_exact_or_refused() -> None:
         as_increment(graph, credit.maac(graph, reward, value=value, normalise=False))
     with pytest.raises(NotComposableError, match="does not say with what λ"):
         as_increment(graph, claim(graph, rows, np.ones((6, 4)), estimand="return"))
-    contrast = claim(graph, rows, np.ones((6, 4)), estimand="effect")
-    with pytest.raises(NotComposableError, match=r"estimates an effect .* propensity"):
+    contrast = claim(graph, rows, np.ones((6, 4)), estimand="contrast")
+    with pytest.raises(NotComposableError, match=r"estimates a contrast .* propensity"):
         as_increment(graph, contrast)
     propensity = np.full(graph.num_events, np.nan)
     propensity[rows.event] = np.tile([0.25, 1.0, 0.0, np.nan], 6)
