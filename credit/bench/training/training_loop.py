@@ -227,8 +227,8 @@ def _compiled(
             logits = policy_logits(task, settings, parameters)
             rollout = _spread(draw_rollout(task, logits, settings.groups, settings.group_size, draw), mesh)
             answer = signal.weigh(rollout, state, runs)
-            # traces of a kind see the same logits, so that their weights add up
-            # Choice by choice: XLA computes all of a signal in loops along the last axis, and two choices are a short one.
+            # Traces of a kind see the same logits, so that their weights add up. Choice by choice: XLA computes all of
+            # a signal in loops along the last axis, and two choices are a short one.
             of_choice = [answer.weights[..., c] for c in range(task.choices)]
             summed = [jax.ops.segment_sum(part, rollout.kind, task.kinds) for part in of_choice]
             weights = jnp.stack(summed, axis=-1) / len(rollout.kind)
