@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.durations import UNSTATED
+from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
-from graphs.event_graph import EventType
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
@@ -60,7 +60,7 @@ class EventCosts:
     Attributes:
       tokens: float64 [events], generated; 0 at events that are no action and have no count.
       input_tokens: float64 [events], read, likewise.
-      tool_calls: float64 [events], 1 at a tool call.
+      tool_calls: float64 [events], 1 at a tool call, and at a spawn by a tool.
       seconds: float64 [events], what each took, as `durations` has it.
       money: float64 [events]; NaN everywhere without prices.
       least_money: float64 [events], the part of `money` whose counts and prices are known; 0 where none is.
@@ -101,7 +101,7 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
       [0.003]
     """
     graph, n = traces.graph, traces.sizes.events
-    called = np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
+    called = call_mask(traces)
     tokens, read = token_counts(traces, "tokens"), token_counts(traces, "input_tokens")
     money, least = np.full(n, np.nan), np.zeros(n)
     if prices is not None:

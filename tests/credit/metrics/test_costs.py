@@ -15,8 +15,11 @@ import credit
 from credit.cli import cli
 from credit.ledger.channels import channel
 from credit.metrics.cost_summary import Amount, cost_rows, group_costs, stated_sums
-from credit.metrics.event_costs import price_gaps, read_prices
+from credit.metrics.event_costs import Price, Prices, event_costs, price_gaps, read_prices
+from graphs.event_types import EventType
+from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
 from graphs.writers import survey
 
 
@@ -232,3 +235,15 @@ def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) 
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "t.csv")]).stdout
     assert "equal outcomes" not in shown and shown.rstrip().endswith("22 by a group; no outcome is known")
     assert "hard-coded answers" in CliRunner().invoke(cli, ["doctor", str(tmp_path / "t.csv")]).stdout
+
+
+def test_a_spawn_by_a_tool_is_a_call_of_it_and_costs_what_a_call_does() -> None:
+    """Claude Code's `Task` counted as called once where one call of three started no agent."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent(), "b": Agent(parent="a")})
+    record.event("x", EventType.ORCHESTRATOR_DECISION, "a", action=True, tokens=1, input_tokens=1)
+    record.event("y", EventType.SPAWN, "a", action=False, tool="Task", to="b")
+    record.event("z", EventType.TOOL_CALL, "a", action=False, tool="Task")
+    record.event("v", EventType.SPAWN, "a", action=False, to="b")
+    costs = event_costs(assemble([record]), Prices({"": Price(0, 0)}, {"Task": 0.5}))
+    assert costs.tool_calls.tolist() == [0, 1, 1, 0]
+    assert costs.money.tolist() == [0, 0.5, 0.5, 0]
