@@ -380,8 +380,9 @@ class RowAdvantages:
             self._unmet = [] if self.state is None or set(self.state) & set(numbers) else [*self.state]
             ended = np.asarray(after).reshape(-1).tolist()
             self.state = {**(self.state or {}), **{name: ended[number] for name, number in numbers.items()}}
-        numbers_of = (None if array is None else np.asarray(array) for array in (advantage, reason, keys))
-        return Batch(stated, graph, outcome, rows, rows.evidence, *numbers_of, of_names)
+        keys = None if keys is None else np.asarray(keys)
+        answer = np.asarray(advantage), np.asarray(reason), keys
+        return Batch(stated, graph, outcome, rows, rows.evidence, *answer, of_names)
 
     def _of_names(self, graph: EventGraph, rows: RowNames) -> tuple[dict[str, Any], dict[str, int]]:
         """Arrays for what is stated by names of agents, or of roles with by="role_name"; and this batch's id of each.
