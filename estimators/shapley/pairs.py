@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from estimators.shapley.few_samples import least_of_two_values, student
+from estimators.shapley.few_samples import least_of_two_values
 from estimators.shapley.plan import SIZE_TERMS, Plan
 from graphs.errors import CreditError
 from graphs.event_graph import Array
@@ -36,7 +36,7 @@ def solve_pairs(
     """Shares that sum to `total`, their variances and degrees of freedom, and the variance of one value about the fit.
 
     For each k in `degrees` the regression is solved with p_1, ..., p_k; the degree with the least mean estimated
-    variance, times Student's t squared, is taken. Variances are heteroscedasticity-consistent with each residual
+    variance is taken. Variances are heteroscedasticity-consistent with each residual
     divided by √(1 − h) (HC2), about the mean of each size, since the numbers per size are fixed, times the fraction of
     a size's pairs that were not taken where pairs are distinct. The degrees of freedom of Σ_p c_p² e_p² / (1 − h_p) are
     (Σ c²)² / Σ c⁴/(1 − h): pairs less regressors in a balanced design. Noisy values that fit exactly show no noise:
@@ -56,7 +56,7 @@ def solve_pairs(
         raise CreditError(f"degrees is {degrees}; expected one or more of 0, 1, 2")
     fits = [_fit(plan, v, total, above, k) for k in degrees]
     share, variance, freedom, noise = (jnp.stack(part) for part in zip(*fits, strict=True))
-    mean = jnp.where(jnp.asarray(plan.unit_mask)[None], variance * student(freedom) ** 2, 0).sum(1)
+    mean = jnp.where(jnp.asarray(plan.unit_mask)[None], variance, 0).sum(1)
     best = jnp.argmin(jnp.where(jnp.isnan(mean), jnp.inf, mean))
     return share[best], variance[best], freedom[best], noise[best]
 

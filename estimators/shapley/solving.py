@@ -172,16 +172,16 @@ def _solve(
 
 
 def mean_of_marginals(marginals: Array, *, antithetic: bool) -> tuple[jax.Array, jax.Array]:
-    """Mean over orders of what each unit added, and the variance of that mean: float [W, N] to [N], [N].
+    """Mean over orders of what each unit added, and the squared error of that mean: float [W, N] to [N], [N].
 
-    With `antithetic` rows 2k and 2k + 1 are one sample. With one sample the variance is infinite, unless all marginals
-    are equal. For simulators that can tell what each unit adds along an order without a list of coalitions.
+    With `antithetic` rows 2k and 2k + 1 are one sample. The error is that of `mean_and_variance`, infinite from one
+    sample. For simulators that can tell what each unit adds along an order without a list of coalitions.
 
     Examples:
       >>> import jax.numpy as jnp
-      >>> mean, variance = mean_of_marginals(jnp.array([[1.0, 0.0], [0.0, 1.0]]), antithetic=False)
-      >>> mean.tolist(), variance.tolist()
-      ([0.5, 0.5], [0.25, 0.25])
+      >>> mean, square = mean_of_marginals(jnp.array([[1.0, 0.0], [0.0, 1.0]]), antithetic=False)
+      >>> mean.tolist(), square.round(2).tolist()
+      ([0.5, 0.5], [0.65, 0.65])
     """
     if antithetic:
         marginals = marginals.reshape(-1, 2, marginals.shape[-1]).mean(1)

@@ -25,12 +25,14 @@ class Shares:
 
     Attributes:
       share: float [N], 0 for padding; sums to `total` for values that are efficient.
-      stderr: float [N], standard error of `share`; infinite where the evaluations cannot tell, 0 where the share is
-        exact up to rounding: a few epsilons of the spread of the values, so that single precision holds no share of
-        0.3 beside one of 1e12. `credit.shapley_plan` solves in double precision.
+      stderr: float [N], standard error of `share`, wider by Student's t where samples are few: ± 1.96 of it hold 95 %
+        of errors. Infinite where the evaluations cannot tell, 0 where the share is exact up to rounding: a few
+        epsilons of the spread of the values, so that single precision holds no share of 0.3 beside one of 1e12.
+        `credit.shapley_plan` solves in double precision.
       unit_mask: bool [N].
       total: float [], v(N) − v(∅) as evaluated or as given.
-      total_stderr: float [], its standard error: what noise in the endpoints leaves.
+      total_stderr: float [], its standard error: what noise in the endpoints leaves, as their repeats show it; repeats
+        that agree show 0.
       evaluations: int32 [], how many values were used.
     """
 

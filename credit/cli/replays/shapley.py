@@ -15,7 +15,8 @@ __all__ = ["shapley"]
 
 LEGEND = (
     "share: the unit's Shapley value, its mean contribution over all orders of joining. stderr: its standard error, "
-    "inf where the evaluations cannot tell. total: the value of all units less that of none."
+    "wider by Student's t where samples are few: ± 1.96 of it is a 95 % interval; inf where the evaluations cannot "
+    "tell. total: the value of all units less that of none; its stderr shows the spread of repeats alone."
 )
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -131,11 +132,13 @@ def shapley_solve(
     if as_json:
         rows = [{"unit": u, "share": s, "stderr": e} for u, s, e in zip(game.units, share, error, strict=True)]
         total = {"total": float(shares.total), "total_stderr": float(shares.total_stderr)}
-        print_json({"shares": rows, **total, "evaluations": int(shares.evaluations), "method": game.choice.method})
+        choice = {"method": game.choice.method, "reason": game.choice.reason}
+        print_json({"shares": rows, **total, "evaluations": int(shares.evaluations), **choice})
         return
     table = plain_table("unit", "#share", "#stderr")
     for unit, amount, spread in zip(game.units, share, error, strict=True):
         table.add_row(*map(words, (unit, f"{amount:.4g}", f"{spread:.2g}")))
     table.add_row(*map(words, ("total", f"{float(shares.total):.4g}", f"{float(shares.total_stderr):.2g}")))
     stdout().print(table)
+    stdout().print(words(f"{game.choice.method}: {game.choice.reason}"), soft_wrap=True)
     stdout().print(LEGEND, soft_wrap=True)

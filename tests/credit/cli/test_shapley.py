@@ -54,6 +54,22 @@ def test_shares_of_a_known_game(tmp_path: Path, budget: int) -> None:
     assert answer["total"] == pytest.approx(value(UNITS), abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [(8, "one pair of orders tells no error"), (14, "one more can differ by the largest marginal seen")],
+)
+def test_plans_and_shares_say_what_their_errors_assume(tmp_path: Path, budget: int, words: str) -> None:
+    rows, files = (
+        plan(tmp_path / "plan.jsonl", "--budget", budget),
+        (tmp_path / "plan.jsonl", tmp_path / "values.jsonl"),
+    )
+    write(files[1], [{"row": row["row"], "value": value(row["team"])} for row in rows])
+    shown = run("shapley", "solve", *files).output
+    assert words in shown and "Student's t" in shown
+    answer = json.loads(run("shapley", "solve", *files, "--json").stdout)
+    assert words in answer["reason"]
+
+
 def test_values_come_in_several_sittings_and_a_torn_line_is_none(tmp_path: Path) -> None:
     rows, values = plan(tmp_path / "plan.jsonl", "--budget", 16), tmp_path / "values.jsonl"
     for row in rows[:7]:
