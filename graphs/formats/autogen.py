@@ -19,6 +19,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
@@ -40,11 +41,6 @@ _SUMMARY = "ToolCallSummaryMessage"
 _SHARED = 64  # latest messages that have an edge to a call although another call was given them, too
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-
-
 class _Call(msgspec.Struct):
     id: str | None = None
     name: str = "tool"
@@ -58,7 +54,7 @@ class Message(msgspec.Struct):
     type: str
     source: _Id
     id: str | None = None
-    models_usage: _Usage | None = None
+    models_usage: ChatUsage | None = None
     created_at: datetime.datetime | None = None
     content: msgspec.Raw = msgspec.Raw()
 
@@ -67,7 +63,7 @@ class _Result(msgspec.Struct):
     messages: msgspec.Raw
 
 
-RECORDS = (Message, _Result, _Usage)
+RECORDS = (Message, _Result, ChatUsage)
 
 _RESULT = msgspec.json.Decoder(_Result)
 _MESSAGE = msgspec.json.Decoder(Message)
@@ -180,11 +176,8 @@ class _GroupChat:
         )  # fmt: skip
 
     def _call(self, event_id: str, message: Message, place: Place) -> int:
-        source, usage = message.source, message.models_usage or _Usage()
-        position = self._event(
-            event_id, EventType.MESSAGE, message, place,
-            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens,
-        )  # fmt: skip
+        source, usage = message.source, message.models_usage or ChatUsage()
+        position = self._event(event_id, EventType.MESSAGE, message, place, **usage.columns)
         self.record.actions[position] = True
         self._draw_causes(source, position)
         for result in self.results.pop(source, ()):

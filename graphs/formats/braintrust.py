@@ -24,6 +24,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
@@ -55,6 +56,7 @@ class _Metrics(msgspec.Struct):
     start: float | None = None
     end: float | None = None
     prompt_tokens: _Count | None = None
+    prompt_cached_tokens: _Count | None = None
     completion_tokens: _Count | None = None
 
 
@@ -167,7 +169,9 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     span.start = math.nan if metrics.start is None else metrics.start
     span.end = math.nan if metrics.end is None else metrics.end
     if kind is Kind.CALL:
-        span.columns = {"tokens": metrics.completion_tokens, "input_tokens": metrics.prompt_tokens}
+        span.columns = {
+            "tokens": metrics.completion_tokens, **read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens)
+        }  # fmt: skip
         span.model = metadata.model or ""
     elif kind is Kind.TOOL and metadata.triggered is not None:
         span.kind, span.failed = Kind.GUARD, metadata.triggered

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
@@ -60,6 +61,8 @@ class _ModelInfo(msgspec.Struct):
 class _Metrics(msgspec.Struct, rename="camel"):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
 
 
 class _Block(msgspec.Struct):
@@ -228,7 +231,7 @@ def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed])
                 place,
                 time=time,
                 tokens=used.output_tokens,
-                input_tokens=used.input_tokens,
+                **read_counts(used.input_tokens, used.cache_read_tokens, used.cache_write_tokens),
                 model="/".join(part for part in (info.provider, info.id) if part) or None,
             )
             uses = [block for block in message.content if block.type == "tool_use"]

@@ -21,6 +21,7 @@ from typing import Annotated
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.sessions import check_session
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode, decode_record
@@ -55,6 +56,7 @@ class _Request(msgspec.Struct, rename="camel"):
 class _Usage(msgspec.Struct, rename="camel"):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    cache_read_tokens: _Count | None = None
     api_call_id: str | None = None
 
 
@@ -182,11 +184,11 @@ class _Session:
         if key not in self.calls:
             self.team.agent(agent, agent)
             used = self.usage.pop((agent, data.api_call_id), None) if data.api_call_id else None
-            tokens = data.output_tokens if used is None else used.output_tokens
-            read = None if used is None else used.input_tokens
+            used = used or _Usage(output_tokens=data.output_tokens)
             self.calls[key] = self.team.call(
-                agent, name, place, time=time, tokens=tokens, input_tokens=read, model=model or None
-            )
+                agent, name, place, time=time, model=model or None,
+                tokens=used.output_tokens, **read_counts(used.input_tokens, used.cache_read_tokens),
+            )  # fmt: skip
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])
 

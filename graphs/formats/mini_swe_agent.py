@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.formats.common.chat import Chat
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
@@ -74,15 +75,8 @@ class Trajectory(msgspec.Struct):
     instance_id: str | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-    input_tokens: _Count | None = None
-    output_tokens: _Count | None = None
-
-
 class _Response(msgspec.Struct):
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
 
 
 class _Action(msgspec.Struct):
@@ -105,7 +99,7 @@ class _Message(msgspec.Struct):
     content: Any = None
     tool_call_id: str | None = None
     call_id: str | None = None
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
     extra: _Extra | None = None
 
 
@@ -149,9 +143,7 @@ def read_mini(data: bytes, place: Place, name: str, instance: str) -> TraceRecor
         if message.role == "assistant" or message.object == "response":
             calls = [(action.tool_call_id, _tool(action.command)) for action in _actions(message, extra)]
             usage = message.usage or _usage(extra, where, field, name)
-            tokens = usage.completion_tokens if usage.output_tokens is None else usage.output_tokens
-            read = usage.prompt_tokens if usage.input_tokens is None else usage.input_tokens
-            chat.reply(str(index), where, calls, time=time, tokens=tokens, input_tokens=read)
+            chat.reply(str(index), where, calls, time=time, **usage.columns)
             waiting = len(calls)
         elif message.role == "tool" or message.type == "function_call_output" or (message.role == "user" and waiting):
             if extra.interrupt_type is None:
@@ -179,10 +171,10 @@ def _tool(command: str) -> str:
     return found.group().rsplit("/", 1)[-1] if found else "bash"
 
 
-def _usage(extra: _Extra, place: Place, field: str, trace: str) -> _Usage:
+def _usage(extra: _Extra, place: Place, field: str, trace: str) -> ChatUsage:
     """The tokens of a reply; a response that could not be written as JSON is a text."""
     if not bytes(extra.response).startswith(b"{"):
-        return _Usage()
+        return ChatUsage()
     response_field = f"{field}.extra.response"
     response = decode(_RESPONSE, extra.response, file=place.file, line=place.line, field=response_field, trace=trace)
-    return response.usage or _Usage()
+    return response.usage or ChatUsage()

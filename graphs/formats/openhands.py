@@ -18,6 +18,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
@@ -40,9 +41,8 @@ _SILENT_RESULTS = frozenset({"null", "recall", "agent_state_changed", "condense"
 _WITHOUT_TOOL = frozenset({"message", "finish", "reject", "think"})
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
+class _Usage(ChatUsage):
+    cache_read_tokens: _Count | None = None  # of metrics, a part of prompt_tokens
     response_id: str | None = None
     model: str | None = None
 
@@ -294,7 +294,7 @@ class _History:
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
-            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens, model=usage.model or None,
+            model=usage.model or None, **usage.columns,
         )  # fmt: skip
         if name:
             self.calls[name] = position

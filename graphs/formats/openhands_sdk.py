@@ -23,6 +23,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
 from graphs.reading.addresses import FetchedPath, real_folder
@@ -86,6 +87,7 @@ class _Usage(msgspec.Struct):
     response_id: str = ""
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
+    cache_read_tokens: _Count | None = None
 
 
 class _Metrics(msgspec.Struct):
@@ -301,7 +303,7 @@ class _Conversation:
         usage = self.usages.get(response) or _Usage()
         position = self.team.call(
             _AGENT, event.id, document.place, time=seconds(event.timestamp), event_type=event_type,
-            tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens,
+            tokens=usage.completion_tokens, **read_counts(usage.prompt_tokens, usage.cache_read_tokens),
         )  # fmt: skip
         if response:
             self.calls[response] = position

@@ -23,6 +23,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat, ToolCall
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.addresses import real_folder
@@ -65,18 +66,13 @@ class _Reward(msgspec.Struct):
     reward_breakdown: dict[str, _Float | None] | None = None
 
 
-class _Usage(msgspec.Struct):
-    completion_tokens: _Count | None = None
-    prompt_tokens: _Count | None = None
-
-
 class _Message(msgspec.Struct):
     role: str
     id: str | None = None
     tool_calls: list[ToolCall] | None = None
     requestor: str | None = None
     error: bool | None = None
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
     timestamp: datetime.datetime | None = None
     tool_messages: list[msgspec.Raw] | None = None
 
@@ -217,16 +213,14 @@ class _Dialogue:
         """
         chat, time = self.chat, seconds(message.timestamp)
         calls = [(call.id, call.tool) for call in message.tool_calls or []]
-        usage = message.usage or _Usage()
+        usage = message.usage or ChatUsage()
         if message.role == "assistant" and not self.begun and not calls and message.usage is None:
             self.begun = True  # a fixed greeting, equal in every simulation
             chat.team.fixed(chat.agent, event_id, place, time=time)
             return
         self.begun = True
         if message.role == "assistant":
-            chat.reply(
-                event_id, place, calls, time=time, tokens=usage.completion_tokens, input_tokens=usage.prompt_tokens
-            )
+            chat.reply(event_id, place, calls, time=time, **usage.columns)
         elif message.role == "user":
             chat.input(event_id, place, time=time)
             for number, (call_id, tool) in enumerate(calls):

@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Span
@@ -68,13 +69,6 @@ class _Attributes(msgspec.Struct):
     weave: _Kind | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count | None = None
-    input_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-    output_tokens: _Count | None = None
-
-
 class _Feedback(msgspec.Struct):
     id: str = ""
     type: str = msgspec.field(default="", name="feedback_type")
@@ -86,7 +80,7 @@ class _OfWeave(msgspec.Struct):
 
 
 class _Summary(msgspec.Struct):
-    usage: dict[str, _Usage] | None = None
+    usage: dict[str, ChatUsage] | None = None
     weave: _OfWeave | None = None
 
 
@@ -119,7 +113,7 @@ _KINDS = {
 class _Stated(msgspec.Struct):
     """What a call states beside its span."""
 
-    usage: dict[str, _Usage]
+    usage: dict[str, ChatUsage]
     has_kind: bool
     group: str = ""
     scores: dict[str, float] | None = None
@@ -258,9 +252,7 @@ def _find_calls(trace: Traced[_Stated]) -> None:
             span.kind = Kind.CALL
         if span.kind is Kind.CALL and len(stated.usage) == 1:
             ((span.model, used),) = stated.usage.items()
-            tokens = used.output_tokens if used.completion_tokens is None else used.completion_tokens
-            tokens_read = used.input_tokens if used.prompt_tokens is None else used.prompt_tokens
-            span.columns = {"tokens": tokens, "input_tokens": tokens_read}
+            span.columns = used.columns
 
 
 def _silence_scorers(spans: list[Span], example: str, scores: dict[str, float]) -> None:

@@ -277,7 +277,7 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
     "tokens": EvidenceKey(
         "count",
         "tokens that the action generated, counted once",
-        'add "tokens": COUNT of output tokens to the model call',
+        'add "tokens": COUNT of output tokens to the model call, or "token_ids" with "token_mask"',
     ),
     "input_tokens": EvidenceKey(
         "count",

@@ -113,9 +113,8 @@ def _reasons(rollout: Rollout, credit: Credit) -> jax.Array:
 
 
 def _at(rollout: Rollout, table: jax.Array, choice: jax.Array) -> jax.Array:
-    # Choices first, and last when done: else XLA computes `table` in a slow loop whose innermost axis are the choices.
-    chosen_mask = choice[None] == jnp.arange(rollout.task.choices)[:, None, None]
-    return jnp.moveaxis(jnp.where(chosen_mask & rollout.taken[None], table[None], 0), 0, -1)
+    chosen_mask = choice[..., None] == jnp.arange(rollout.task.choices)[None, None]
+    return jnp.where(chosen_mask & rollout.taken[..., None], table[..., None], 0)
 
 
 def _stateless(task: LearningTask) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.methods.units_apart import acting_units
+from graphs.structure.host_ids import distinct
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
@@ -40,6 +41,7 @@ class Batch(NamedTuple):
       graph, reward, evidence: as the method got them, padded.
       rows: leads from events to those rows.
       advantage, reason: [E], the answer.
+      keys: int [E], what the method compares within, where `by=` or `Facts.key` names it.
       of_names: what the method was passed besides: the state that it began with, the agents that an option names.
     """
 
@@ -50,6 +52,7 @@ class Batch(NamedTuple):
     evidence: Mapping[str, np.ndarray]
     advantage: np.ndarray
     reason: np.ndarray
+    keys: np.ndarray | None = None
     of_names: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -60,12 +63,14 @@ class Facts(NamedTuple):
       unbiased: whether it is; None where that is unknown.
       needs, columns: the evidence and the columns that it needs.
       in_groups: whether it compares the traces of a group.
+      key: with whom it compares a row, where that is finer than the task and the graph has it.
     """
 
     unbiased: bool | None
     needs: tuple[str, ...]
     columns: tuple[str, ...] = ()
     in_groups: bool = False
+    key: tuple[str, ...] = ()
 
 
 def batch_metrics(
@@ -75,14 +80,12 @@ def batch_metrics(
     advantage: np.ndarray,
     facts: Facts,
     *,
-    keys: np.ndarray | None = None,
     ordered: bool = True,
 ) -> dict[str, float]:
     """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
 
     Args:
       rows: how many ran, with a reward or without; rows that only fill up the batch are in no metric.
-      keys: int [E], what the method compares within, where `by=` names it; else groups are.
       ordered: whether rows stand in the order of their turns, or the method does not read it.
 
     rows, traces, groups   counts of what entered
@@ -93,6 +96,8 @@ def batch_metrics(
     groups_that_teach      groups in which a row has an answer other than 0, whatever the method compares; the others
                            are silent, or refused as a whole
     groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
+    keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, or keep the raw
+                           reward, as the method says; absent where a method compares by something else
     advantage_mean, advantage_std   over the rows with an answer
     policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
     groups_of_several_versions    groups with rows of several versions
@@ -109,10 +114,13 @@ def batch_metrics(
     answered = advantage[valid].astype(np.float64)  # the square of 1e30 is beyond single precision
     reason = batch.reason[batch.rows.event]
     entered = len(reason)
-    if keys is not None:
-        trace = np.asarray(batch.graph.trace_ids)[batch.rows.event]
-        pairs = np.unique(np.stack([keys[batch.rows.event], trace]), axis=1)
-        count = np.unique(pairs[0], return_counts=True)[1]
+    of_one = {}
+    if batch.keys is not None:
+        key, trace = (np.asarray(ids)[batch.rows.event].astype(np.int64) for ids in (batch.keys, batch.graph.trace_ids))
+        many = len(batch.graph.trace_mask)
+        traces = np.bincount(distinct((key + 1) * many + trace) // many)  # the key -1 is of rows without one
+        of_one = {"keys_of_one": np.count_nonzero(traces[key + 1] == 1) / entered}
+        count = count if facts.key else traces[traces > 0]
     units = acting_units(batch.graph)
     metrics = {
         "rows": float(rows),
@@ -125,6 +133,7 @@ def batch_metrics(
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
         "groups_that_teach": np.count_nonzero(teach) / len(teach),
         "groups_of_one": np.count_nonzero(count == 1) / len(count),
+        **of_one,
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
         "condition/compared": float(np.isin(reason, (Reason.VALID, Reason.FROZEN)).all()),
@@ -148,7 +157,7 @@ def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     """Metrics of a batch in which no row has a reward: every name that other batches have, so that curves go on."""
     nothing = ("traces", "groups", "agents", "turns", "refused", "zero", "groups_that_teach", "groups_of_one")
     metrics = {"rows": float(rows), "unscored": float(rows > 0), **dict.fromkeys(nothing, 0.0)}
-    metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0}
+    metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0, **({"keys_of_one": 0.0} if facts.key else {})}
     held = ("compared", "ordered", "resolved")
     metrics |= {f"condition/{name}": 1.0 for name in held} | {"condition/scored": float(rows == 0)}
     if facts.unbiased is not None:

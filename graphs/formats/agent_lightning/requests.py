@@ -15,6 +15,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.earlier_outcomes import place_earlier
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.order_of_time import Moment, order_of_time, refuse_untimed
 from graphs.formats.common.team import Team
 from graphs.reading.decode import decode
@@ -56,14 +57,9 @@ class _Choice(msgspec.Struct):
     logprobs: _LogProbs | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count | None = None
-    completion_tokens: _Count | None = None
-
-
 class _Response(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
 
 
 class _Message(msgspec.Struct):
@@ -81,7 +77,7 @@ class _ModelRequest(msgspec.Struct):
     request: _Request
     response: _Response
     status: str = "ok"
-    usage: _Usage | None = None
+    usage: ChatUsage | None = None
 
 
 class _Reward(msgspec.Struct):
@@ -250,12 +246,11 @@ def _agent(data: _ModelRequest) -> str:
 
 
 def _evidence(data: _ModelRequest) -> dict[str, Any]:
-    usage = data.usage or data.response.usage or _Usage()
+    usage = data.usage or data.response.usage or ChatUsage()
     logprobs = data.response.choices[0].logprobs if data.response.choices else None
     tokens = logprobs.content if logprobs else None
     return {
-        "tokens": usage.completion_tokens,
-        "input_tokens": usage.prompt_tokens,
+        **usage.columns,
         "log_prob": sum(token.logprob for token in tokens) if tokens else None,
         "token_log_probs": [token.logprob for token in tokens] if tokens else None,
     }

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.formats.agent_lightning.requests import place_rewards
+from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.order_of_time import refuse_untimed
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.common.team_writing import write_spans
@@ -32,6 +33,7 @@ _OUTPUTS = ("agentops.task.output", "agentops.entity.output")
 _CALL = re.compile(r"openai\.chat\.completion|litellm_request|raw_gen_ai_request")
 _TOKENS = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 _INPUT_TOKENS = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_CACHED = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens")
 _TAKEN = ("team", "early")  # channels that this reader writes
 _RESPONSE = ("gen_ai.response.id", "agentlightning.operation.output.id")
 
@@ -101,8 +103,11 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
                 span.kind = Kind.OTHER  # the proxy and the client both recorded it
                 again[span.id] = responses[response]
             else:
-                for key, names in (("tokens", _TOKENS), ("input_tokens", _INPUT_TOKENS)):
-                    span.columns[key] = _count(_first(attributes, names), names[0], span, record.trace_id)
+                tokens, read, cached = (
+                    _count(_first(attributes, names), names[0], span, record.trace_id)
+                    for names in (_TOKENS, _INPUT_TOKENS, _CACHED)
+                )
+                span.columns = span.columns | {"tokens": tokens} | read_counts(read, cached)
                 latest = span
                 calls.append((span, moment))
                 if isinstance(response, str):

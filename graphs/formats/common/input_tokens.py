@@ -1,14 +1,14 @@
-"""What the tokens were that a model call read."""
+"""What the tokens were that a model call read, and which of them came from a cache."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from graphs.traces.record import LARGEST_COUNT
 
-__all__ = ["InputDetails", "known_sum"]
+__all__ = ["ChatUsage", "InputDetails", "known_sum", "read_counts"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 
@@ -23,6 +23,51 @@ class InputDetails(msgspec.Struct):
     def cached(self) -> int | None:
         """Tokens from a cache."""
         return self.cache_read if self.cached_tokens is None else self.cached_tokens
+
+
+class ChatUsage(msgspec.Struct):
+    """The usage of a chat completion, in the words of OpenAI's two interfaces, of Anthropic's and of LiteLLM's."""
+
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+    prompt_tokens_details: InputDetails | None = None
+    input_tokens_details: InputDetails | None = None
+    cache_read_input_tokens: _Count | None = None
+    cache_creation_input_tokens: _Count | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The counts as evidence of the call. In Anthropic's words those of a cache stand beside `input_tokens`."""
+        details = self.prompt_tokens_details or self.input_tokens_details
+        cached = self.cache_read_input_tokens if details is None or details.cached is None else details.cached
+        is_anthropic = self.prompt_tokens is None and details is None
+        read = self.input_tokens if self.prompt_tokens is None else self.prompt_tokens
+        written = self.cache_creation_input_tokens
+        tokens = self.output_tokens if self.completion_tokens is None else self.completion_tokens
+        return {"tokens": tokens} | read_counts(read, cached, written, beside=is_anthropic)
+
+
+def read_counts(
+    read: int | None, cached: int | None, written: int | None = None, *, beside: bool = False
+) -> dict[str, Any]:
+    """The tokens that a call read, and those of them that a cache had, as evidence.
+
+    Args:
+      read: as the log states them.
+      cached, written: what came from a cache, and what was put into one.
+      beside: whether these two are no part of `read`; they cannot be where more came from the cache.
+
+    Examples:
+      >>> read_counts(1000, 900)
+      {'input_tokens': 1000, 'cached_tokens': 900}
+      >>> read_counts(100, 900)
+      {'input_tokens': 1000, 'cached_tokens': 900}
+    """
+    if read is not None and cached is not None and (beside or cached > read):
+        read = known_sum(read, cached, written)
+    return {"input_tokens": read, "cached_tokens": cached}
 
 
 def known_sum(*counts: int | None) -> int | None:

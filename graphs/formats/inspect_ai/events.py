@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.input_tokens import known_sum, read_counts
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.inspect_ai.outcomes import number
 from graphs.reading.decode import decode
@@ -64,14 +65,24 @@ class _Choice(msgspec.Struct):
     logprobs: _LogProbs | None = None
 
 
-class _Usage(msgspec.Struct):
+class Usage(msgspec.Struct):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    total_tokens: _Count | None = None
+    input_tokens_cache_read: _Count | None = None
+    input_tokens_cache_write: _Count | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The counts as evidence of the call. Whether those of a cache stand beside the others, the total tells."""
+        cached, written = self.input_tokens_cache_read, self.input_tokens_cache_write
+        beside = self.total_tokens == known_sum(self.input_tokens, self.output_tokens, cached, written)
+        return {"tokens": self.output_tokens} | read_counts(self.input_tokens, cached, written, beside=beside)
 
 
 class _Output(msgspec.Struct):
     choices: list[_Choice] = []
-    usage: _Usage | None = None
+    usage: Usage | None = None
 
 
 class _Score(msgspec.Struct):
@@ -215,8 +226,7 @@ class _Reading:
         span.kind, span.model, span.end = Kind.CALL, event.model or "", seconds(event.completed)
         self.repeatable.setdefault(span.parent, []).append(span)
         if output.usage is not None:
-            span.columns["tokens"] = output.usage.output_tokens
-            span.columns["input_tokens"] = output.usage.input_tokens
+            span.columns |= output.usage.columns
         logprobs = output.choices[0].logprobs
         if logprobs is not None and logprobs.content:
             span.columns["token_log_probs"] = [token.logprob for token in logprobs.content]

@@ -113,7 +113,8 @@ def test_evidence_that_whole_groups_lack_counts_against_a_method(tmp_path: Path)
     for i, line in enumerate(lines):
         line["task_id"] = "with" if i < 2 else "without"
         line["events"] = [{k: v for k, v in e.items() if v is not None} for e in line["events"]]
-        line["events"][2]["agent"] = "b"  # several turns
+        for turn, event in enumerate(line["events"]):
+            event["turn"] = turn
     log.write_text("\n".join(map(json.dumps, lines)))
     turn = {branch.unit: branch for branch in advice(log).branches}["turn"]
     assert turn.method == "turn_baseline" and turn.needs["gae"] == "1 of 2 groups have no value"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import msgspec
 import pytest
 
 import credit
+from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.responses import Usage
+from graphs.formats.inspect_ai.events import Usage as InspectUsage
 
 from .samples import SAMPLES
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 @pytest.mark.parametrize(
@@ -43,3 +48,60 @@ def test_kinds_of_langfuse_do_not_overlap(key: str, tmp_path: Path) -> None:
         name: read.evidence[name].array[read.evidence[name].mask].tolist() for name in ("input_tokens", "cached_tokens")
     }
     assert 97 in counts["input_tokens"] and counts["cached_tokens"] == [90]
+
+
+@pytest.mark.parametrize(
+    ("usage", "read"),
+    [
+        ({"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}}, 1000),
+        ({"prompt_tokens": 1000, "completion_tokens": 5, "cache_read_input_tokens": 900}, 1000),  # LiteLLM
+        ({"input_tokens": 1000, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 900}}, 1000),
+        ({"input_tokens": 70, "output_tokens": 5, "cache_read_input_tokens": 900}, 970),  # Anthropic
+        ({"input_tokens": 1000, "output_tokens": 5, "cache_read_input_tokens": 900}, 1900),
+        (
+            {"input_tokens": 1000, "output_tokens": 5}
+            | {"cache_read_input_tokens": 900, "cache_creation_input_tokens": 50},
+            1950,
+        ),
+    ],
+)
+def test_a_chat_states_cached_tokens_as_a_part_and_anthropic_beside(usage: dict[str, Any], read: int) -> None:
+    columns = msgspec.convert(usage, ChatUsage).columns
+    assert columns == {"tokens": 5, "input_tokens": read, "cached_tokens": 900}
+
+
+DETAILS = '"prompt_tokens_details": {"cached_tokens": 1}, "prompt_tokens"'
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "stated"),
+    [
+        ("openhands", '"prompt_tokens"', DETAILS),
+        ("mini-swe-agent", '"prompt_tokens"', DETAILS),
+        ("weave", '"prompt_tokens"', DETAILS),
+        ("braintrust", '"prompt_tokens"', '"prompt_cached_tokens": 1, "prompt_tokens"'),
+        ("cline", '"inputTokens"', '"cacheReadTokens": 1, "inputTokens"'),
+        ("copilot_cli", '"cacheReadTokens": 0', '"cacheReadTokens": 1'),
+    ],
+)
+def test_every_reader_of_usage_reads_cached_tokens(name: str, key: str, stated: str, tmp_path: Path) -> None:
+    path = SAMPLES[name].write(tmp_path) if name in SAMPLES else shutil.copytree(RECORDINGS / name, tmp_path / name)
+    for file in [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]:
+        file.write_text(file.read_text().replace(key, stated))
+    cached = credit.read(path).evidence["cached_tokens"]
+    assert set(cached.amounts.tolist()) == {1}
+
+
+def test_a_real_log_of_inspect_has_cached_tokens_within_the_total(shared_data: Path) -> None:
+    """Its total is the sum of `input_tokens` and `output_tokens`, so those of the cache are a part."""
+    (log,) = (shared_data / "inspect_ai").glob("*_browser.json")
+    evidence = credit.read(log).evidence
+    assert evidence["input_tokens"].amounts.tolist() == [1124, 1568, 2732, 3896, 5915]
+    assert evidence["cached_tokens"].amounts.tolist() == [0, 1024, 1536, 2688, 3840]
+
+
+def test_inspect_states_cached_tokens_beside_where_the_total_has_them() -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 5, "input_tokens_cache_read": 900, "input_tokens_cache_write": 50}
+    of_total = {total: msgspec.convert(usage | {"total_tokens": total}, InspectUsage).columns for total in (1005, 1955)}
+    assert of_total[1005] == {"tokens": 5, "input_tokens": 1000, "cached_tokens": 900}
+    assert of_total[1955] == {"tokens": 5, "input_tokens": 1950, "cached_tokens": 900}

@@ -338,6 +338,19 @@ def test_groups_of_one_are_those_of_the_key_that_is_compared() -> None:
     assert got["credit/groups_of_one"] == pytest.approx(2 / 3) and got["credit/groups"] == 1
 
 
+def test_rows_whose_key_one_trace_has_are_counted() -> None:
+    """An agent that acts once in its group kept its raw reward, and no metric showed such a row."""
+    rows = {"group": ["q", "q", "q", "r", "r"], "trace": list("aabcd"), "agent": ["s", "c", "s", "s", "s"]}
+    rows |= {"reward": np.array([1.0, 1, 0, 0, 1])}
+    advantages = RowAdvantages("dr_mas")
+    got = advantages(**rows)
+    assert got.metrics["credit/keys_of_one"] == 1 / 5 and got.advantages[1] == pytest.approx(1, abs=1e-5)
+    assert got.metrics["credit/groups_of_one"] == 0
+    assert advantages(**{**rows, "reward": np.full(5, np.nan)}).metrics["credit/keys_of_one"] == 0
+    assert RowAdvantages("rloo", by="task,agent")(**rows).metrics["credit/keys_of_one"] == 1 / 5
+    assert "credit/keys_of_one" not in RowAdvantages("rloo")(**rows).metrics
+
+
 def test_a_group_of_one_is_refused_by_reason() -> None:
     got = RowAdvantages("rloo")(group=["q", "q", "r"], reward=np.array([1.0, 0.0, 1.0]))
     assert got.advantages.tolist() == [1, -1, 0] and got.valid.tolist() == [True, True, False]
