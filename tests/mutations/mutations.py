@@ -331,6 +331,8 @@ _READERS = (
              "MLflow's model calls are structure"),
     Mutation(_FORMATS + "span_dumps/spans.py", 'upper().endswith("ERROR")', 'upper().endswith("FAILED")',
              "errors of tools are not seen"),
+    Mutation(_FORMATS + "common/span_tree.py", "return took if took > 0 else None", "return None",
+             "spans do not state how long a call took"),
     Mutation(_FORMATS + "harbor.py", 'f"{result.source}/{task}" if result.source else task', "task",
              "tasks of two data sets are a group"),
     Mutation(_FORMATS + "harbor.py", 'rewards.get("reward", next(iter(rewards.values())))', "max(rewards.values()) / 2",

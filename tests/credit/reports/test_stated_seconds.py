@@ -13,6 +13,7 @@ import pytest
 
 from credit.metrics.cost_summary import cost_rows
 from credit.reports.trace_list import trace_rows
+from credit.reports.trace_numbers import TeamFacts
 from graphs.logs import read
 from graphs.traces.batch import Traces
 from graphs.writers import otlp
@@ -221,3 +222,11 @@ def test_seconds_survive_a_round_trip_through_otlp(tmp_path: Path) -> None:
     again = read(tmp_path / "again")
     assert all_seconds(again) == all_seconds(traces) and 6.0 in all_seconds(again)
     assert [row["seconds"] for row in trace_rows(again)] == [row["seconds"] for row in trace_rows(traces)]
+
+
+@pytest.mark.parametrize(("shape", "work", "path"), [("agents at once", 15, 11), ("tools side by side", 12, 10)])
+def test_the_path_and_the_work_of_stated_seconds(shape: str, work: float, path: float, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(of_otlp(SHAPES[shape])))
+    facts = TeamFacts(read(tmp_path / "log.json"))
+    assert facts.durations.work.tolist() == [work] and facts.durations.wall.tolist() == [11]
+    assert facts.seconds_on_path.tolist() == [path]  # the tool that ran from 4 to 9 had waited for a second
