@@ -18,11 +18,12 @@ _QUOTED = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+'  # without its last quote
 # A string that does not end within the head goes to its end: trying again behind each of its quotes would be quadratic.
 _STRING = _QUOTED + rb'(?:"|\\?\Z)'
 _OBJECT_BEGINS = re.compile(rb"\s*+\{")
-_FLAT = rb'(?:[^"{}\[\]]++|' + _STRING + rb")*+"
+_PLAIN = rb'[^"{}\[\]]*+'
+_FLAT = _PLAIN + rb"(?:" + _STRING + _PLAIN + rb")*+"
 _BRACKET = re.compile(_FLAT + rb"(?P<bracket>[{}\[\]])", re.DOTALL)
 """Up to the next bracket in no string."""
 _PASSING = re.compile(
-    rb'(?:[^"{}\[\]]++|' + _STRING + rb"|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*+(?P<bracket>[{}\[\]])", re.DOTALL
+    _FLAT + rb"(?:(?:\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])" + _FLAT + rb")*+(?P<bracket>[{}\[\]])", re.DOTALL
 )
 """The same, past objects and lists that hold none."""
 _MEMBER = re.compile(
