@@ -56,7 +56,8 @@ def _panel(panel: jax.Array) -> jax.Array:
         rest = rest - jnp.einsum("khb,kb->kh", panel, own, precision="highest")
         top = jax.lax.dynamic_index_in_dim(rest, j, 1)
         found = jnp.where(row >= j, rest / jnp.sqrt(top), 0)
-        return jax.lax.dynamic_update_index_in_dim(panel, found, j, 2)
+        longer: jax.Array = jax.lax.dynamic_update_index_in_dim(panel, found, j, 2)
+        return longer
 
     factor: jax.Array = jax.lax.fori_loop(0, panel.shape[2], column, panel)
     return factor
