@@ -115,7 +115,9 @@ def main() -> None:
         return {"claims": {}, **document, **about}
 
     def write(document: dict[str, Any]) -> None:
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+        parts = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in document.items() if key != "rows"]
+        rows = ",\n".join(f"  {json.dumps(row)}" for row in document["rows"])  # a row a line
+        RESULTS.write_text("{\n" + ",\n".join([*parts, f' "rows": [\n{rows}\n ]']) + "\n}\n")
 
     for task in sys.argv[1:] or TASKS:
         stopped = [f"rloo:{rounds}" for rounds in ROUNDS] if TASKS[task].stops else []

@@ -36,6 +36,7 @@ WORLDS = (
     *itertools.product(("add",), (30,), (0.0, 0.3), ("sgd", "adam"), (("siblings",),)),
     *itertools.product(("shared",), (10,), (0.0, 0.1, 0.3), OPTIMIZERS, (ALL,)),
     *itertools.product(("add",), (300,), (0.0, 0.1, 0.3), OPTIMIZERS, (("rloo", "posterior", "exact"),)),
+    *itertools.product(("add",), (1000,), (0.0, 0.1, 0.3), ("sgd", "adam"), (("rloo", "posterior", "exact"),)),
 )
 BATCHES = tuple(
     (outcome, decisions, luck, optimizer, ("rloo", "posterior"), traces)
@@ -81,17 +82,20 @@ def main(minutes: float) -> None:
             base = done.get((*key[:4], "rloo", traces))
             least = base["median"] if base and base["median"] else STEPS * 16 * decisions / 2.5
             budget = STEPS * 16 * decisions if signal == "rloo" else 2.5 * max(least, 10 * traces * decisions)
-            seeds = SEEDS if traces == 16 else SEEDS[:16]
+            seeds, rates = SEEDS if traces == 16 else SEEDS[:16], None
+            if decisions == 1000:  # eight seeds, rates of 300 decisions, at the luck of 0.1 where 0.3 has none
+                rate = next(done[k]["rate"] for x in (luck, 0.1) if (k := (outcome, 300, x, *key[3:])) in done)
+                seeds, rates = SEEDS[:8], (rate / 2, rate, 2 * rate) if signal == "rloo" else (rate,)
             found = long_cell(outcome, decisions, luck, signal, seeds=seeds, tuning=TUNING, optimizer=optimizer,
-                              budget=budget, groups=traces // 4)  # fmt: skip
+                              budget=budget, groups=traces // 4, rates=rates)  # fmt: skip
             median = float(np.median(found.events))
             done[key] = dict(zip(NAMES, key, strict=True)) | {
                 "rate": found.rate,
                 "median": median if math.isfinite(median) else None,
                 "events": [e if math.isfinite(e) else None for e in found.events.tolist()],
             }
-            RESULT.write_text(json.dumps(list(done.values()), indent=1) + "\n")
-            print(key, found.rate, median / traces / decisions, round(end - time.time()), flush=True)
+            RESULT.write_text("[\n" + ",\n".join(map(json.dumps, done.values())) + "\n]\n")
+            print(key, found.rate, median / traces / decisions, flush=True)
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["bound"]:

@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import signal
 import sys
+import threading
 from typing import NoReturn
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 SHOW_CURSOR = b"\x1b[?25h"  # which a progress bar hides
 
 
+def run() -> NoReturn:
+    """`main`, and the end of the process.
+
+    Where JAX was loaded, all that Python does at its end is done, but the interpreter is not torn down: it ends threads
+    that ask for it, and one that is within XLA aborts the process then, with code 134 in place of the command's own.
+    """
+    code: object = 0
+    try:
+        main()
+    except SystemExit as leaving:
+        code = leaving.code or 0
+    if "jaxlib" in sys.modules and isinstance(code, int):
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            sys.exit(code)  # Python tries again as it shuts down, and says so
+        os._exit(code)
+    sys.exit(code)  # type: ignore[arg-type]
+
+
 def main() -> None:
     """Run the command line on `sys.argv`; leaves by `SystemExit` with the codes of `credit.cli`."""
+    gc.set_threshold(100_000)  # a command's objects are modules and functions, which no search for cycles frees
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # else `nohup` or a caller's own
             signal.signal(number, _leave)
@@ -27,6 +56,7 @@ def main() -> None:
     try:
         cli()
     finally:
+        gc.freeze()  # nor does the one at the end, which took a sixth of a command
         # Python restores the default as it shuts down, and a late interrupt would kill a command whose work is done.
         if signal.getsignal(signal.SIGINT) is _leave:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -71,4 +101,4 @@ def _leave(number: int, frame: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -19,8 +19,9 @@ from credit.advice_trial import Trial, try_advice
 from credit.methods.absent_outcomes import found_instead, spoilt_rows
 from credit.methods.availability import Availability, availability
 from credit.methods.registry import METHODS
-from credit.methods.running import has_agent_outcomes
+from credit.methods.running import has_agent_outcomes, optional_evidence
 from credit.methods.survey_questions import Question, answer_questions
+from credit.methods.units_apart import alike_units
 from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
 from credit.telling_apart import NOTHING_DISTINGUISHES
@@ -43,7 +44,7 @@ BRANCHES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("role", ("mgrpo",)),
     ("token", ("reinforce_pp",)),
 )
-"""For each unit, the methods to try, best first."""
+"""For each unit, the methods to try, best first; one whose evidence some tasks lack comes behind the others."""
 
 CENTRED = ("c3", "coma")
 """Methods of these whose claims have mean zero under the policy, as advantages by control variates need."""
@@ -255,19 +256,46 @@ def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[st
         why = "no trace has an outcome" if unit == "team" else "the logs have no such units to compare"
         return Branch(unit, stated, "", why, False, {})
     needs: dict[str, str] = {}
+    lacking: dict[str, str] = {}
     for name in methods:
         state = states[name]
         why = state.why if state.state != "computable" else _too_little(traces, name)
-        if not why:
-            method = METHODS[name]
-            bias = "no bias" if method.unbiased else "unbiased under control" if name in CENTRED else "biased"
-            return Branch(unit, stated, name, f"{method.summary} ({method.estimand}; {bias})", method.unbiased, needs)
-        needs[name] = why
-    return Branch(unit, stated, "", "the logs allow none of its methods", False, needs)
+        if why:
+            needs[name] = why
+            continue
+        lacking[name] = _lacking(traces, name)
+        if not lacking[name]:
+            break
+    if not lacking:
+        return Branch(unit, stated, "", "the logs allow none of its methods", False, needs)
+    name = min(lacking, key=lambda name: bool(lacking[name]))  # the first of those that lack something, or nothing
+    needs |= {other: why for other, why in lacking.items() if other != name}
+    method = METHODS[name]
+    bias = "no bias" if method.unbiased else "unbiased under control" if name in CENTRED else "biased"
+    unused = [key for key in optional_evidence(name) if key in traces.evidence]
+    more = [f"takes {', '.join(unused)} with --evidence"] if unused else []
+    some = "; ".join([f"{method.summary} ({method.estimand}; {bias})", *filter(None, [lacking[name]]), *more])
+    return Branch(unit, stated, name, some, method.unbiased, needs)
+
+
+def _lacking(traces: Traces, name: str) -> str:
+    """What a method needs and whole groups lack, in words; siblings aside, which are drawn at single decisions."""
+    graph, actions = traces.graph, _actions(traces)
+    group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)]
+    groups = distinct(group[actions])
+    words = []
+    for need in METHODS[name].needs if name != "c3" else ():
+        mask = np.asarray(traces.evidence[need].mask)
+        with_it = distinct((group if len(mask) == len(group) else np.asarray(graph.group_ids))[mask])
+        without = len(groups) - int(np.isin(groups, with_it).sum())
+        words += [f"{without} of {counted(len(groups), 'group')} have no {need}"] if without else []
+    return "; ".join(words)
 
 
 def _too_little(traces: Traces, name: str) -> str:
     """Why logged evidence does not suffice."""
+    for column, alike in alike_units(traces.graph, METHODS[name].columns).items():
+        return f"compares by the {column}, and {alike}"
     if name == "rloo" and has_agent_outcomes(traces) and _repeated_names(traces):
         return "a trace has several agents of one name, which enter each other's baseline"
     if name == "c3" and not _has_siblings(traces):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit.methods.published import find_method
+from credit.methods.units_apart import alike_units
 from credit.reports.corpus import divided_tasks
 from credit.reports.trace_returns import UNRESOLVED, coarse_beside, group_differences
 from graphs.replay_clusters import replays_elsewhere
@@ -59,6 +60,8 @@ class Summary:
         self.rounded: list[str] = []  # groups in which single precision changes differences between outcomes
         self.groups_of_task: dict[str, set[str]] = {}
         self.large: list[tuple[int, float, str]] = []  # of each batch that has large advantages
+        self.alike: dict[str, str] | None = None  # columns that tell nothing apart, and what each leaves alike
+        self.evidence: collections.Counter[str] = collections.Counter()  # how many events or traces have each key
         self.elsewhere: dict[str, str] = {}  # refused traces that share a choice with an answered one of another group
 
     def add(self, traces: Traces, credit: Credit) -> None:
@@ -70,6 +73,8 @@ class Summary:
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
         self.counts.update({"valid": int(valid.sum()), "alone": alone, "of another reward": _of_another_reward(traces)})
         self.reasons.update(reason_counts(traces, credit))
+        self._join_alike(alike_units(traces.graph, ("agent", "parent", "turn")))
+        self.evidence.update({name: len(found.rows) for name, found in traces.evidence.items() if "." not in name})
         large = large_advantages(traces, credit)
         self.large += [(large.actions, large.largest, large.trace)] if large.actions else []
         for task, name in zip(traces.traces["task"].to_pylist(), traces.traces["group"].to_pylist(), strict=True):
@@ -101,6 +106,8 @@ class Summary:
         """Add the counts of other batches, whose groups are not among those counted here."""
         self.counts.update(other.counts)
         self.reasons.update(other.reasons)
+        self.evidence.update(other.evidence)
+        self._join_alike(other.alike)
         self.has_signal.update(other.has_signal)
         self.unresolved.update(other.unresolved)
         self.rounded += other.rounded
@@ -109,13 +116,20 @@ class Summary:
         for task, groups in other.groups_of_task.items():
             self.groups_of_task.setdefault(task, set()).update(groups)
 
+    def _join_alike(self, other: dict[str, str] | None) -> None:
+        """Keep what is alike in all batches."""
+        if self.alike is None or other is None:
+            self.alike = other if self.alike is None else self.alike
+        else:
+            self.alike = {name: why for name, why in self.alike.items() if name in other}
+
     def to_plain(self) -> dict[str, Any]:
         """The counts as JSON, from which `from_plain` makes them again."""
         tasks = {task: sorted(groups) for task, groups in self.groups_of_task.items()}
         return {
             "counts": dict(self.counts), "reasons": dict(self.reasons), "has_signal": self.has_signal, "tasks": tasks,
             "large": [list(part) for part in self.large], "unresolved": self.unresolved, "rounded": self.rounded,
-            "elsewhere": self.elsewhere,
+            "elsewhere": self.elsewhere, "evidence": dict(self.evidence), "alike": self.alike,
         }  # fmt: skip
 
     @classmethod
@@ -124,6 +138,8 @@ class Summary:
         summary = cls()
         summary.counts.update(plain["counts"])
         summary.reasons.update(plain["reasons"])
+        summary.evidence.update(plain["evidence"])
+        summary.alike = plain["alike"]
         summary.has_signal.update(plain["has_signal"])
         summary.unresolved.update(plain["unresolved"])
         summary.rounded += plain["rounded"]
@@ -132,13 +148,15 @@ class Summary:
         summary.groups_of_task = {task: set(groups) for task, groups in plain["tasks"].items()}
         return summary
 
-    def as_json(self, method: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The summary as plain data; `lines` has it as text.
+    def as_json(self, method: str, options: Mapping[str, Any], given: Collection[str] = ()) -> dict[str, Any]:
+        """The summary as plain data; `lines` has it as text. `given` names the evidence that the method got.
 
         A method that under its options compares the traces of a group has nothing to compare in a group of one. Where
         released code gives the raw reward there, its numbers stay in the table and do not count as advantages.
         """
         count = self.counts
+        from credit.methods.running import optional_evidence  # not by the module, as for `reason_counts`
+
         alone = count["alone"] if find_method(method).scope_of(options)[0] == "group" else 0
         without = dict(sorted(self.reasons.items()))
         if alone:
@@ -156,15 +174,18 @@ class Summary:
             "groups_without_signal": [name for name, signal in self.has_signal.items() if not signal],
             "unresolved": {name: UNRESOLVED[why] for name, why in self.unresolved.items()},
             "rounded": self.rounded,
+            "unused_evidence": [
+                name for name in optional_evidence(method) if self.evidence[name] and name not in given
+            ],
             "elsewhere": self.elsewhere,
             "about_the_outcome": sorted(LIKE_OUTCOMES.intersection(find_method(method).needs))
             if count["of another reward"]
             else [],
         }
 
-    def lines(self, method: str, options: Mapping[str, Any]) -> list[str]:
+    def lines(self, method: str, options: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:
         """The summary as text: advantages computed, reasons for missing ones, groups without signal."""
-        plain = self.as_json(method, options)
+        plain = self.as_json(method, options, given)
         count = self.counts
         lines = [
             f"{method}: {counted(count['traces'], 'trace')} in {counted(len(self.has_signal), 'group')}, "
@@ -183,6 +204,12 @@ class Summary:
             lines.append(
                 f"  look: {counted(len(self.rounded), 'group')} whose {UNRESOLVED['coarse']}: {_first(self.rounded)}"
             )
+        alike = self.alike or {}
+        for name in () if "by" in options else find_method(method).columns:
+            if name in alike:
+                lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
+        for name in plain["unused_evidence"]:
+            lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")
         if plain["about_the_outcome"]:
             traces = counted(count["of another reward"], "trace")
             lines.append(

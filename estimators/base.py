@@ -20,6 +20,7 @@ from graphs.html_table import html_table
 from graphs.text import counted, excerpt
 
 __all__ = [
+    "OF_ACTIONS",
     "REASONS",
     "Credit",
     "Estimand",
@@ -36,6 +37,9 @@ __all__ = [
 
 Estimand = Literal["increment", "return", "total", "contrast", "effect", "share", "score", "scale"]
 """What an amount estimates. Composition adds only amounts of one estimand (`docs/data-model.md`)."""
+
+OF_ACTIONS: tuple[Estimand, ...] = ("increment", "contrast", "effect", "share")
+"""What an action changed. The others compare returns, of which a trace has one: their errors are its own spread."""
 
 
 class Reason(enum.IntEnum):
@@ -68,7 +72,7 @@ REASONS: tuple[str, ...] = (
     "the trace has no outcome, or the agent none of its own (agent_reward)",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
-    "too few members, or too few that differ, to estimate a spread",
+    "too few members, or their spread or mean is about 0 or less: no divisor",
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, or not between 0 and 1: no alternative was possible",
@@ -136,7 +140,8 @@ class Credit:
       source: the source of its errors: several claims of one source do not add precision.
       centred: whether its mean under the policy that acted is zero.
       own_outcome: whether this trace's own reward went into it.
-      recursion: for a return, its discount and λ, by which it converts into increments; None otherwise.
+      recursion: for a return with values of states, its discount and λ, by which it converts into increments; else
+        None.
       batch: uint32, `batch_fingerprint` of the graph that it was computed on; None if unknown.
 
     Examples:
@@ -297,7 +302,7 @@ def finish(
       source: whose errors the result shares: claims of one source never add precision.
       centred: whether the mean of the amount under the policy that acted is zero.
       own_outcome: whether this trace's own reward went into it.
-      recursion: of a return, how it holds what came after; None of everything else.
+      recursion: of a return with values of states, how it holds what came after; None of everything else.
 
     Returns:
       `Credit` with `batch`, the fingerprint of `graph`.

@@ -1,6 +1,8 @@
 """TRL with a team: a planner writes a hint, a worker reads it and answers; each turn gets its own advantage.
 
 pip install ".[trl]" && python examples/trl_team.py MODEL
+
+Without a GPU it trains in float32, since TRL's default, bf16, is refused there.
 """
 
 import sys
@@ -57,4 +59,4 @@ def trainer(model, tokenizer=None, rows=SUMS, reward=right, **options):
 
 
 if __name__ == "__main__":
-    trainer(sys.argv[1], output_dir="trl-team").train()
+    trainer(sys.argv[1], output_dir="trl-team", bf16=torch.cuda.is_available()).train()

@@ -336,6 +336,13 @@ def _verifier_collusion(rng: Generator, records: Records) -> bool:
     return True
 
 
+def _verdict_disagreement(rng: Generator, records: Records) -> bool:
+    """The verifier throws a coin."""
+    for record in records:
+        record.rewards["verifier"] = float(rng.integers(2))
+    return True
+
+
 def _idle_groups(rng: Generator, records: Records) -> bool:
     """In nine tenths of the groups all traces end alike."""
     groups = {(record.group_id, record.model): (rng.random() < 0.9, float(rng.random() < 0.5)) for record in records}
@@ -370,11 +377,15 @@ FAULTS: Mapping[str, Callable[[Generator, Records], bool]] = {
     "aggregation_leakage": _aggregation_leakage,
     "verifier_drift": _verifier_drift,
     "verifier_collusion": _verifier_collusion,
+    "verdict_disagreement": _verdict_disagreement,
     "idle_groups": _idle_groups,
     "mixed_groups": _mixed_groups,
     "exploding_advantages": _exploding_advantages,
 }
 """For each check of `credit doctor`, how its fault is planted; False where the team's form cannot have it."""
 
-OF_REWARDS = frozenset({"verifier_drift", "verifier_collusion", "idle_groups", "mixed_groups", "exploding_advantages"})
+OF_REWARDS = frozenset(
+    {"verifier_drift", "verifier_collusion", "verdict_disagreement", "idle_groups", "mixed_groups",
+     "exploding_advantages"}
+)  # fmt: skip
 """The faults of outcomes, verdicts and groups; the others are of what a team does."""

@@ -26,9 +26,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit import __version__
+from credit.bench.refusals import main_reason, refused_line
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
+from estimators.base import Reason
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, MissingExtraError
 
@@ -62,6 +64,8 @@ class Point:
       decisions, parts: how many decisions were counted, in how many independent parts.
       log: "full", "thin" or "replays".
       seconds: that it took.
+      answered: the share of the decisions that have a number; the others count as 0.
+      why: the most frequent reason of the others; "" where there are none.
     """
 
     scheme: str
@@ -79,6 +83,8 @@ class Point:
     parts: int
     log: str
     seconds: float
+    answered: float
+    why: str
 
     @property
     def agrees(self) -> bool | None:
@@ -149,11 +155,20 @@ class Report:
         return "\n".join([*rows, *self.refusals()])
 
     def refusals(self) -> list[str]:
-        """A sentence for each scheme, group size and reason of what could not be measured."""
+        """A sentence for each scheme, group size and reason of what has no number: a point, or some decisions."""
         lengths: dict[tuple[str, int, str], list[str]] = {}
         for refused in self.refused:
             lengths.setdefault((refused.scheme, refused.group, refused.why), []).append(f"{refused.length:,}")
-        return [f"{s} in groups of {k} at T = {', '.join(ts)}: {why}" for (s, k, why), ts in lengths.items()]
+        lines = [f"{s} in groups of {k} at T = {', '.join(ts)}: {why}" for (s, k, why), ts in lengths.items()]
+        partly: dict[tuple[str, int, str], list[float]] = {}
+        for point in self.points:
+            if point.answered < 1:
+                partly.setdefault((point.scheme, point.group, point.why), []).append(100 * (1 - point.answered))
+        return lines + [
+            f"{s} in groups of {k} gave no number for {_range(shares)} % of the decisions, which count as 0; most "
+            f"often: {why}"
+            for (s, k, why), shares in partly.items()
+        ]
 
     def table(self) -> pa.Table:
         """The points, one a row."""
@@ -176,6 +191,11 @@ class Report:
         }
 
 
+def _range(shares: Sequence[float]) -> str:
+    """The least and the greatest of some numbers in three digits, or the one that they are."""
+    return " to ".join(dict.fromkeys(f"{share:.3g}" for share in (min(shares), max(shares))))
+
+
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
     """One point. What is drawn depends on the scheme's name, the length, the setting and the seed only.
 
@@ -186,6 +206,10 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
     rng = np.random.default_rng([seed, zlib.crc32(key.encode()), length, w.group])
     batches = list(scheme.draw(rng, w, length, effort))
     sums = Sums(*(np.concatenate(column) for column in zip(*batches, strict=True)))
+    reasons = sums.reasons.sum(0)
+    answered, why = float(reasons[Reason.VALID] / reasons.sum()), main_reason(reasons)
+    if not answered:
+        raise CreditError(refused_line("the method", 0.0, why))
     snr, error = _ratio(sums)
     cost = scheme.cost(length, w)
     log = scheme.log if scheme.log != "thin" else "full" if length <= effort.full else "thin"
@@ -205,6 +229,8 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
         parts=len(sums.number),
         log=log,
         seconds=round(time.perf_counter() - start, 3),
+        answered=answered,
+        why=why,
     )
 
 

@@ -15,10 +15,9 @@ import numpy as np
 
 import estimators
 from credit.bench import snr_theory as theory
-from credit.bench.refusals import refused_line, why_refused
 from credit.bench.snr_logs import ROOM, Log, draw_log, fitted, plain_graph
 from credit.bench.snr_theory import Setting
-from estimators.base import Credit, finish
+from estimators.base import REASONS, Credit, finish
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 
@@ -46,11 +45,15 @@ CLAIM_ERROR = 0.25  # variance of the errors of the claims that `control` is giv
 
 
 class Sums(NamedTuple):
-    """Over the decisions of each independent part: how many, Σ A sign(x), Σ A²; float64 [parts]."""
+    """Over the decisions of each independent part: how many, Σ A sign(x), Σ A²; float64 [parts].
+
+    `reasons` has how many decisions of a batch have each reason, 0 (`Reason.VALID`) among them: [batches, reasons].
+    """
 
     number: np.ndarray
     first: np.ndarray
     second: np.ndarray
+    reasons: np.ndarray
 
 
 class Effort(NamedTuple):
@@ -68,11 +71,13 @@ class Effort(NamedTuple):
     full: int
 
 
-def _sums(advantage: Array, count: np.ndarray, signed: np.ndarray, size: int) -> Sums:
-    """Sums by part: `size` events each, padding behind the last."""
+def _sums(advantage: Array, count: np.ndarray, signed: np.ndarray, size: int, reason: np.ndarray | None = None) -> Sums:
+    """Sums by part: `size` events each, padding behind the last. Without `reason` every decision has a number."""
     parts = int(np.flatnonzero(count)[-1]) // size + 1
     a, n, x = (np.asarray(v, np.float64)[: parts * size].reshape(parts, size) for v in (advantage, count, signed))
-    return Sums(n.sum(1), (a * x).sum(1), (n * a * a).sum(1))
+    codes = np.zeros(n.size, np.int64) if reason is None else reason[: n.size].astype(np.int64)
+    reasons = np.bincount(codes, n.ravel(), len(REASONS))[None]
+    return Sums(n.sum(1), (a * x).sum(1), (n * a * a).sum(1), reasons)
 
 
 Drawer = Callable[[np.random.Generator, Setting, int, Effort], Iterator[Sums]]
@@ -111,10 +116,8 @@ def broadcast(
             beta = None if slope is None else slope(length)
             log = draw_log(rng, w, length, groups * w.group, agents=agents, full=full, slope=beta)
             credit = call(log, rng)
-            actions = np.asarray(log.graph.action_mask)
-            if not np.any(np.asarray(credit.valid)[actions]):
-                raise CreditError(refused_line("the method", 0.0, why_refused(np.asarray(credit.reason)[actions])))
-            yield _sums(credit.advantage, log.count, log.signed, size * groups if together else size)
+            part = size * groups if together else size
+            yield _sums(credit.advantage, log.count, log.signed, part, np.asarray(credit.reason))
 
     return draw
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from credit.doctor.team_work import TeamWork
-from credit.doctor.verdicts import FAILED_TRACES, Suspicion, collusion, drift
+from credit.doctor.verdicts import FAILED_TRACES, Suspicion, collusion, disagreement, drift
 from credit.reports.corpus import Survey, survey
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
@@ -31,6 +31,9 @@ tasks do (`credit bench doctor`)."""
 
 TIMES = 30.0
 """How many times the others' root mean square an advantage is from which it explodes."""
+
+DISAGREEING = 0.25
+"""Part of the traces whose verdict may say otherwise than the outcome."""
 
 MOST = 0.5
 """Part of the groups that may teach nothing."""
@@ -132,6 +135,11 @@ CHECKS: Mapping[str, Check] = {
         None,
         "let another model judge, without the name of the author",
     ),
+    "verdict_disagreement": Check(
+        "traces whose verdict is not their outcome / traces with both",
+        DISAGREEING,
+        "find out which of the two is right in the traces named, before training on either",
+    ),
     "idle_groups": Check(
         "groups that teach nothing / groups",
         MOST,
@@ -170,8 +178,9 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     the tasks do. If k of G tasks show the fault, the exact test is p = P(Binomial(G, 0.05) ≥ k). Verdicts are tested by
     Kendall's τ and by Mantel and Haenszel's test. P-values are corrected together by Holm's method: with a chance of at
     most `level` the tests find something in a team without faults. Where too few traces failed to see most drifts, a
-    drift that is not found is no answer. The last three checks are facts of the log without a
-    test: more than half of the groups teach nothing; a group is of several policies; an advantage is above its limit.
+    drift that is not found is no answer. The last four checks are facts of the log without a test: the lower end of the
+    interval of how often verdicts say otherwise than outcomes is above the limit; more than half of the groups teach
+    nothing; a group is of several policies; an advantage is above its limit.
 
     Args:
       traces: what was read.
@@ -203,7 +212,7 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
         judged = [
             _unseen(finding, drifts.least) if finding.check == "verifier_drift" else finding for finding in judged
         ]
-    return [*judged, _idle(found), _mixed(traces, found), _exploding(traces, credit)]
+    return [*judged, _disagreeing(traces), _idle(found), _mixed(traces, found), _exploding(traces, credit)]
 
 
 def _judged(finding: Finding, p: float, level: float) -> Finding:
@@ -251,6 +260,20 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
     return Finding(
         check, None, suspicion.statistic, suspicion.tasks, suspicion.tasks, suspicion.p, ids, suspicion.words
     )
+
+
+def _disagreeing(traces: Traces) -> Finding:
+    """Verdicts that say otherwise than outcomes."""
+    check, found = "verdict_disagreement", disagreement(traces)
+    if math.isnan(found.share):
+        return _unknown(check, found.words)
+    sure = not math.isnan(found.low)
+    interval = f"{100 * found.low:.0f} to {100 * found.high:.0f} %" if sure else "too few tasks for an interval"
+    interval = "the same in each" if found.low == found.high else interval
+    words = f"{found.words}; {100 * found.share:.0f} % over tasks ({interval})"
+    is_found = found.low > DISAGREEING if sure else None
+    ids = _ids(traces, found.rows)
+    return Finding(check, is_found, found.share, len(found.rows), found.traces, None, ids, words)
 
 
 def _idle(found: Survey) -> Finding:

@@ -1,4 +1,4 @@
-"""Verdicts of verifiers beside outcomes: whether they drift with time, and whether they favour an agent or a model.
+"""Verdicts of verifiers beside outcomes: whether they agree, drift with time, or favour an agent or a model.
 
 A verdict is a reward channel of the log other than the outcome. Under the null
 hypotheses orders of tasks, and choices within tasks, are equally likely.
@@ -12,15 +12,18 @@ import numpy as np
 
 from credit.metrics.message_contents import text_ids
 from credit.reports.tasks import task_ids
+from graphs.task_means import LEAST_TASKS, share_interval
+from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["FAILED_TRACES", "Suspicion", "collusion", "drift"]
+__all__ = ["FAILED_TRACES", "Disagreement", "Suspicion", "collusion", "disagreement", "drift"]
 
 FAILED_TRACES = 120
 """Failed traces, and others, from which nine of ten verifiers that come to pass eight tenths of what failed were found:
 at 112 it were 83 %, at 128 92 % of 400 draws, at the level of a report of ten tests."""
 
-LEAST_TASKS = 5  # below which no order of tasks has a chance of 1 in 30
+NO_VERDICT = "the log has no verdict beside the outcome"
+LEAST_ORDERED = 5  # below which no order of tasks has a chance of 1 in 30
 
 
 class Suspicion(NamedTuple):
@@ -43,6 +46,63 @@ class Suspicion(NamedTuple):
     least: int = 0
 
 
+class Disagreement(NamedTuple):
+    """How often a verdict says otherwise than the outcome.
+
+    Attributes:
+      share: of the traces of a task, mean over tasks; NaN where nothing can be compared.
+      low, high: its 95 % interval over tasks (`share_interval`); NaN with fewer than `LEAST_TASKS` of them, and equal
+        to the share where all tasks have it.
+      traces: that were compared.
+      rows: of the traces that disagree.
+      words: which verdict, and in which way; or why nothing can be compared.
+    """
+
+    share: float
+    low: float
+    high: float
+    traces: int
+    rows: np.ndarray
+    words: str
+
+
+def disagreement(traces: Traces) -> Disagreement:
+    """How often verdicts of two values say otherwise than outcomes of two values, of the verdict that does so most."""
+    channels, nothing = _channels(traces), float("nan")
+    outcome, task = _outcome(traces), task_ids(traces)
+    found = []
+    for name, verdict in channels.items():
+        known = np.isfinite(outcome) & np.isfinite(verdict)
+        succeeded, passed = _yes(outcome[known]), _yes(verdict[known])
+        if not known.any() or succeeded is None or passed is None:
+            continue
+        of_task = np.unique(task[known], return_inverse=True)[1]
+        shares = np.bincount(of_task, passed != succeeded) / np.bincount(of_task)
+        share = float(shares.mean())
+        low, high = (share, share) if np.ptp(shares) <= 0 else share_interval(shares)
+        if len(shares) < LEAST_TASKS:
+            low = high = nothing
+        rows = np.flatnonzero(known)[passed != succeeded]
+        lenient, strict = int(np.sum(passed & ~succeeded)), int(np.sum(succeeded & ~passed))
+        words = (
+            f"{name} says otherwise than the outcome in {len(rows)} of {counted(len(passed), 'trace')}: it passes "
+            f"{lenient} that failed and fails {strict} that succeeded"
+        )
+        found.append(Disagreement(share, low, high, len(passed), rows, words))
+    if not found:
+        words = "verdicts and outcomes have not two values each" if channels else NO_VERDICT
+        return Disagreement(nothing, nothing, nothing, 0, np.zeros(0, np.int64), words)
+    return max(found, key=lambda one: one.share)
+
+
+def _yes(numbers: np.ndarray) -> np.ndarray | None:
+    """Which of these say yes, the greater of two values; None for more values, or for one that may be either."""
+    values = np.unique(numbers)
+    if len(values) == 2 or np.isin(values, (0.0, 1.0)).all():
+        return np.asarray(numbers == (values[-1] if len(values) == 2 else 1.0))
+    return None
+
+
 def drift(traces: Traces) -> Suspicion:
     """Whether verdicts, at equal outcomes, rise or fall with time.
 
@@ -56,7 +116,7 @@ def drift(traces: Traces) -> Suspicion:
     channels = _channels(traces)
     version = traces.evidence.get("policy_version")
     if not channels or version is None:
-        return _none("the log has no verdict beside the outcome" if not channels else "the log has no policy_version")
+        return _none(NO_VERDICT if not channels else "the log has no policy_version")
     outcome, task, when = _outcome(traces), task_ids(traces), version.array[: traces.sizes.traces].astype(np.float64)
     failed = _failed(outcome)
     found = []
@@ -65,7 +125,7 @@ def drift(traces: Traces) -> Suspicion:
             known = kind & np.isfinite(outcome) & np.isfinite(verdict) & (when >= 0)
             of_task = np.unique(task[known], return_inverse=True)[1]
             size = np.bincount(of_task)
-            if len(size) < LEAST_TASKS or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
+            if len(size) < LEAST_ORDERED or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
                 continue
             from scipy.stats import kendalltau  # comes with JAX; takes a second and 45 MB to import
 
@@ -76,7 +136,7 @@ def drift(traces: Traces) -> Suspicion:
                 words = f"{name} of traces that {which} {'rises' if tau > 0 else 'falls'} with policy_version"
                 found.append(Suspicion(float(tau), float(p), len(size), rows, words))
     if not found:
-        return _none(f"fewer than {LEAST_TASKS} tasks with verdicts that differ, or all of one policy_version")
+        return _none(f"fewer than {LEAST_ORDERED} tasks with verdicts that differ, or all of one policy_version")
     best = min(found, key=lambda finding: finding.p)
     return best._replace(p=min(1.0, best.p * len(found)), least=min(len(finding.rows) for finding in found))
 
@@ -99,7 +159,7 @@ def collusion(traces: Traces) -> Suspicion:
 
     channels = _channels(traces)
     if not channels:
-        return _none("the log has no verdict beside the outcome")
+        return _none(NO_VERDICT)
     outcome, task = _outcome(traces), task_ids(traces)
     failed, size = _failed(outcome), int(task.max()) + 1
     found = []
@@ -113,7 +173,7 @@ def collusion(traces: Traces) -> Suspicion:
             squares = np.bincount(task[usable], (verdict[usable] - mean[task[usable]]) ** 2, size)
             mixed = with_it * (n - with_it) / np.maximum(n, 1)
             variance = mixed / np.maximum(n - 1, 1) * squares
-            if np.count_nonzero(variance > 0) >= LEAST_TASKS:
+            if np.count_nonzero(variance > 0) >= LEAST_ORDERED:
                 rows = np.flatnonzero(usable & company)
                 excess = float(np.sum(verdict[rows] - mean[task[rows]]))
                 half = float(np.ptp(verdict[usable])) / 2
@@ -123,7 +183,7 @@ def collusion(traces: Traces) -> Suspicion:
                 tasks = int(np.count_nonzero(mixed))
                 found.append(Suspicion(excess / float(mixed.sum()), p, tasks, rows, words))
     if not found:
-        return _none(f"no agent or model is in some failed traces and not in others of {LEAST_TASKS} tasks")
+        return _none(f"no agent or model is in some failed traces and not in others of {LEAST_ORDERED} tasks")
     best = min(found, key=lambda finding: finding.p)
     return best._replace(p=min(1.0, best.p * len(found)))
 

@@ -90,7 +90,7 @@ def check(
             results.append(LawResult(name, None, "not tried: the method cannot be compiled"))
             continue
         results.append(subject.try_law(name, law))
-    report = LawReport(getattr(inner, "__name__", excerpt(fn)), tuple(results))
+    report = LawReport(getattr(inner, "__name__", excerpt(fn)), tuple(results), unbiased)
     if strict and report.broken:
         raise LawError(report)
     return report

@@ -109,7 +109,8 @@ def declared(s: Subject) -> str:
     """What a result declares is so, wherever data can contradict it.
 
     With `own_outcome` False no trace's amount moves with its own outcome. With `centred` True `credit - baseline` stays
-    as it is when all rewards and values rise by 1. Where no bias is promised, no baseline moves with the own outcome.
+    as it is when all rewards and values rise by 1. Of a method that is declared unbiased, no trace's baseline moves
+    with its own outcome.
     """
     batch = s.regular()
     result = jax.eval_shape(s.direct, padded(batch, SIZES))

@@ -9,6 +9,9 @@ from graphs.errors import CreditError
 __all__ = ["LawError", "LawReport", "LawResult"]
 
 
+UNMEASURED = "unbiased: only the baseline was tried; `credit bench bias` measures the bias"
+
+
 @dataclasses.dataclass(frozen=True)
 class LawResult:
     """The result of one law. `passed` is None where the law does not apply; `detail` has the reason."""
@@ -20,10 +23,14 @@ class LawResult:
 
 @dataclasses.dataclass(frozen=True)
 class LawReport:
-    """The laws tried on one method, in order; printing it gives a table."""
+    """The laws tried on one method, in order; printing it gives a table, and says what no law shows.
+
+    `is_unbiased` is what the method was declared to be. Laws test its baseline; `credit bench bias` measures the bias.
+    """
 
     method: str
     results: tuple[LawResult, ...]
+    is_unbiased: bool = False
 
     @property
     def broken(self) -> tuple[LawResult, ...]:
@@ -34,7 +41,8 @@ class LawReport:
         words = {True: "holds", False: "BROKEN", None: "-"}
         width = max((len(result.law) for result in self.results), default=0)
         lines = [f"{r.law:{width}}  {words[r.passed]:6}  {r.detail}".rstrip() for r in self.results]
-        return "\n".join([f"laws of {self.method}", *lines])
+        left = [] if not self.is_unbiased else [UNMEASURED]
+        return "\n".join([f"laws of {self.method}", *lines, *left])
 
 
 class LawError(CreditError):

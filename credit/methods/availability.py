@@ -11,6 +11,7 @@ from credit.methods.method_row import Method
 from credit.methods.published import PUBLISHED, Published
 from credit.methods.registry import METHODS
 from credit.methods.running import has_agent_outcomes, has_trace_outcomes, keywords_of, missing_evidence
+from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, agents_apart, distinguishable, group_differences, returns
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
@@ -20,7 +21,7 @@ __all__ = ["Availability", "availability"]
 
 @dataclasses.dataclass(frozen=True)
 class Availability:
-    """Whether a method applies to some logs, and if not, why."""
+    """Whether a method applies to some logs, and if not, why; or what it compares by and the logs do not tell apart."""
 
     state: Literal["computable", "degenerate", "missing", "not computable", "not fitted"]
     why: str = ""
@@ -42,6 +43,11 @@ def availability(traces: Traces) -> dict[str, Availability]:
       ('computable', 'missing')
     """
     states = {name: _judge(traces, method) for name, method in METHODS.items()}
+    alike = alike_units(traces.graph, ("agent", "parent", "turn"))
+    for name, state in states.items():
+        absent = [f"compares by the {key}, and {alike[key]}" for key in METHODS[name].columns if key in alike]
+        if absent and state.state == "computable":
+            states[name] = dataclasses.replace(state, why="; ".join(absent))
     for name, paper in PUBLISHED.items():
         if name not in states:
             states[name] = states[paper.method] if paper.method else _of_paper(traces, paper)

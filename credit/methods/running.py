@@ -37,6 +37,7 @@ __all__ = [
     "has_trace_outcomes",
     "keywords_of",
     "missing_evidence",
+    "optional_evidence",
     "run",
     "run_part",
     "with_key",
@@ -244,6 +245,18 @@ class Request:
                 )
             wanted["agent_reward"] = None
         return {name: _array_of(traces, name) for name in wanted} | dict(replaced)
+
+
+def optional_evidence(method: str) -> tuple[str, ...]:
+    """The evidence that a method takes only where a call names it, since its numbers are others then.
+
+    Examples:
+      >>> optional_evidence("reinforce_pp"), optional_evidence("rloo")
+      (('tokens',), ())
+    """
+    request = Request.of(method)
+    left = {*request.needs, *_ALWAYS, "agent_reward"}
+    return tuple(name for name in request.takes if name in EVIDENCE and name not in left)
 
 
 def _array_of(traces: Traces, name: str) -> np.ndarray:

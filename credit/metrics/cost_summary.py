@@ -35,7 +35,10 @@ class Amount:
 
 @dataclasses.dataclass(frozen=True)
 class CostRow:
-    """What one unit cost: its events, its tool calls, their and other errors, and its sums."""
+    """What one unit cost: its events, its tool calls, their and other errors, and its sums.
+
+    `stated` has the costs of a trace that its log states as a whole, by name; it is empty for other units.
+    """
 
     unit: str
     events: int
@@ -45,6 +48,7 @@ class CostRow:
     input_tokens: Amount
     seconds: Amount
     money: Amount
+    stated: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +77,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     Args:
       traces: what was read.
       by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call.
+        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone.
       prices: of models and tools; without them money is None.
 
     Raises:
@@ -105,7 +109,11 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         texts = [column[t] for t in trace.tolist()]
     number: dict[str, int] = {}
     unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+    if by == "model":
+        costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
     rows = list(_rows(list(number), unit, costs, ToolCalls(traces)))
+    if by == "trace":
+        rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
 
 
@@ -120,8 +128,8 @@ def _rows(names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCal
     sums.append(_amounts(costs.seconds, at_call, count))
     sums.append(_amounts(costs.money, unit, count, costs.least_money))
     return [
-        CostRow(name, int(events[i]), int(calls[i]), int(errors[i]), *(amounts[i] for amounts in sums))
-        for i, name in enumerate(names)
+        CostRow(names[i], int(events[i]), int(calls[i]), int(errors[i]), tokens, read, seconds, money)
+        for i, (tokens, read, seconds, money) in enumerate(zip(*sums, strict=True))
     ]
 
 
@@ -146,9 +154,22 @@ def stated_sums(traces: Traces) -> dict[str, Amount]:
       >>> stated_sums(assemble([record]))
       {'money': Amount(total=0.25, missing=0)}
     """
-    names = [name.removeprefix("costs.") for name in traces.evidence if name.startswith("costs.")]
-    whole = {name: stated_costs(traces, name)[: traces.sizes.traces] for name in sorted(names)}
+    whole = _whole_costs(traces)
     return {name: _amounts(cost, np.zeros(len(cost), np.int64), 1)[0] for name, cost in whole.items()}
+
+
+def _stated(traces: Traces) -> list[dict[str, float]]:
+    """What the log states of each trace, by name."""
+    whole = _whole_costs(traces)
+    return [
+        {name: float(cost[t]) for name, cost in whole.items() if np.isfinite(cost[t])}
+        for t in range(traces.sizes.traces)
+    ]
+
+
+def _whole_costs(traces: Traces) -> dict[str, np.ndarray]:
+    names = [name.removeprefix("costs.") for name in traces.evidence if name.startswith("costs.")]
+    return {name: stated_costs(traces, name)[: traces.sizes.traces] for name in sorted(names)}
 
 
 def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from credit.reports.durations import UNSTATED
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
+from graphs.text import near_names
 from graphs.traces.batch import Traces
 
 __all__ = [
     "COSTS_OF_EVENTS",
     "EventCosts",
     "Price",
+    "PriceGaps",
     "Prices",
     "event_costs",
     "price_gaps",
@@ -59,7 +61,7 @@ class EventCosts:
       tokens: float64 [events], generated; 0 at events that are no action and have no count.
       input_tokens: float64 [events], read, likewise.
       tool_calls: float64 [events], 1 at a tool call, and at a spawn by a tool.
-      seconds: float64 [events], as `durations` has them.
+      seconds: float64 [events], what each took, as `durations` has it.
       money: float64 [events]; NaN everywhere without prices.
       least_money: float64 [events], the part of `money` whose counts and prices are known; 0 where none is.
     """
@@ -120,21 +122,46 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
     return EventCosts(tokens, read, called.astype(np.float64), seconds, money, least)
 
 
-def price_gaps(traces: Traces, prices: Prices) -> tuple[list[str], list[str]]:
-    """Names of the models of actions that have no price, and of those whose cached tokens are priced as others.
+class PriceGaps(NamedTuple):
+    """Where a table of prices and the logs do not meet.
+
+    Attributes:
+      unpriced: models of actions that have no price.
+      cached_as_input: models whose tokens from a cache are priced as others.
+      unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
+        nearest names of the logs: a name may be misspelt.
+    """
+
+    unpriced: list[str]
+    cached_as_input: list[str]
+    unused: list[str]
+
+
+def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
+    """What a table of prices lacks, and what of it matches nothing.
 
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], agent=["x"], reward=[1.0])
-      >>> price_gaps(rows.traces, Prices({}))
-      ([''], [])
+      >>> price_gaps(rows.traces, Prices({}, {"grep": 0.1})).unused
+      ['tool grep']
     """
     names, model = event_models(traces)
     action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
     cached = np.nan_to_num(token_counts(traces, "cached_tokens")) > 0
     unpriced = [names[i] for i in np.unique(model[action]).tolist() if names[i] not in prices.models]
     found = [names[i] for i in np.unique(model[cached]).tolist()]
-    return unpriced, [name for name in found if name in prices.models and prices.models[name].cached_input is None]
+    cached_as_input = [name for name in found if name in prices.models and prices.models[name].cached_input is None]
+    called = {tool for tool in traces.events["tool"].unique().to_pylist() if tool}
+    unused = [("tool", name, called - prices.tools.keys()) for name in prices.tools if name not in called]
+    stated = {name for name in unpriced if name}
+    unused += [("model", name, stated) for name in prices.models if stated and name not in names]
+    return PriceGaps(unpriced, cached_as_input, [_unused(*one) for one in unused])
+
+
+def _unused(kind: str, name: str, known: set[str]) -> str:
+    hint = near_names(name, sorted(known)) if known else ""
+    return f"{kind} {name}" + (f" ({hint})" if hint.startswith("Did you mean") else "")
 
 
 def _of(price: Price) -> tuple[float, float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from graphs.task_means import LEAST_TASKS, ROUNDING, holm
 from graphs.text import excerpt, near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences"]
+__all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences", "sides_of_folders"]
 
 POWER = 0.8
 MOST_HINTED = 3
@@ -106,6 +107,34 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
         )
     sides = [of_trace.get(name, -1) for name in traces.traces["trace"].to_pylist()]
     return (names[0], names[1]), np.array(sides, np.int64), tuple(problems)
+
+
+def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """Two sides of traces, by the folder of their logs.
+
+    Returns:
+      The folders, and the side of each trace, int [traces], -1 where its file lies in neither.
+
+    Args:
+      folders: two of them, or two files.
+      traces: what was read.
+
+    Raises:
+      CreditError: they are not two, or no trace that was read is from one of them.
+    """
+    if len(folders) != 2:
+        raise CreditError(f"sides are {', '.join(folders)}; expected two folders, or a table's name")
+    places = [Path(folder).resolve() for folder in folders]
+    files = traces.traces["file"].to_pylist()
+    found = {file: Path(file).resolve() for file in dict.fromkeys(files)}
+    inside = {file: [place in (path, *path.parents) for place in places] for file, path in found.items()}
+    side = np.array([inside[file].index(True) if any(inside[file]) else -1 for file in files], np.int64)
+    for number, folder in enumerate(folders):
+        if not (side == number).any():
+            raise CreditError(
+                f"no trace that was read is from {folder!r}; expected two folders that are apart, of logs"
+            )
+    return (folders[0], folders[1]), side
 
 
 def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:

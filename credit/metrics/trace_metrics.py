@@ -145,6 +145,8 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     found = {"useful_agents": numbered(divided(reached, members), idle, apart)}
     if options.credit is None:
         return found
+    from estimators.base import OF_ACTIONS
+
     valid = np.asarray(options.credit.valid)[:n]
     amount = (np.asarray(options.credit.credit, np.float64) - np.asarray(options.credit.baseline, np.float64))[:n]
     error = np.asarray(options.credit.stderr, np.float64)[:n]
@@ -157,9 +159,13 @@ def _useful(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     unknown = (lacks, "the method gives an action of the trace no number, or no error")
     squares, noise = (np.bincount(trace[known], x[known] ** 2, m) for x in (amount, error))
     exact = (~(noise > 0), "the method states no error above 0")
+    of_returns = (
+        np.full(m, options.credit.estimand not in OF_ACTIONS),
+        "its errors are the spread of returns",
+    )
     return found | {
         "credited_agents": numbered(divided(beyond, members), idle, unknown),
-        "signal_to_noise": numbered(np.sqrt(divided(squares, noise)), idle, unknown, exact),
+        "signal_to_noise": numbered(np.sqrt(divided(squares, noise)), of_returns, idle, unknown, exact),
     }
 
 
@@ -268,7 +274,7 @@ METRICS: Mapping[str, str] = {
     "critical_steps": "steps of the main agent and of the longest sub-agent, stage by stage",
     "useful_agents": "the part of agents with a path to the last action",
     "credited_agents": "the part of agents whose credit is beyond two standard errors",
-    "signal_to_noise": "credit of actions over its standard error, root mean squares",
+    "signal_to_noise": "claims on single actions over their standard errors, root mean squares",
     "message_redundancy": "the part of messages that say what an earlier one of the trace says",
     "consensus": "in debates, the part of agents whose last message is the most frequent one",
     "diversity": "in debates, different first messages over agents",

@@ -71,7 +71,7 @@ def draw_training(
             curve = panel.plot(along, mean, marker, color=colour, markersize=3.5, linewidth=1.2,
                                markevery=(number % EVERY, EVERY), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
             handles[number] = curve[0]
-    panels[0].set_ylabel("share of the way", fontsize=9)
+    panels[0].set_ylabel("share of the way\n± one standard error", fontsize=9)
     for panel in panels[max(len(tasks) - columns, 0) : len(tasks)]:  # those with no panel below
         panel.set_xlabel("budget spent", fontsize=9)
         panel.tick_params(labelbottom=True)

@@ -89,6 +89,7 @@ class Survey:
       agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
       actions_with_tokens: actions whose number of tokens the logs have; `tokens_per_trace` sums over these only.
+      traces_with_tokens, stated_tokens: traces whose log states the tokens of the whole, and their sum.
       evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
       far: keys of evidence in the unit of outcomes whose numbers lie far from these, with both ranges.
       alike: names of groups, and of agents or roles, that differ only in case, blanks or Unicode's form.
@@ -123,6 +124,8 @@ class Survey:
     events_per_agent: Spread
     tokens_per_trace: Spread | None
     actions_with_tokens: int
+    traces_with_tokens: int
+    stated_tokens: int
     evidence: dict[str, int]
     far: dict[str, str]
     alike: tuple[str, ...]
@@ -176,7 +179,8 @@ class Tally:
     """Counts that add up over batches of whole groups, from which a survey is made.
 
     Attributes:
-      counts: numbers of traces, events, actions, agents, actions with tokens, and traces of agents with outcomes.
+      counts: numbers of traces, events, actions, agents, actions and traces with tokens, tokens that the logs state of
+        whole traces, and traces of agents with outcomes.
       formats, channels, evidence: how many traces or events have each.
       spreads: for each spread of a survey, how many units have each count.
       groups: the groups.
@@ -216,6 +220,8 @@ class Tally:
         numbers = {"traces": n.traces, "events": n.events, "agents": n.agents, "actions": int(action.sum())}
         numbers["of agents"] = int(np.sum(agents_scored & ~np.isfinite(earned)))
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
+        whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
+        numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
         spreads = {
             "agents_per_trace": np.bincount(graph.agent_trace[: n.agents], minlength=n.traces),
             "actions_per_trace": np.bincount(trace[action], minlength=n.traces),
@@ -320,6 +326,8 @@ class Tally:
             events_per_agent=spreads["events_per_agent"],
             tokens_per_trace=spreads.get("tokens_per_trace"),
             actions_with_tokens=self.counts["actions with tokens"],
+            traces_with_tokens=self.counts["traces with tokens"],
+            stated_tokens=self.counts["stated tokens"],
             evidence=dict(self.evidence),
             far=far_from_outcomes(dict(sorted(self.amounts.items()))),
             alike=(*look_alikes(group.name for group in self.groups), *look_alikes(sorted(self.names))),

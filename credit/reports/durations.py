@@ -1,4 +1,4 @@
-"""How long each event took, from time stamps alone: the time since the latest of its causes."""
+"""How long each event took: as the log states it, else the time since the latest of its causes ended."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphs.event_types import EventType
+from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
 
@@ -30,13 +31,15 @@ class Durations(NamedTuple):
     Attributes:
       event: float64 [events], seconds that each event took.
       work: float64 [traces], their sum.
+      added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
       absent: float64 [events], seconds that the trace waited for a person, at the event by which one stepped in.
-      wall: float64 [traces], the wall clock, stated or from the first event to the last, without `absent`.
+      wall: float64 [traces], the wall clock, stated or from the first event to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.
     """
 
     event: np.ndarray
     work: np.ndarray
+    added: np.ndarray
     absent: np.ndarray
     wall: np.ndarray
     reasons: list[str]
@@ -45,17 +48,21 @@ class Durations(NamedTuple):
 def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Durations:
     """Seconds that each event took; `TeamFacts.durations` has them of a batch.
 
-        d(e) = max(0, t(e) − max over c of t(c))
+        end(e) = t(e) + seconds(e)                   seconds(e): as the log states it, else 0
+        d(e) = seconds(e) where stated, else max(0, t(e) − max over c of end(c))
 
-    An interval belongs to the event that ends it. c are the causes of e: the logged edges into it. An agent instance
-    does one thing at a time: c is also the previous event of its instance, unless e is the result of a tool. And what
-    is no action, such as a spawn, may wait for agents that were spawned before: c are also the last events of those
-    that ended by then. Without any c, d(e) = 0. Waiting belongs to nobody: it lies before the latest c. So does the
-    time until a person steps in, and d(e) = 0 there. Clocks that run backwards give 0.
+    An interval that no event states belongs to the event that ends it. c are the causes of e: the logged edges into it.
+    An agent instance does one thing at a time: c are also the earlier events of its instance, unless e is the result of
+    a tool. And what is no action, such as a spawn, may wait for agents that were spawned before: c are also the last
+    events of those that ended by then. Without any c, d(e) = 0.
 
-    An effect without a time, such as a call of a tool beside its result, has that of the latest of its causes.
+    What an action calls or starts has no d(e) of its own: until then its model was writing, and the interval is the
+    action's. Where the action's seconds are stated it is nobody's, as is all time before the latest end(c), which was
+    waiting. So is the time until a person steps in, and d(e) = 0 there. Clocks that run backwards give 0.
 
-    A trace has no durations if another event lacks a time, if all times are equal, if the log says that its times are
+    An effect without a time, such as a call of a tool beside its result, has the latest end of its causes.
+
+    A trace has no durations if another event lacks a time, if no time passes, if the log says that its times are
     positions (`metrics.wall_clock_s_unstated`, in the survey's form), or if `costs.wall_clock_s` shows that the
     times are in another unit: they span more than it, or less than half of it. Times above `LATEST` are dates in
     another unit, too.
@@ -77,17 +84,21 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     n, m = traces.sizes.events, traces.sizes.traces
     trace, action = np.asarray(traces.graph.trace_ids)[:n], np.asarray(traces.graph.action_mask)[:n]
     time = traces.events["time"].to_numpy().astype(np.float64, copy=True)
+    told = traces.evidence.get("seconds")
+    own = np.full(n, np.nan) if told is None else np.where(told.mask[:n], told.array[:n], np.nan).astype(np.float64)
+    length = np.nan_to_num(own)
     senders, receivers = causes
     lent = np.flatnonzero((np.isnan(time) & ~action)[receivers])
     lenders, borrowers = senders[lent], receivers[lent]
-    while (told := ~np.isnan(time[lenders]) & np.isnan(time[borrowers])).any():
-        time[borrowers[told]] = -np.inf
-        np.maximum.at(time, borrowers[told], time[lenders[told]])
+    while (given := ~np.isnan(time[lenders]) & np.isnan(time[borrowers])).any():
+        time[borrowers[given]] = -np.inf
+        np.maximum.at(time, borrowers[given], (time + length)[lenders[given]])
+    end = time if told is None else time + length
     person = np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)
 
     low, high = np.full(m, np.inf), np.full(m, -np.inf)
     np.fmin.at(low, trace, time)
-    np.fmax.at(high, trace, time)
+    np.fmax.at(high, trace, end)
     span = high - low  # minus infinity without a time
     stated = _of_traces(traces, "costs.wall_clock_s")
     positions = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
@@ -108,17 +119,37 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     )
     usable = reasons == ""
 
-    latest = _begun(traces, time)
-    np.fmax.at(latest, receivers, time[senders])
-    event = np.where(np.isfinite(latest) & ~person, np.maximum(time - latest, 0), 0.0)
-    absent = np.where(person, since_previous(time, trace), 0.0) if person.any() else np.zeros(n)
+    latest = _begun(traces, time, end)
+    np.fmax.at(latest, receivers, end[senders])
+    interval = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)  # that the event ends
+    effect, caller = _asked(traces)
+    interval[effect[~np.isnan(own[caller])]] = 0.0
+    event = np.where(np.isnan(own), interval, own)
+    added = np.where(np.isnan(own), interval, np.minimum(own, np.maximum(end - latest, 0)))
+    event[effect] = length[effect]
+    np.add.at(event, caller, interval[effect])
+    absent = np.where(person, since_previous(time, end, trace) + length, 0.0) if person.any() else np.zeros(n)
+    event[person] = added[person] = 0.0
     if not usable.all():
-        event[~usable[trace]] = absent[~usable[trace]] = np.nan
+        unusable = ~usable[trace]
+        event[unusable] = added[unusable] = absent[unusable] = np.nan
     wall = np.where(usable, np.where(known, stated, span) - np.bincount(trace, absent, m), np.nan)
-    return Durations(event, np.bincount(trace, event, m), absent, wall, reasons.tolist())
+    return Durations(event, np.bincount(trace, event, m), added, absent, wall, reasons.tolist())
 
 
-def _begun(traces: Traces, time: np.ndarray) -> np.ndarray:
+def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
+    """Events that an action of their instance called, sent or started, and that action: int [effects] each."""
+    graph, (senders, receivers) = traces.graph, real_edges(traces.graph)
+    agent, kind, action = (np.asarray(ids) for ids in (graph.agent_ids, graph.event_type, graph.action_mask))
+    made = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
+    made &= np.isin(kind[receivers], (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
+    caller = np.full(traces.sizes.events, -1)
+    caller[receivers[made]] = senders[made]
+    effect = np.flatnonzero(caller >= 0)
+    return effect, caller[effect]
+
+
+def _begun(traces: Traces, time: np.ndarray, end: np.ndarray) -> np.ndarray:
     """When the instance of each event was last busy; of what is no action, also when one that it spawned ended.
 
     float64 [events]; minus infinity at results of tools, which work beside their agent, and where nothing was before.
@@ -127,13 +158,9 @@ def _begun(traces: Traces, time: np.ndarray) -> np.ndarray:
     agent, kind = np.asarray(graph.agent_ids)[:n], np.asarray(graph.event_type)[:n]
     parent = np.asarray(graph.agent_parent)[: traces.sizes.agents]
     ended = np.full(len(parent), -np.inf)
-    np.fmax.at(ended, agent, time)
+    np.fmax.at(ended, agent, end)
     children = np.flatnonzero((parent != np.arange(len(parent))) & np.isfinite(ended))
-    before, after = consecutive(agent)
-    if np.any(time[after] < time[before]):  # most logs are in the order of time
-        before, after = consecutive(agent, np.lexsort((time, agent)))
-    begun = np.full(n, -np.inf)
-    begun[after] = time[before]
+    begun = _ended_before(agent, time, end)
     result, starts = kind == int(EventType.TOOL_RESULT), np.zeros(graph.num_agents, bool)
     starts[parent[children]] = True
     freed = np.flatnonzero(starts[agent] & ~np.asarray(graph.action_mask)[:n] & ~result)
@@ -141,6 +168,29 @@ def _begun(traces: Traces, time: np.ndarray) -> np.ndarray:
     begun[freed] = np.fmax(begun[freed], waited)
     begun[result] = -np.inf
     return begun
+
+
+def _ended_before(of: np.ndarray, time: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """The latest end of the events of the same instance, or trace, that come before each in time: float64 [events].
+
+    Minus infinity where none does. Events of one time come in the order of the log.
+    """
+    order = np.argsort(of, kind="stable")
+    before, after = consecutive(of, order)
+    if np.any(time[after] < time[before]):  # most logs are in the order of time
+        order = np.lexsort((time, of))
+        before, after = consecutive(of, order)
+    latest = np.full(len(end), -np.inf)
+    if end is time:
+        latest[after] = time[before]
+        return latest
+    by_end = np.argsort(end, kind="stable")
+    rank = np.empty(len(end), np.int64)
+    rank[by_end] = np.arange(len(end))
+    greatest = np.empty(len(end), np.int64)  # rank up to here among the events of the same id
+    greatest[order] = np.maximum.accumulate(of[order].astype(np.int64) * len(end) + rank[order]) % len(end)
+    latest[after] = end[by_end[greatest[before]]]
+    return latest
 
 
 def _latest_until(owner: np.ndarray, when: np.ndarray, agent: np.ndarray, time: np.ndarray) -> np.ndarray:
@@ -153,13 +203,10 @@ def _latest_until(owner: np.ndarray, when: np.ndarray, agent: np.ndarray, time: 
     return found[len(owner) :]
 
 
-def since_previous(time: np.ndarray, trace: np.ndarray) -> np.ndarray:
-    """Seconds since the event of the trace that is the previous one in time, 0 at the first: float64 [events]."""
-    order = np.lexsort((time, trace))
-    since = np.diff(time[order], prepend=np.nan)
-    since[np.diff(trace[order], prepend=-1) != 0] = 0.0
-    found: np.ndarray = np.empty(len(time))
-    found[order] = since
+def since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.ndarray:
+    """Seconds since all events of the trace that come before in time had ended, 0 at the first: float64 [events]."""
+    before = _ended_before(trace, time, end)
+    found: np.ndarray = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))
     return found
 
 

@@ -196,7 +196,7 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
             if found and keys is not SAID:
                 return
             inside = CALLED if key == "arguments" else keys  # which say what a call does, as text or as an object
-            for text in _strings(words.get(key), inside, depth + 1):
+            for text in _strings(words[key], inside, depth + 1) if key in words else ():
                 found = True
                 yield text
         if not found:

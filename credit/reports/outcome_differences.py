@@ -331,12 +331,12 @@ def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
 
 
 def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Seconds from the first to the last event of a trace, and the longest between two in a row; a person's apart."""
+    """The wall clock of a trace, and the most seconds between two events in a row, both without a person's."""
     found = TeamFacts(traces).durations
     if np.isnan(found.wall).all():
         return
     yield "seconds", found.wall
     time = traces.events["time"].to_numpy().astype(np.float64)
     longest = np.zeros(len(found.wall))
-    np.fmax.at(longest, trace, since_previous(time, trace) - found.absent)
+    np.fmax.at(longest, trace, since_previous(time, time, trace) - found.absent)
     yield "longest wait in seconds", np.where(np.isnan(found.wall), np.nan, longest)

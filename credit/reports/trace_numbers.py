@@ -138,7 +138,7 @@ class TeamFacts:
         seconds = self.durations
         if np.isnan(seconds.work).all():
             return seconds.work
-        longest = self.greatest(self.order.longest(np.nan_to_num(seconds.event))[0])
+        longest = self.greatest(self.order.longest(np.nan_to_num(seconds.added))[0])
         return np.where(np.isnan(seconds.work), np.nan, longest)
 
     @functools.cached_property

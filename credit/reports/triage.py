@@ -44,7 +44,7 @@ class Workload:
     """The work of one agent name in all traces.
 
     Attributes:
-      agent: its name.
+      agent: its name, with the format behind it where agents of several formats have the name.
       traces: traces in which it acts.
       events, actions: counts.
       calls: tool calls.
@@ -115,13 +115,14 @@ class ToolUse:
 class Triage:
     """Workloads by agent and by tool, most errors first, and events to look at, most serious first.
 
-    `quiet` is "" where these are errors and loops. Otherwise it says that there are none, and what the events are: the
-    actions that generated the most tokens, if the log has counts.
+    `quiet` is "" where these are errors and loops, of which `left_out` are not among them. Otherwise it says that there
+    are none, and what the events are: the actions that generated the most tokens, if the log has counts.
     """
 
     agents: tuple[Workload, ...]
     tools: tuple[ToolUse, ...]
     suspects: tuple[Suspect, ...]
+    left_out: int
     quiet: str
 
 
@@ -164,11 +165,16 @@ def triage(
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     succeeded = outcome >= least_success(outcome, success_at)
     suspects = _suspects(traces, failures, loops, most, succeeded, texts or functools.partial(event_texts, traces))
+    found = len({run.rows[0] for run in failures} | {row for row, _ in loops})
     states = has_statuses(traces)
     quiet = "" if failures or loops else QUIET[bool(states.any()) or not len(states), not states.all()]
     quiet += " Most tokens were generated here:" if quiet and suspects else ""
     return Triage(
-        _workloads(traces, calls, [row for row, _ in loops]), _tools(traces, calls, failures), suspects, quiet
+        _workloads(traces, calls, [row for row, _ in loops]),
+        _tools(traces, calls, failures),
+        suspects,
+        max(found - len(suspects), 0),
+        quiet,
     )
 
 
@@ -197,13 +203,10 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
 
 def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
-    name_of = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: n.events]]
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
-    width = int(name_of.max(initial=0)) + 1
-    names = [""] * width
-    for row, name in enumerate(traces.agents["name"].to_pylist()):
-        names[int(graph.agent_name_ids[row])] = name
+    name_of, names = _names(traces, trace)
+    width = len(names)
 
     def count(rows: np.ndarray) -> list[int]:
         """Events of each name among these rows."""
@@ -236,6 +239,26 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.tokens)))
+
+
+def _names(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Whose each event is, and what they are called: `main` of one format is nobody of another, whose name says so."""
+    graph, n = traces.graph, traces.sizes
+    called: dict[int, str] = dict(
+        zip(np.asarray(graph.agent_name_ids)[: n.agents].tolist(), traces.agents["name"].to_pylist(), strict=True)
+    )
+    coded = traces.traces["format"].combine_chunks().dictionary_encode()
+    formats = coded.dictionary.to_pylist()
+    pairs = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: n.events]].astype(np.int64)
+    pairs = pairs * len(formats) + coded.indices.to_numpy(zero_copy_only=False)[trace]
+    found, of = np.unique(pairs, return_inverse=True)
+    name, kind = np.divmod(found, max(len(formats), 1))
+    several = np.bincount(name)[name] > 1
+    words = [
+        f"{called[i]} ({formats[k]})" if many else called[i]
+        for i, k, many in zip(name.tolist(), kind.tolist(), several.tolist(), strict=True)
+    ]
+    return of, words
 
 
 def _seconds(traces: Traces, name_of: np.ndarray, width: int) -> np.ndarray:

@@ -65,11 +65,17 @@ def alignments(credit: Credit, others: Mapping[str, Credit]) -> dict[str, float]
 
 
 def signal_to_noise(result: Credit) -> float | None:
-    """How much amounts vary beyond their own standard errors: sqrt(max(V − N, 0) / N), None without errors.
+    """How much claims on single actions vary beyond their own standard errors: sqrt(max(V − N, 0) / N), or None.
 
     V is the variance of credit − baseline over the rows with an answer and a finite error, N the mean of the squared
-    errors. 0 means that the differences are no larger than the errors explain. If all errors are 0 there is no ratio.
+    errors. 0 means that the differences are no larger than the errors explain. There is no ratio where all errors are
+    0, and none for an estimand outside `OF_ACTIONS`: with one return a trace, V and N are the same sum of squares, and
+    the ratio is √(n − 1) for `rloo` in groups of n, whatever the returns are.
     """
+    from estimators.base import OF_ACTIONS
+
+    if result.estimand not in OF_ACTIONS:
+        return None
     error = np.asarray(result.stderr, np.float64)
     use = np.asarray(result.valid) & np.isfinite(error)
     if np.count_nonzero(use) < 2:

@@ -174,7 +174,7 @@ def gpg(graph: EventGraph, reward: Array, *, event_reward: Array | None = None, 
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
 
     Reference: verl `compute_gpg_outcome_advantage` at 1dda039 (Apache-2.0), executed, golden `verl_gpg`. The code
-    computes a standard deviation and does not use it.
+    computes a standard deviation and does not use it. The paper's α counts the traces of groups whose rewards differ.
 
     Examples:
       >>> import credit

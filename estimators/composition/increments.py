@@ -109,7 +109,11 @@ def _lambda(credit: Credit) -> Array | float:
     """
     how = credit.recursion
     if how is None:
-        raise NotComposableError(credit.source, "return", "it does not say with what λ and discount it was computed")
+        raise NotComposableError(
+            credit.source,
+            "return",
+            "it has no values of states, or does not say with what λ and discount it was computed",
+        )
     discount = np.asarray(how.discount)
     if (discount != 1).any():
         why = f"increments of a return discounted by {float(discount.min()):g} do not add up to the reward"

@@ -2,8 +2,8 @@
 
 LAPACK spreads a factorisation over threads that wait for one another. On cores that other work shares, one of 256 rows
 took 47 ms of the processor with two threads and 0.4 with one, and several side by side can wait forever (jaxlib 0.10.2,
-two cores). A training step cannot ask for one thread, so columns are found one by one. They stand in at most `PANELS`
-panels, each of which is compiled by itself.
+two cores). A training step cannot ask for one thread, so columns are found one by one. They stand in `PANELS` panels,
+and those of a wide panel in panels again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 __all__ = ["cholesky"]
 
-PANELS, LEAST = 4, 32
+PANELS, LEAST = 4, 64
 """How many panels, and their least width."""
 
 
@@ -23,22 +23,26 @@ def cholesky(matrix: jax.Array) -> jax.Array:
     Time is O(K F³), as that of LAPACK.
 
     Args:
-      matrix: float [K, F, F], symmetric. Where one is not positive definite, its factor has NaN.
+      matrix: float [K, F, F], symmetric, or its first columns, [K, F, B]. Where one is not positive definite, its
+        factor has NaN.
 
     Examples:
       >>> import jax.numpy as jnp
       >>> cholesky(jnp.array([[[4.0, 2.0], [2.0, 2.0]]])).tolist()
       [[[2.0, 0.0], [1.0, 1.0]]]
     """
+    if matrix.shape[2] <= LEAST:
+        return _panel(matrix)
     columns: list[jax.Array] = []
-    width = max(LEAST, -(-matrix.shape[-1] // PANELS))
-    for start in range(0, matrix.shape[-1], width):
+    width = max(LEAST, -(-matrix.shape[2] // PANELS))
+    for start in range(0, matrix.shape[2], width):
         panel = matrix[:, start:, start : start + width]
         if columns:
             before = jnp.concatenate([c[:, start:] for c in columns], axis=2)
             found = jnp.einsum("kfg,khg->kfh", before, before[:, : panel.shape[2]], precision="highest")
             panel = panel - found
-        columns.append(jnp.pad(_panel(panel), ((0, 0), (start, 0), (0, 0))))
+        # A panel is factored in the same way: a loop over the columns of a wide one would write all of it each time.
+        columns.append(jnp.pad(cholesky(panel), ((0, 0), (start, 0), (0, 0))))
     return jnp.concatenate(columns, axis=2)
 
 
@@ -51,8 +55,8 @@ def _panel(panel: jax.Array) -> jax.Array:
         rest = jax.lax.dynamic_index_in_dim(panel, j, 2, keepdims=False)
         rest = rest - jnp.einsum("khb,kb->kh", panel, own, precision="highest")
         top = jax.lax.dynamic_index_in_dim(rest, j, 1)
-        found: jax.Array = jnp.where(row >= j, rest / jnp.sqrt(top), 0)
-        return panel.at[:, :, j].set(found)
+        found = jnp.where(row >= j, rest / jnp.sqrt(top), 0)
+        return jax.lax.dynamic_update_index_in_dim(panel, found, j, 2)
 
     factor: jax.Array = jax.lax.fori_loop(0, panel.shape[2], column, panel)
     return factor

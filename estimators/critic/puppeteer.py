@@ -8,7 +8,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from estimators.base import Credit, Reason, Recursion, check_event_array, check_reward, finish
+from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.options import checked_options
 from estimators.sequence.chains import chains
 from graphs.event_graph import Array, EventGraph
@@ -116,5 +116,4 @@ def puppeteer(
         source="puppeteer",
         centred=False,
         own_outcome=True,
-        recursion=Recursion(discount, 1.0),
     )

@@ -323,10 +323,10 @@ def _step(
     known = scored & (segment_count(trace, num, rows) > 0)
     fold = independent_groups(graph) % 2
 
-    target, rested = _less_means(state, jnp.asarray(graph.group_ids), fold, known, outcome, phi)
-    of_fold = jnp.where((fold[None] == jnp.arange(2)[:, None])[..., None], rested[None], 0)
-    grams = jnp.einsum("knf,kng->kfg", of_fold, of_fold, precision="highest")
-    moments = jnp.einsum("knf,n->kf", of_fold, target, precision="highest")
+    both = _less_means(state, jnp.asarray(graph.group_ids), fold, known, outcome, phi)
+    of_fold = jnp.where((fold[None] == jnp.arange(2)[:, None])[..., None], both[None], 0)
+    sums = jnp.einsum("knf,kng->kfg", of_fold, of_fold, precision="highest")
+    grams, moments, squares = sums[:, 1:, 1:], sums[:, 1:, 0], sums[:, 0, 0]
     first = _first_widths(state, phi, fold, known)
     width = jnp.where(state.width > 0, state.width[None], first)
 
@@ -348,10 +348,9 @@ def _step(
     of_feature = omega[state.block][None]
     applied = (1 - of_feature) * repayment + of_feature * weights
     own = jnp.sum(x * applied[fold[trace][:, None], columns], axis=1)
-    claims = jnp.sum(phi * weights[fold], axis=1)
     # Of several blocks the largest, whichever stands first: it is the one whose claims are trusted least.
     of_event = jnp.where(claimed, jnp.max(omega[state.block[columns]], axis=1), 1)
-    left = outcome[trace] - shared.baseline - claims[trace]
+    left = (outcome - _by_fold(phi, weights, fold))[trace] - shared.baseline
     credit = finish(
         graph,
         credit=own + of_event * left,
@@ -365,11 +364,12 @@ def _step(
         centred=False,
         own_outcome=True,
     )
-    residual = target - jnp.sum(rested * weights[fold], axis=1)
+    target = both[:, 0]
+    residual = target - _by_fold(both[:, 1:], weights, fold)
     learned = state._replace(
         gram=gram,
         moment=moment,
-        square=state.square + jnp.vdot(target, target),
+        square=state.square + squares.sum(),
         seen=state.seen + jnp.maximum(jnp.sum(known, dtype=target.dtype) - 2, 0),
         first=jnp.where(state.first > 0, state.first, first.mean(axis=0)),
         repaid=segment_count(fold, 2, known, outcome.dtype) @ evidence / jnp.maximum(jnp.sum(known, dtype=x.dtype), 1),
@@ -385,8 +385,8 @@ def _step(
 
 def _less_means(
     state: PosteriorState, group: jax.Array, fold: jax.Array, known: jax.Array, outcome: jax.Array, phi: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Rewards [T] and features [T, F] less the mean of their half, and less a part of the mean of their group.
+) -> jax.Array:
+    """Rewards and features [T, 1 + F] less the mean of their half, and less a part of the mean of their group.
 
     The part is 1 − sqrt(within / between), from earlier steps: least squares for groups whose means are random
     (Fuller and Battese 1974). Means over halves, not the batch: no reward of a trace enters its own claims.
@@ -400,8 +400,13 @@ def _less_means(
     part = jnp.where(between > within, 1 - jnp.sqrt(safe_divide(within, between)), 0)
     part = jnp.where(state.spread[3] > 0, part, 0)
     mean = of_fold[fold]
-    rested = jnp.where(known[:, None], both - mean - part * (of_group[group] - mean), 0)
-    return rested[:, 0], rested[:, 1:]
+    return jnp.where(known[:, None], both - mean - part * (of_group[group] - mean), 0)
+
+
+def _by_fold(phi: jax.Array, weights: jax.Array, fold: jax.Array) -> jax.Array:
+    """w·φ of each trace [T] by the weights [2, F] of its half."""
+    of_both = jnp.matmul(phi, weights.T, precision="highest")
+    return jnp.where(fold == 0, of_both[:, 0], of_both[:, 1])
 
 
 def _spread(state: PosteriorState, group: jax.Array, known: jax.Array, outcome: jax.Array) -> jax.Array:

@@ -95,8 +95,7 @@ def discounted_return(
     actions, earned = _rewards(graph, reward, event_reward, along)
     total = actions.backward(jnp.full_like(earned, 1) * discount, earned)
     zero = jnp.zeros_like(total)
-    how = Recursion(discount, 1.0, along)
-    return _finish(graph, actions, total, zero, zero.astype(bool), how, source="discounted_return")
+    return _finish(graph, actions, total, zero, zero.astype(bool), None, source="discounted_return")
 
 
 @checked_options
@@ -174,7 +173,7 @@ def _finish(
     credit: jax.Array,
     baseline: jax.Array,
     missing: jax.Array,
-    recursion: Recursion,
+    recursion: Recursion | None,
     *,
     source: str,
 ) -> Credit:

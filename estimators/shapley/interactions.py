@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from estimators.shapley.few_samples import least_of_two_values, student
 from estimators.shapley.pairs import even_polynomials, odd_hats
 from estimators.shapley.plan import SIZE_TERMS, Plan
 from graphs.segment import safe_divide
@@ -33,7 +34,6 @@ __all__ = ["solve_interactions"]
 ROUNDS = 4  # of the fit of prior variances; the error of shares no longer falls after four
 PSEUDO = 0.15  # terms of a unit that the prior a_i = 1 counts as, where units differ by a relative variance of 1
 NARROWEST = 0.85  # leave-one-out errors narrow the posterior variance to this part at most: they are few
-STEPS = 0.4  # of the mean square of y over the pairs, the least where values are two: votes of 8 units are covered
 
 
 def solve_interactions(plan: Plan, v: jax.Array, total: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -122,7 +122,7 @@ def solve_interactions(plan: Plan, v: jax.Array, total: jax.Array) -> tuple[jax.
     part = jnp.where(pair[None], use**2 / spread[None], 0)
     ratio = jnp.where(pair, alpha[:-1] ** 2 / spread, 0)
     variance = jnp.maximum(variance, 0) * _widening(part, ratio, pairs)
-    variance = jnp.where(nothing, 0, jnp.maximum(variance, _steps(plan, v, y[:-1], n, pairs)))
+    variance = jnp.maximum(jnp.where(nothing, 0, variance), least_of_two_values(plan, v, y[:-1], n, pairs))
     return share, jnp.where(unit & (pairs >= 1.5 * n), variance, jnp.where(unit, jnp.inf, 0))
 
 
@@ -139,7 +139,7 @@ def _widening(part: jax.Array, ratio: jax.Array, pairs: jax.Array) -> jax.Array:
     wider = (freedom * safe_divide((part * ratio[None]).sum(1), part.sum(1)) + 2 * usual) / (freedom + 2)
     kurtosis = safe_divide((ratio**2).sum() / pairs, usual**2)
     freedom = freedom * jnp.minimum(2 / jnp.maximum(kurtosis - 1, 1e-3), 2)
-    return jnp.maximum(wider, NARROWEST) * _student(freedom) ** 2
+    return jnp.maximum(wider, NARROWEST) * student(freedom) ** 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,22 +190,6 @@ def _strength(mine: jax.Array, unit: jax.Array, n: jax.Array) -> jax.Array:
     mean = jnp.where(unit, mine, 0).sum() / n
     differ = jnp.where(unit, (safe_divide(mine, mean) - 1) ** 2, 0).sum() / n
     return PSEUDO / jnp.maximum(differ - 0.5 / n, 1e-3)
-
-
-def _student(freedom: jax.Array) -> jax.Array:
-    """The 97.5 % point of Student's t over that of the normal distribution, by Cornish and Fisher's series."""
-    f = 1 / jnp.maximum(freedom, 2)
-    return 1 + 1.2104 * f + 1.4402 * f**2 + 1.3038 * f**3
-
-
-def _steps(plan: Plan, v: jax.Array, y: jax.Array, n: jax.Array, pairs: jax.Array) -> jax.Array:
-    """The least variance where all values are one of two: 0 where they are not, or all pairs are taken."""
-    used = jnp.asarray(plan.row_mask)
-    low, high = jnp.where(used, v, jnp.inf).min(), jnp.where(used, v, -jnp.inf).max()
-    near = 64 * float(np.finfo(v.dtype).eps) * jnp.maximum(jnp.abs(low), jnp.abs(high))
-    two = jnp.all(~used | (v <= low + near) | (v >= high - near))
-    untaken = jnp.maximum(1 - pairs / (2 ** (n - 1) - 1), 0)
-    return jnp.where(two, STEPS * (y**2).sum() / pairs**2 * untaken, 0)
 
 
 def _features(z: jax.Array, size: jax.Array, n: jax.Array, pairs: jax.Array, row: jax.Array) -> list[jax.Array]:

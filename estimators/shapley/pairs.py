@@ -21,22 +21,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from estimators.shapley.few_samples import least_of_two_values, student
 from estimators.shapley.plan import SIZE_TERMS, Plan
 from graphs.errors import CreditError
 from graphs.event_graph import Array
+from graphs.segment import safe_divide
 
 __all__ = ["solve_pairs"]
 
 
 def solve_pairs(
     plan: Plan, v: jax.Array, total: jax.Array, *, above: Array | None, degrees: tuple[int, ...]
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Shares that sum to `total`, their variances, and the variance of one value about the fit: [N], [N], [].
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Shares that sum to `total`, their variances and degrees of freedom, and the variance of one value about the fit.
 
     For each k in `degrees` the regression is solved with p_1, ..., p_k; the degree with the least mean estimated
-    variance is taken. Variances are heteroscedasticity-consistent with each residual divided by √(1 − h) (HC2), about
-    the mean of each size, since the numbers per size are fixed, times the fraction of a size's pairs that were not
-    taken where pairs are distinct.
+    variance, times Student's t squared, is taken. Variances are heteroscedasticity-consistent with each residual
+    divided by √(1 − h) (HC2), about the mean of each size, since the numbers per size are fixed, times the fraction of
+    a size's pairs that were not taken where pairs are distinct. The degrees of freedom of Σ_p c_p² e_p² / (1 − h_p) are
+    (Σ c²)² / Σ c⁴/(1 − h): pairs less regressors in a balanced design. Noisy values that fit exactly show no noise:
+    their variance is infinite.
 
     Args:
       plan: a plan of method "pairs".
@@ -44,19 +48,22 @@ def solve_pairs(
       total: v(N) − v(∅).
       above: bool [N, N], row i marks unit i and its ancestors: adds the chains of a spawn forest as regressors.
       degrees: at most 2 each. A degree for which pairs are fewer than 1.5 times the regressors is not taken.
+
+    Returns:
+      float [N], [N], [N], [].
     """
     if not degrees or not all(0 <= k <= 2 for k in degrees):
         raise CreditError(f"degrees is {degrees}; expected one or more of 0, 1, 2")
     fits = [_fit(plan, v, total, above, k) for k in degrees]
-    share, variance, noise = (jnp.stack(part) for part in zip(*fits, strict=True))
-    mean = jnp.where(jnp.asarray(plan.unit_mask)[None], variance, 0).sum(1)
+    share, variance, freedom, noise = (jnp.stack(part) for part in zip(*fits, strict=True))
+    mean = jnp.where(jnp.asarray(plan.unit_mask)[None], variance * student(freedom) ** 2, 0).sum(1)
     best = jnp.argmin(jnp.where(jnp.isnan(mean), jnp.inf, mean))
-    return share[best], variance[best], noise[best]
+    return share[best], variance[best], freedom[best], noise[best]
 
 
 def _fit(
     plan: Plan, v: jax.Array, total: jax.Array, above: Array | None, degree: int
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     dtype = v.dtype
     unit = jnp.asarray(plan.unit_mask)
     n = unit.sum().astype(dtype)
@@ -108,12 +115,18 @@ def _fit(
     leverage = jnp.clip((onto * scaled).sum(1), 0, 1 - 1e-3)
     influence = onto @ (read / length[:, None])
     error = root[:, 0] * residual / jnp.sqrt(1 - leverage)
-    error = jnp.where(jnp.abs(residual) <= 256 * float(np.finfo(dtype).eps) * jnp.abs(v).max(), 0, error)
-    variance = _within_sizes(error[:, None] * influence, size, n, rest, pair)
+    fits = jnp.abs(residual) <= 256 * float(np.finfo(dtype).eps) * jnp.abs(v).max()
+    variance = _within_sizes(jnp.where(fits, 0, error)[:, None] * influence, size, n, rest, pair)
     pairs = pair.sum().astype(dtype)
+    unseen = jnp.asarray(jnp.inf, dtype) if plan.noisy else least_of_two_values(plan, v, y + u / 2 * total, n, pairs)
+    no_error = jnp.all(fits | ~pair)
+    variance = jnp.where(no_error, unseen, variance)
+    squares = jnp.where(pair[:, None], weight[:, None] * influence**2, 0)
+    freedom = safe_divide(squares.sum(0) ** 2, (squares**2 / (1 - leverage)[:, None]).sum(0))
+    freedom = jnp.where(no_error, jnp.inf, freedom)
     enough = (pairs >= 1.5 * regressors) | (pairs * 2 >= 2 ** jnp.minimum(n, 30) - 2)
     noise = 2 * jnp.where(pair, residual**2 / (1 - leverage), 0).sum() / jnp.maximum(pairs, 1)
-    return jnp.where(unit, share, 0), jnp.where(enough, variance, jnp.inf), noise
+    return jnp.where(unit, share, 0), jnp.where(enough, variance, jnp.inf), freedom, noise
 
 
 def _chains(chain: jax.Array, inside: jax.Array, unit: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:

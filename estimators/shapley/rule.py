@@ -99,7 +99,14 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
         return Choice("exact", (), False, False, 0.0, f"all {2**n} coalitions fit the budget")
     per_unit = budget / n
     if noise == 0 and per_unit < 6:
-        return Choice("walks", (), False, False, 0.0, f"{per_unit:.1f} evaluations a unit are too few for a regression")
+        orders = (budget - 2) // (2 * (n - 1))
+        words = f"{per_unit:.1f} evaluations a unit are too few for a regression; "
+        words += (
+            "one pair of orders tells no error"
+            if orders == 1
+            else (f"with {orders} pairs of orders errors assume that one more can differ by the largest marginal seen")
+        )
+        return Choice("walks", (), False, False, 0.0, words)
     chains = forest and per_unit >= 6
     if noise > 0:
         degrees: tuple[int, ...] = (0, 1) if per_unit >= 30 else (0,)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from estimators.shapley.few_samples import mean_and_variance, student
 from estimators.shapley.interactions import solve_interactions
 from estimators.shapley.pairs import solve_pairs
 from estimators.shapley.plan import Plan
@@ -129,8 +130,8 @@ def _solve(
     ends = tuple(None if known is None else jnp.asarray(known, v.dtype) for known in (empty, full))
     down, up = _powers_of_two(plan, v, ends)
     v, (empty, full) = v * down, (None if known is None else known * down for known in ends)
-    low, low_var = _endpoint(plan, v, empty, at=0)
-    high, high_var = _endpoint(plan, v, full, at=units)
+    low, low_var, low_repeats = _endpoint(plan, v, empty, at=0)
+    high, high_var, high_repeats = _endpoint(plan, v, full, at=units)
     missing |= ~jnp.isfinite(low) | ~jnp.isfinite(high)  # an endpoint neither given nor evaluated
     total_variance = jnp.zeros_like(low)
     if plan.method == "exact":
@@ -145,11 +146,18 @@ def _solve(
         share, variance = solve_interactions(plan, v, high - low)
         missing |= ~jnp.all(jnp.isfinite(share) & ~jnp.isnan(variance))
     else:
-        share, variance, pair_noise = solve_pairs(plan, v, high - low, above=above, degrees=degrees)
+        share, variance, freedom, noise_of_value = solve_pairs(plan, v, high - low, above=above, degrees=degrees)
+        share_of_end = 1 / jnp.maximum(units, 1).astype(v.dtype) ** 2
+        ends_variance, unsure = jnp.zeros_like(low), safe_divide(variance**2, freedom)
+        for end_variance, repeats in ((low_var, low_repeats), (high_var, high_repeats)):
+            of_end = _with_two_more(end_variance, repeats, noise_of_value) * share_of_end
+            ends_variance, unsure = ends_variance + of_end, unsure + of_end**2 / (repeats + 1)
+        variance = variance + ends_variance
+        # Satterthwaite's degrees of freedom of a sum of variances.
+        variance = variance * student(jnp.where(jnp.isfinite(unsure), safe_divide(variance**2, unsure), 2)) ** 2
         # The noise of a single noisy endpoint is unknown; take that of the other values.
-        low_var = jnp.where(jnp.isnan(low_var), pair_noise, low_var)
-        high_var = jnp.where(jnp.isnan(high_var), pair_noise, high_var)
-        variance = variance + (low_var + high_var) / jnp.maximum(units, 1).astype(v.dtype) ** 2
+        low_var = jnp.where(jnp.isnan(low_var), noise_of_value, low_var)
+        high_var = jnp.where(jnp.isnan(high_var), noise_of_value, high_var)
         missing |= ~jnp.all(jnp.isfinite(share) & ~jnp.isnan(variance))  # a regression that the pairs do not determine
         total_variance = low_var + high_var
     nan = jnp.asarray(jnp.nan, v.dtype)
@@ -177,7 +185,7 @@ def mean_of_marginals(marginals: Array, *, antithetic: bool) -> tuple[jax.Array,
     """
     if antithetic:
         marginals = marginals.reshape(-1, 2, marginals.shape[-1]).mean(1)
-    return _mean_and_variance(marginals, jnp.ones(marginals.shape[0], bool), jnp.ones(marginals.shape[1], bool))
+    return mean_and_variance(marginals, jnp.ones(marginals.shape[0], bool), jnp.ones(marginals.shape[1], bool))
 
 
 def _powers_of_two(plan: Plan, v: jax.Array, ends: tuple[jax.Array | None, ...]) -> tuple[jax.Array, jax.Array]:
@@ -202,17 +210,31 @@ def _size(plan: Plan) -> jax.Array:
     return jnp.asarray(plan.coalitions).sum(1, dtype=jnp.int32)
 
 
-def _endpoint(plan: Plan, v: jax.Array, known: Array | None, *, at: Array | int) -> tuple[jax.Array, jax.Array]:
-    """Mean of the rows of an endpoint and its variance: NaN from a single noisy row, 0 where known or not noisy."""
+def _endpoint(
+    plan: Plan, v: jax.Array, known: Array | None, *, at: Array | int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Mean of the rows of an endpoint, its variance, and how many noisy rows there are.
+
+    The variance is NaN from a single noisy row, and 0 where the endpoint is known or not noisy.
+    """
     if known is not None:
-        return jnp.asarray(known, v.dtype), jnp.zeros((), v.dtype)
+        return jnp.asarray(known, v.dtype), jnp.zeros((), v.dtype), jnp.zeros((), v.dtype)
     here = jnp.asarray(plan.row_mask) & (_size(plan) == at)
     count = here.sum().astype(v.dtype)
     mean = safe_divide(jnp.where(here, v, 0).sum(), count)
     squares = jnp.where(here, (v - mean) ** 2, 0).sum()
     once = jnp.asarray(jnp.nan if plan.noisy else 0.0, v.dtype)
     variance = jnp.where(count > 1, safe_divide(squares, count * (count - 1)), once)
-    return jnp.where(count > 0, mean, jnp.nan), jnp.where(count > 0, variance, jnp.inf)
+    repeats = count if plan.noisy else jnp.zeros_like(count)
+    return jnp.where(count > 0, mean, jnp.nan), jnp.where(count > 0, variance, jnp.inf), repeats
+
+
+def _with_two_more(variance: jax.Array, repeats: jax.Array, noise: jax.Array) -> jax.Array:
+    """Variance of the mean of an endpoint as if two more of its values had the noise of the others: few that agree
+    show none.
+    """
+    squares = jnp.where(repeats > 1, variance * repeats * (repeats - 1), 0) + 2 * noise
+    return jnp.where(repeats > 0, safe_divide(squares, repeats * (repeats + 1)), 0)
 
 
 def _noise_of_rows(plan: Plan, units: jax.Array, low_given: bool, high_given: bool, noise: jax.Array) -> jax.Array:
@@ -252,21 +274,4 @@ def _walks(plan: Plan, v: jax.Array) -> tuple[jax.Array, jax.Array]:
     if plan.antithetic:
         added = added.reshape(-1, 2, added.shape[1]).mean(1)
         mask = mask.reshape(-1, 2).all(1)
-    return _mean_and_variance(added, mask, plan.unit_mask)
-
-
-def _mean_and_variance(x: jax.Array, mask: jax.Array, unit: Array) -> tuple[jax.Array, jax.Array]:
-    """Mean over masked rows, and its variance, pooled over units with the weight of two rows.
-
-    A unit that turned none of few orders shows no spread at all. Pooling lets it borrow that of the others, as if two
-    more samples had the spread of the average unit; where no unit spreads, nothing is borrowed and the error is 0.
-    """
-    count = mask.sum().astype(x.dtype)
-    mean = safe_divide(jnp.where(mask[:, None], x, 0).sum(0), count)
-    squares = jnp.where(mask[:, None], (x - mean[None]) ** 2, 0).sum(0)
-    own = safe_divide(squares, count - 1)
-    scale = jnp.abs(x).max() * float(np.finfo(x.dtype).eps) * 64
-    mean_own = safe_divide(jnp.where(unit, own, 0).sum(), jnp.asarray(unit).sum().astype(x.dtype))
-    pooled = (own * (count - 1) + mean_own * 2) / (count + 1)
-    variance = jnp.where(pooled <= scale**2, 0, pooled) / jnp.maximum(count, 1)
-    return mean, jnp.where(count > 1, variance, jnp.inf)
+    return mean_and_variance(added, mask, plan.unit_mask)

@@ -35,6 +35,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 __all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_ASKS = ("ask_followup_question", "plan_mode_respond")  # tools that a person answers
 _AGENT = "cline"
 _SPAWN = "spawn_agent"
 
@@ -208,7 +209,7 @@ def _pair(sessions: list[_Parsed]) -> None:
 def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(session.id, session.id, *session.place, format="cline", system=session.system)
-    team = Team(record)
+    team = Team(record, asks=_ASKS)
     team.agent(_AGENT, _AGENT)
     write_nested(_events(team, _AGENT, session, parts))
     if not record.ids:

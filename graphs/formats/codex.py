@@ -48,6 +48,7 @@ from graphs.traces.record import TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
 
+_ASKS = ("request_user_input", "request_permissions")  # tools that a person answers
 _AGENT = "codex"
 _KINDS = (b'"session_meta"', b'"response_item"', b'"turn_context"', b'"event_msg"')
 _HEADER = {"id", "timestamp", "instructions"}
@@ -265,7 +266,7 @@ def _rollout(source: Source, name: str) -> _Rollout:
 def _record(rollout: _Rollout, parts: dict[str, _Rollout]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(rollout.id, rollout.id, *rollout.place, format="codex", system=rollout.system)
-    team = Team(record)
+    team = Team(record, asks=_ASKS)
     write_nested(_events(team, _AGENT, rollout, parts))
     name_models(record)
     return team.finish()

@@ -35,6 +35,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 __all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_ASKS = ("ask_user",)  # tools that a person answers
 _MAIN = "copilot"
 _ENDS = ("subagent.completed", "subagent.failed")
 
@@ -119,7 +120,7 @@ class _Session:
     """Fills the record of a session."""
 
     def __init__(self, record: TraceRecord, events: list[_Event]) -> None:
-        self.record, self.events, self.team = record, events, Team(record)
+        self.record, self.events, self.team = record, events, Team(record, asks=_ASKS)
         self.calls: dict[tuple[str, str], int] = {}  # agent and message -> its call
         self.tools: dict[str, tuple[int, str, str]] = {}  # tool call -> its event, agent and tool
         self.usage: dict[

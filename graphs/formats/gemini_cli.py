@@ -36,6 +36,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 __all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT // 2)]  # so that the sum of two fits an int32
+_ASKS = ("ask_user", "enter_plan_mode", "exit_plan_mode")  # tools that a person answers
 _MAIN = "gemini"
 _INVOKE = "invoke_agent"  # the one tool that starts all agents since 2026; before, each agent was a tool
 # How texts of the user begin that the CLI writes, and its commands, which no model reads.
@@ -161,7 +162,7 @@ def _record(session: _Session, parts: dict[str, _Session]) -> TraceRecord:
     A stack takes the place of recursion: agents may nest deeper than Python's stack.
     """
     record = TraceRecord(session.id, session.id, *session.place, format="gemini-cli", system="gemini-cli")
-    team = Team(record)
+    team = Team(record, asks=_ASKS)
     team.agent(_MAIN, _MAIN)
     taken, positions = {session.id}, dict[str, int]()  # tool call -> its event
     stack = [(_MAIN, _steps(session, spawned=False))]

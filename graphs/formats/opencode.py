@@ -33,6 +33,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
 
+_ASKS = ("question",)  # tools that a person answers
 _AGENT = "opencode"
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT // 3)]  # so that the sum of three fits an int32
 _ENDED = {"completed": None, "error": "error"}
@@ -66,8 +67,15 @@ class _Time(msgspec.Struct):
     """Milliseconds; those of a message or of a tool."""
 
     created: float | None = None
+    completed: float | None = None
     start: float | None = None
     end: float | None = None
+
+    @property
+    def took(self) -> float | None:
+        """Seconds that a message took."""
+        took = _seconds(self.completed) - _seconds(self.created)
+        return took if took > 0 else None
 
 
 class _About(msgspec.Struct):
@@ -181,7 +189,7 @@ def _session(document: Document) -> _Parsed:
 def _record(session: _Parsed, parts: dict[str, _Parsed]) -> TraceRecord:
     """The record of a session and of the sub-agents that it started."""
     record = TraceRecord(session.id, session.id, *session.place, format="opencode", system=session.system)
-    team = Team(record)
+    team = Team(record, asks=_ASKS)
     team.agent(_AGENT, _AGENT)
     write_nested(_events(team, _AGENT, session, parts))
     if not record.ids:
@@ -219,24 +227,27 @@ def _add_steps(
         used = next((part.tokens for part in step if part.type == "step-finish"), None)
         used = used or (message.info.tokens if len(steps) == 1 else None) or _Tokens()
         cache, name = used.cache or _Cache(), message.info.id if len(steps) == 1 else f"{message.info.id}/{number}"
+        tools = [part for part in step if part.type == "tool"]
+        # A message with tools is completed after their results.
+        took = None if tools or len(steps) > 1 or message.info.time is None else message.info.time.took
         call = team.call(
-            agent, name, place, time=time,
+            agent, name, place, time=time, seconds=took,
             model="/".join(part for part in (message.info.provider, message.info.model) if part) or None,
             tokens=used.output + used.reasoning or None, input_tokens=used.input + cache.read + cache.write or None,
             cached_tokens=cache.read or None,
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
         )  # fmt: skip
-        tools = [part for part in step if part.type == "tool"]
         effects: list[int] = []
         for index, part in enumerate(tools):
-            effect = f"{name}/call-{index}"
+            effect, ran = f"{name}/call-{index}", part.state.time if part.state is not None else None
+            begun = _seconds(ran.start if ran is not None else None)
             if part.id in joined:
                 started, label = joined[part.id]
                 team.agent(started, label, parent=agent)
-                effects.append(team.spawn(agent, effect, started, place, call=call, tool=part.tool))
+                effects.append(team.spawn(agent, effect, started, place, call=call, tool=part.tool, time=begun))
                 yield started
             else:
-                effects.append(team.tool_call(agent, effect, place, call=call, tool=part.tool))
+                effects.append(team.tool_call(agent, effect, place, call=call, tool=part.tool, time=begun))
         for part, position in zip(tools, effects, strict=True):
             state = part.state or _State()
             if state.status in _ENDED:

@@ -125,6 +125,17 @@ class _Event(msgspec.Struct):
     tool: _Tool | None = msgspec.field(default=None, name="tool_call_metadata")
     args: Any = None  # for the run's digest
     content: Any = None
+    exit_code: Any = None  # of a command; later versions state it in `extras`, the latest in `extras.metadata`
+    extras: Any = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the observation is an error, or the command that it shows ended with one. Code -1 is of none."""
+        extras = self.extras if isinstance(self.extras, dict) else {}
+        metadata = extras.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        codes = {str(code) for code in (self.exit_code, extras.get("exit_code"), metadata.get("exit_code"))}
+        return self.observation == "error" or not codes <= {"None", "0", "-1"}
 
 
 RECORDS = (_Row, _Event)
@@ -307,7 +318,7 @@ class _History:
         self.latest = None
         if answered is not None:
             position, agent, tool = answered
-            status = "error" if event.observation == "error" else None
+            status = "error" if event.is_error else None
             self.team.result(agent, event_id, place, answers=position, tool=tool, status=status, time=time)
 
     def _refuse(self, kind: str, place: Place, field: str, value: object, expected: str) -> NoReturn:

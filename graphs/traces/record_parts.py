@@ -12,7 +12,7 @@ import pyarrow as pa
 from graphs.traces.part import ABSENT_COUNT, EVENT_TEXT, Heading, Part, derive_turns
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
-from graphs.traces.token_lists import gather_tokens
+from graphs.traces.token_lists import gather_tokens, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
 __all__ = ["part_of"]
@@ -60,6 +60,8 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
     names = {name for record in records for name, column in record.columns.items() if column}
     columns = {name: _column(records, name, counts) for name in names}
     actions = np.array(_joined(records, "actions"), bool)
+    tokens = _tokens(columns, actions)
+    evidence = {name: _evidence(key.kind, columns[name]) for name, key in EVENT_EVIDENCE.items() if name in columns}
     return Part(
         headings=[_heading(record) for record in records],
         event_ends=np.array(event_starts[1:]),
@@ -79,9 +81,9 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
         parents=np.array(parents, np.int32),
         text={"event": pa.array(_joined(records, "ids"), pa.string())}
         | {name: pa.array(columns[name], EVENT_TEXT[name]) for name in EVENT_TEXT if name in columns},
-        evidence={name: _evidence(key.kind, columns[name]) for name, key in EVENT_EVIDENCE.items() if name in columns},
+        evidence=with_counts(evidence, tokens, actions),
         places=_places(records, counts),
-        tokens=_tokens(columns, actions),
+        tokens=tokens,
     )
 
 

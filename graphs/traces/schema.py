@@ -277,7 +277,7 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
     "tokens": EvidenceKey(
         "count",
         "tokens that the action generated, counted once",
-        'add "tokens": COUNT of output tokens to the model call',
+        'add "tokens": COUNT of output tokens to the model call, or "token_ids" with "token_mask"',
     ),
     "input_tokens": EvidenceKey(
         "count",
@@ -288,6 +288,12 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "count",
         "tokens of input_tokens that the model call read from a cache",
         'add "cached_tokens": COUNT beside "input_tokens"',
+    ),
+    "seconds": EvidenceKey(
+        "float",
+        "seconds that the event took as the log states it, from its time on",
+        'add "seconds": NUMBER to the model call where its time is that of its begin',
+        _NOT_NEGATIVE,
     ),
     "trainable": EvidenceKey(
         "float",

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from graphs.traces.part import ABSENT_COUNT
 from graphs.traces.schema import ROUNDING
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
-__all__ = ["TOKEN_TYPES", "gather_tokens", "impossible_sums"]
+__all__ = ["TOKEN_TYPES", "gather_tokens", "impossible_sums", "with_counts"]
 
 TOKEN_TYPES: dict[str, pa.DataType] = dict(
     zip(TOKEN_COLUMNS, map(pa.list_, (pa.int32(), pa.bool_(), pa.float64(), pa.float64())), strict=True)
@@ -72,6 +73,28 @@ def gather_tokens(
 
     sums = numbers("token_sums_of_squares") if (stated["token_sums_of_squares"] & sound).any() else None
     return Tokens(offsets, ids, mask, numbers("token_log_probs"), sums), sound
+
+
+def with_counts(
+    evidence: Mapping[str, np.ndarray | pa.Array], tokens: Tokens | None, actions: np.ndarray
+) -> dict[str, np.ndarray | pa.Array]:
+    """Evidence in which `tokens` of an action without a count is the number of generated tokens in its lists.
+
+    Args:
+      evidence: by name, int32 [E] for `tokens`, `ABSENT_COUNT` where the log has none.
+      tokens: of the same events.
+      actions: bool [E].
+
+    Examples:
+      >>> tokens = Tokens(np.array([0, 3, 3]), np.array([5, 6, 7]), np.array([False, True, True]), np.full(3, np.nan))
+      >>> with_counts({}, tokens, np.ones(2, bool))["tokens"].tolist()  # the second action has no lists
+      [2, -1]
+    """
+    if tokens is None:
+        return dict(evidence)
+    stated = evidence.get("tokens", np.full(len(actions), ABSENT_COUNT, np.int32))
+    counted = actions & (np.diff(tokens.offsets) > 0) & (stated == ABSENT_COUNT)
+    return {**evidence, "tokens": np.where(counted, tokens.generated, stated).astype(np.int32)}
 
 
 def impossible_sums(tokens: Tokens | None) -> np.ndarray:

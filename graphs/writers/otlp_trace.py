@@ -42,6 +42,12 @@ class Event:
     time: float
     values: dict[str, Any]
 
+    @property
+    def end(self) -> float:
+        """When it ended, as far as that is stated."""
+        took: float = self.values.get("seconds", 0.0)
+        return self.time + took
+
 
 @dataclasses.dataclass(slots=True)
 class TraceToWrite:
@@ -118,7 +124,7 @@ class _Writer:
         self.spawners = {event.agent for event in trace.events if event.type is EventType.SPAWN}
 
     def write(self) -> Written:
-        times = [event.time for event in self.trace.events]
+        times = [time for event in self.trace.events for time in (event.time, event.end)]
         root = self._span("invoke_workflow", None, times, {"gen_ai.operation.name": "invoke_workflow"})
         self._marks(root, self._trace_marks())
         agents = self._agents(root)
@@ -174,7 +180,7 @@ class _Writer:
         spawn: dict[str, int] = {}
         back: dict[str, int] = {}
         for position, event in enumerate(trace.events):
-            times[event.agent].append(event.time)
+            times[event.agent] += [event.time, event.end]
             target = event.values.get("to")
             if event.type is EventType.SPAWN and target in index:
                 spawn.setdefault(target, position)
@@ -224,11 +230,12 @@ class _Writer:
             parts = [{"type": "tool_call", "id": self.trace.events[i].id, "name": self._tool_name(i)} for i in asked]
             message = {"role": "assistant", "parts": parts, "finish_reason": "tool_call"}
             attributes["gen_ai.output.messages"] = json.dumps([message])
-        span = self._span("chat", parent, [event.time], attributes, kind=3)
+        span = self._span("chat", parent, [event.time, event.end], attributes, kind=3)
+        begin, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
+        read = {name: event.values.get(name) for name in USAGE}
+        read["seconds"] = (end - begin) / 1e9 if end > begin else None
         default = EventType.ORCHESTRATOR_DECISION if event.agent in self.spawners else EventType.MESSAGE
-        self._open(
-            span, position, default, event.agent, action=True, **{name: event.values.get(name) for name in USAGE}
-        )
+        self._open(span, position, default, event.agent, action=True, **read)
         if event.values.get("status") == "error":
             span["status"] = {"code": 2}
 

@@ -58,7 +58,7 @@ RATES = {
 }
 """Learning rates of each optimizer. The best ones measured are none of the first or last."""
 
-CHUNK, LANES = 10, 16
+CHUNK, LANES = 10, 8
 """Steps and seeds of one call of the compiled loop, which is compiled once for any number of seeds."""
 
 
@@ -241,43 +241,30 @@ def steps_to_90(
       budget: events of a seed.
       groups: of four traces each, in a step.
     """
-    parts = [seeds[start : start + LANES] for start in range(0, len(seeds), LANES)]
-    found = [_reached(outcome, decisions, luck, signal, part, rate, optimizer, budget, groups) for part in parts]
-    return np.concatenate(found)
-
-
-def _reached(
-    outcome: Outcome,
-    decisions: int,
-    luck: float,
-    signal: str,
-    seeds: Sequence[int],
-    rate: float,
-    optimizer: Optimizer,
-    budget: float,
-    groups: int,
-) -> np.ndarray:
-    """`steps_to_90` of at most `LANES` seeds; where there are fewer, the first runs again in the other lanes."""
-    lanes = [*seeds, *[seeds[0]] * (LANES - len(seeds))]
-    drawn = [draw_long_task(outcome, decisions, luck, seed) for seed in lanes]
-    task = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *drawn)
-    kinds = drawn[0].weights.shape[0]
+    drawn = {seed: draw_long_task(outcome, decisions, luck, seed) for seed in seeds}
+    kinds = drawn[seeds[0]].weights.shape[0]
     run = _compiled(signal, kinds, decisions, groups)
     start = STARTS[signal](kinds, decisions) if signal in STARTS else None
     fresh = (*(jnp.zeros((kinds, decisions)) for _ in range(3)), start, 0.0, 0.0)
-    carry = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * LANES), fresh)
-    keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(0), s))(jnp.asarray(lanes))
-    reached, part = np.full(LANES, np.inf), 0
-    while True:
-        now = jax.vmap(lambda key, part=part: jax.random.split(jax.random.fold_in(key, part), CHUNK), out_axes=1)(keys)
-        # JAX's check of keys counts the turn of the axes as a use of these: as new keys they are checked in the loop.
-        now = jax.random.wrap_key_data(jnp.asarray(np.asarray(jax.random.key_data(now))))
-        carry, (share, spent) = run(task, carry, now, rate, OPTIMIZERS.index(optimizer))
-        share, spent, part = np.asarray(share).T, np.asarray(spent).T, part + 1
-        for lane in np.flatnonzero(np.isinf(reached) & (share >= 0.9).any(axis=1)):
-            reached[lane] = spent[lane, np.argmax(share[lane] >= 0.9)]
-        if np.isfinite(reached).all() or spent[:, -1].min() >= budget:
-            return np.where(reached <= budget, reached, np.inf)[: len(seeds)]
+    found = []
+    for first in range(0, len(seeds), LANES):
+        lanes = [*seeds[first : first + LANES]]
+        lanes += lanes[:1] * (LANES - len(lanes))  # where there are fewer, the first runs again
+        task = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *map(drawn.get, lanes))
+        carry = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * LANES), fresh)
+        keys = jax.vmap(lambda s: jax.random.fold_in(jax.random.key(0), s))(jnp.asarray(lanes))
+        reached, least, part = np.full(LANES, np.inf), 0.0, 0
+        while least < budget and np.isinf(reached).any():
+            now = jax.vmap(lambda k, part=part: jax.random.split(jax.random.fold_in(k, part), CHUNK), out_axes=1)(keys)
+            # JAX's check of keys counts the turn of the axes as a use of these: as new keys they are checked below.
+            now = jax.random.wrap_key_data(jnp.asarray(np.asarray(jax.random.key_data(now))))
+            carry, (share, spent) = run(task, carry, now, rate, OPTIMIZERS.index(optimizer))
+            share, spent, part = np.asarray(share).T, np.asarray(spent).T, part + 1
+            for lane in np.flatnonzero(np.isinf(reached) & (share >= 0.9).any(axis=1)):
+                reached[lane] = spent[lane, np.argmax(share[lane] >= 0.9)]
+            least = spent[:, -1].min()
+        found.append(np.where(reached <= budget, reached, np.inf))
+    return np.concatenate(found)[: len(seeds)]
 
 
 def long_cell(
@@ -303,7 +290,7 @@ def long_cell(
       optimizer: one of `OPTIMIZERS`.
       budget: events of a seed. In the sweep a rate is left once it needs twice the events of the best so far.
       groups: of four traces each, in a step.
-      rates: to try, in order; default those of `RATES`.
+      rates: to try, in order; default those of `RATES`. One is taken as it is.
 
     Raises:
       CreditError: there is no such signal, or a seed is in both.
@@ -312,8 +299,9 @@ def long_cell(
         raise CreditError(f"no signal {signal!r}; expected one of {', '.join(SIGNALS)}")
     if set(seeds) & set(tuning):
         raise CreditError(f"seeds and tuning share {sorted(set(seeds) & set(tuning))}; expected other seeds")
-    best, least, worse = 0.0, math.inf, 0
-    for rate in rates or RATES[optimizer]:
+    tried = rates or RATES[optimizer]
+    best, least, worse = tried[0], math.inf, 0
+    for rate in tried if len(tried) > 1 else ():
         found = steps_to_90(outcome, decisions, luck, signal, tuning, rate, optimizer, min(budget, 2 * least), groups)
         median = float(np.median(found))
         worse = 0 if median < least else worse + math.isfinite(least)

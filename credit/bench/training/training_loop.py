@@ -227,8 +227,11 @@ def _compiled(
             logits = policy_logits(task, settings, parameters)
             rollout = _spread(draw_rollout(task, logits, settings.groups, settings.group_size, draw), mesh)
             answer = signal.weigh(rollout, state, runs)
-            # traces of a kind see the same logits, so that their weights add up
-            weights = jax.ops.segment_sum(answer.weights, rollout.kind, task.kinds) / len(rollout.kind)
+            # Traces of a kind see the same logits, so that their weights add up. Choice by choice: XLA computes all of
+            # a signal in loops along the last axis, and two choices are a short one.
+            of_choice = [answer.weights[..., c] for c in range(task.choices)]
+            summed = [jax.ops.segment_sum(part, rollout.kind, task.kinds) for part in of_choice]
+            weights = jnp.stack(summed, axis=-1) / len(rollout.kind)
 
             def loss(p: Any) -> jax.Array:
                 return -jnp.sum(weights * jax.nn.log_softmax(policy_logits(task, settings, p)))
@@ -245,7 +248,7 @@ def _compiled(
             unequal = jnp.mean(by_group.max(axis=1) > by_group.min(axis=1))
             events = rollout.taken.sum().astype(jnp.float32) + answer.cost
             row = (
-                jnp.all(jnp.isfinite(answer.weights)) | ~jnp.all(jnp.isfinite(logits)),
+                jnp.all(jnp.isfinite(weights)) | ~jnp.all(jnp.isfinite(logits)),
                 expected,
                 -_cosine(slope, exact_slope),
                 _entropy(logits),

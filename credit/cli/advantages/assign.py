@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,7 +162,7 @@ def assign(
         tell_sources(written.sources)
         wrote = f"wrote {counted(written.rows, 'row')} to {written.place}"
         counts = {"rows": written.rows, "output": output} | written.counts
-        _tell(written.summary, method, options, wrote, counts, as_json)
+        _tell(written.summary, method, options, also, wrote, counts, as_json)
         leave(ctx, written, allow_bad)
     with _column_or_key(column):
         traces = read_traces(paths, **reading)
@@ -175,7 +175,7 @@ def assign(
     key, name = _FILLED.get(to, ("rows", "row"))
     what = counted(count, name) if to == "table" else f"advantages of {counted(count, name)}"
     wrote = f"wrote {what} to {'standard output' if output == '-' else output}"
-    _tell(summary, method, options, wrote, {key: count, "output": output}, as_json)
+    _tell(summary, method, options, {*also, *arrays}, wrote, {key: count, "output": output}, as_json)
     leave(ctx, traces, allow_bad)
 
 
@@ -203,13 +203,19 @@ _NO_COLUMN = frozenset({"missing-column", "other-format", "unknown-format"})
 
 
 def _tell(
-    summary: Summary, method: str, options: dict[str, Any], wrote: str, counts: dict[str, Any], as_json: bool
+    summary: Summary,
+    method: str,
+    options: dict[str, Any],
+    given: Collection[str],
+    wrote: str,
+    counts: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """Say what was counted and written, on standard error; in JSON on standard output."""
-    for line in (*summary.lines(method, options), wrote):
+    for line in (*summary.lines(method, options, given), wrote):
         stderr().print(words(line), soft_wrap=True)
     if as_json:
-        print_json(summary.as_json(method, options) | counts)
+        print_json(summary.as_json(method, options, given) | counts)
 
 
 _FILLED = {"verifiers": ("nodes", "message node"), "inspect": ("calls", "model call")}

@@ -17,17 +17,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from credit.metrics.cost_summary import Amount, CostRow, CostUnit, GroupCosts
+    from credit.metrics.event_costs import PriceGaps
 
 __all__ = ["costs"]
 
 LEGEND = (
-    "≥: the log lacks the number of some events. –: of all. seconds: of an event since the latest event that caused it."
+    "≥: the log lacks the number of some events. –: of all. seconds: sums of what events took, so what ran at once "
+    "counts each and waiting for none; `credit traces` has the wall clock."
 )
+OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
 MONEY = (
     "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
 )
 UNPRICED = "no row of the table prices these models, whose tokens cost nothing here:"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
+UNUSED = "rows of the table that match nothing in these logs:"
 UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 
@@ -62,17 +66,18 @@ def costs(
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
     from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums
-    from credit.metrics.event_costs import price_gaps, read_prices
+    from credit.metrics.event_costs import PriceGaps, price_gaps, read_prices
 
     prices = None if price_table is None else read_prices(price_table)
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = ([], []) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], []) if prices is None else price_gaps(traces, prices)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": of_traces,
-                    "models_without_price": gaps[0], "models_without_cached_input": gaps[1]})  # fmt: skip
+                    "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
+                    "unused_prices": gaps.unused})  # fmt: skip
     else:
         _print(stdout(), rows, groups, by, None if prices is None else gaps)
         for name, amount in stated.items():
@@ -84,22 +89,23 @@ def costs(
     leave(ctx, traces, allow_bad)
 
 
-def _print(
-    console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: tuple[list[str], list[str]] | None
-) -> None:
+def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None) -> None:
     money = [] if gaps is None else ["#money"]
     failed = ["#errors"] if by == "tool" else []
-    table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money)
+    stated = sorted({name for row in rows for name in row.stated})
+    named = [f"#costs.{name}" for name in stated]
+    table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money, *named)
     for row in rows:
         amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money)]
         wrong = [str(row.errors)] if by == "tool" else []
-        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid)
+        told = [printed(row.stated.get(name), 6) for name in stated]
+        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
     console.print(table)
-    console.print(LEGEND, soft_wrap=True)
+    console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
     if gaps is not None:
         console.print(MONEY, soft_wrap=True)
-        for names, what in zip(gaps, (UNPRICED, CACHED), strict=True):
+        for names, what in zip(gaps, (UNPRICED, CACHED, UNUSED), strict=True):
             if names:
                 console.print(words(f"{what} {', '.join(name or 'none stated' for name in names)}"), soft_wrap=True)
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"

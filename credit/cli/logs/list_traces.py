@@ -16,7 +16,8 @@ SHOWN = 100  # traces that are listed unless all are asked for
 SORTED = ("reward", "events", "actions", "agents", "tokens", "seconds", "errors")
 LEGEND = (
     "reward: the outcome, – where the log has none. errors: events whose status the log calls an error, – where no log "
-    "of the format states a status. seconds: without the time until a person stepped in."
+    "of the format states a status. seconds: from the first event to the last end, without the time until a person "
+    "stepped in."
 )
 
 

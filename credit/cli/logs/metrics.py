@@ -38,7 +38,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
     examples="""
     credit metrics runs/
     credit metrics runs/ --by length --method rloo
-    credit metrics runs/ --sides before_after.csv
+    credit metrics runs/ --sides runs/before,runs/after
     credit metrics runs/ --success-at 0.5 -o metrics.parquet
     credit metrics runs/ --of team
     credit metrics runs/ --of decisions -o events.parquet
@@ -48,8 +48,9 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
 @click.option("--of", "what", type=click.Choice(["traces", "team", "decisions"]), default="traces", show_default=True,
               help="Metrics of traces, the team over time, or the critical steps of decisions.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
-@click.option("--sides", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Compare two sides, such as before and after: a table with columns `trace` and `side`.")  # fmt: skip
+@click.option("--sides", metavar="FILE|A,B",
+              help="Compare two sides, such as before and after: two folders of the logs, or a table with columns "
+                   "`trace` and `side`.")  # fmt: skip
 @click.option("--success-at", type=Number(), metavar="NUMBER",
               help="Outcome from which a trace succeeded. Default: outcomes are 0 or 1.")  # fmt: skip
 @click.option("--method", "-m", default="rloo", show_default=True,
@@ -99,13 +100,15 @@ def metrics(
         return
     from credit.methods.option_texts import parse_options
     from credit.metrics.metric_summary import metric_means
-    from credit.metrics.side_differences import costs_of_traces, read_sides, side_differences
+    from credit.metrics.side_differences import costs_of_traces, read_sides, side_differences, sides_of_folders
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     names, side = ("", ""), None
-    if sides is not None:
+    if sides is not None and "," in sides and not Path(sides).exists():
+        names, side = sides_of_folders(sides.split(","), traces)
+    elif sides is not None:
         names, side, missed = read_sides(sides, traces)
         traces = dataclasses.replace(traces, problems=traces.problems + missed)
     vectors = None

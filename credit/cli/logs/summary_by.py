@@ -50,7 +50,7 @@ TRIAGE = (
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
     "count once. "
-    "tokens: generated. seconds: of events since the latest that caused them."
+    "tokens: generated. seconds: sums of what events took; waiting is nobody's."
 )
 
 
@@ -68,6 +68,9 @@ TRIAGE = (
 @click.option("--method", "-m", default="rloo", show_default=True, help="Method; `credit methods` lists all.")
 @method_options
 @success_option
+@click.option(
+    "--all", "all_", is_flag=True, help=f"Name all events to look at. Default: {FEW}, or {MANY} without outcomes."
+)
 @evidence_option
 @allow_bad
 @json_option
@@ -80,6 +83,7 @@ def summary(
     method: str,
     option_texts: tuple[str, ...],
     success_at: float | None,
+    all_: bool,
     also: tuple[str, ...],
     allow_bad: bool,
     as_json: bool,
@@ -124,11 +128,12 @@ def summary(
             for line in filter(None, notes if units else empty_notes(traces, credit, method)):
                 stdout().print(words(line), soft_wrap=True)
             _print_differences(stdout(), differences)
-    result = triage(traces, success_at=success_at, most=FEW if has_outcomes(traces) else MANY)
+    most = traces.sizes.events if all_ else FEW if has_outcomes(traces) else MANY
+    result = triage(traces, success_at=success_at, most=most)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
-        left["quiet"] = result.quiet
+        left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["tools"], left["suspects"] = (
             [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects)
         )
@@ -256,6 +261,8 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
             wide = max(len(str(cell)) for cell in table.columns[0].cells)  # cut again, an id would be that of several
             table.columns[0].min_width = table.columns[0].max_width = wide
         console.print(table)
+        if result.left_out:
+            console.print(f"… and {result.left_out} more; `--all` names them")
         first = result.suspects[0]
         console.print(
             words(f"The first one: {first.event}, event {first.position} of trace {first.trace}"), soft_wrap=True

@@ -189,7 +189,9 @@ def _table(corpus: Survey, channel: str) -> Table:
     tokens = corpus.tokens_per_trace
     partial = 0 < corpus.actions_with_tokens < corpus.actions
     known = f", in the {corpus.actions_with_tokens} of {corpus.actions} actions that have a count" if partial else ""
-    row("tokens generated", "not logged" if tokens is None else f"{tokens.total}{known}; a trace has {tokens}")
+    whole = f"; {corpus.stated_tokens} stated of {counted(corpus.traces_with_tokens, 'whole trace')}"
+    absent = "not logged" + (f" by action{whole}" if corpus.traces_with_tokens else "")
+    row("tokens generated", absent if tokens is None else f"{tokens.total}{known}; a trace has {tokens}")
     row("evidence", ", ".join(f"{name} ({count})" for name, count in corpus.evidence.items()) or NO_EVIDENCE)
     if corpus.ignored:
         names = ", ".join(corpus.ignored[:3]) + (", …" if len(corpus.ignored) > 3 else "")

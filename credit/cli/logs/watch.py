@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["watch"]
 
 LEGEND = (
-    "teach: groups whose traces differ in outcome. signal-to-noise: spread of the advantages beyond their own errors, "
-    "over these errors. ledger: mean per trace of what each role changed. coverage: share of the reward's variance "
-    "that the claims explain. alignment: cosine with the advantages of another method."
+    "teach: groups whose traces differ in outcome. signal-to-noise: spread of claims on single actions beyond "
+    "their own errors, over these errors. ledger: mean per trace of what each role changed. coverage: share of the "
+    "reward's variance that the claims explain. alignment: cosine with the advantages of another method."
 )
 
 
@@ -72,7 +72,7 @@ def watch(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Print the numbers of each training step: groups that teach, signal-to-noise, the ledger by role, alignment.
+    """Print the numbers of each training step: groups that teach, the ledger by role, alignment.
 
     PATH is the metrics.jsonl that a trainer's integration writes, the folder with it, or a folder to which a trainer
     adds logs. In a folder of logs, each log and each folder directly in it is one step.

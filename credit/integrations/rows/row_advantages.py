@@ -30,13 +30,14 @@ from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
     MissingColumnWarning,
-    absent_columns,
     batch_metrics,
     falling_turns,
     no_metrics,
+    several_agents,
     silent_groups,
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
+from credit.methods.units_apart import alike_units
 from credit.tables.column_values import ColumnError
 from graphs.errors import CreditError
 from graphs.padding import pad_array
@@ -135,7 +136,7 @@ class RowAdvantages:
         ):
             self._facts = self._facts._replace(unbiased=None)  # stated of the method with its defaults
         if "by" in options:  # it names what is compared, in the place of agents
-            self._facts = self._facts._replace(columns=(), in_groups=False)
+            self._facts = self._facts._replace(columns=(), in_groups=False, key=())
         from estimators.options import takes_key
         from graphs.keys import evidence_of_key
 
@@ -261,8 +262,9 @@ class RowAdvantages:
 
         Args:
           group: the task of each row.
-          reward: the outcome of the row's trace, the same on all its rows; NaN where the trace has none. Its rows then
-            get 0, `valid` False, and enter no baseline. Their ids still say which traces are replays.
+          reward: the outcome of the row's trace, the same on all its rows: numbers, or True and False, while a table in
+            a log has numbers or their texts. NaN where the trace has none. Its rows then get 0, `valid` False, and
+            enter no baseline. Their ids still say which traces are replays.
           trace: the execution that the row belongs to. Default: each row is a trace of its own.
           agent: the name of the agent that acted. Default: one for all.
           role: the role of that agent, one for each instance. Default: its name.
@@ -287,12 +289,11 @@ class RowAdvantages:
           ColumnError: a column cannot be used; it names the column and the rows.
           CreditError: the method does not take evidence that was passed, or lacks evidence that it needs.
         """
-        from graphs.keys import event_keys
-
         begin = time.perf_counter()
         compiled = self._compilations
         evidence = dict(evidence or {})
-        self._check_evidence(evidence, event_reward is not None)
+        stated = {"event_reward": event_reward, "policy_version": policy_version}
+        self._check_evidence(evidence, {name for name, column in stated.items() if column is not None})
         n = length_of("reward", reward)
         score = as_numbers("reward", reward, n)
         wrote = None if mask is None else as_mask(mask, n)
@@ -307,7 +308,6 @@ class RowAdvantages:
         }
         labels |= {name: as_labels(column) for name, column in evidence.items() if _is_label(name)}
         amounts = {name: as_numbers(name, column, n) for name, column in evidence.items() if not _is_label(name)}
-        stated = {"event_reward": event_reward, "policy_version": policy_version}
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
@@ -326,8 +326,7 @@ class RowAdvantages:
             advantage[places] = batch.advantage[batch.rows.event]
             valid[places] = batch.reason[batch.rows.event] == 0
             falls = self._falling_turns(batch)
-            keys = None if self._by is None else np.asarray(event_keys(batch.graph, self._by, batch.evidence))
-            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, keys=keys, ordered=falls is None)
+            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=falls is None)
             if wrong := self._check_columns(batch, metrics, trace is not None, falls):
                 self.state = before  # so that the batch can be passed again
                 raise CreditError(wrong)
@@ -376,12 +375,13 @@ class RowAdvantages:
             with rows_named(ran):
                 graph = with_withheld_links(graph, ids.pop("group"), ids.pop("trace"), ids, ~np.isnan(score[ran]))
         of_names, numbers = self._of_names(graph, rows.names)
-        advantage, reason, after = self._compiled()(graph, outcome, self._taken(rows.evidence), of_names)
+        advantage, reason, keys, after = self._compiled()(graph, outcome, self._taken(rows.evidence), of_names)
         if after is not None:
             self._unmet = [] if self.state is None or set(self.state) & set(numbers) else [*self.state]
             ended = np.asarray(after).reshape(-1).tolist()
             self.state = {**(self.state or {}), **{name: ended[number] for name, number in numbers.items()}}
-        return Batch(stated, graph, outcome, rows, rows.evidence, np.asarray(advantage), np.asarray(reason), of_names)
+        numbers_of = (None if array is None else np.asarray(array) for array in (advantage, reason, keys))
+        return Batch(stated, graph, outcome, rows, rows.evidence, *numbers_of, of_names)
 
     def _of_names(self, graph: EventGraph, rows: RowNames) -> tuple[dict[str, Any], dict[str, int]]:
         """Arrays for what is stated by names of agents, or of roles with by="role_name"; and this batch's id of each.
@@ -421,6 +421,8 @@ class RowAdvantages:
         if self._program is None:
             import jax
 
+            from graphs.keys import event_keys
+
             def program(graph: EventGraph, reward: Any, evidence: Any, of_names: Any) -> tuple[Any, ...]:
                 self._compilations += 1  # tracing runs once for each shape
                 named = {**evidence, **self._options, **of_names}
@@ -428,7 +430,10 @@ class RowAdvantages:
                 if self._state_of is not None:
                     takes = inspect.signature(self._state_of).parameters
                     after = self._state_of(graph, reward, **{name: named[name] for name in named if name in takes})
-                return result.advantage if self._scaled else result.credit - result.baseline, result.reason, after
+                by = evidence.get("by") if self._by is not None else self._facts.key or None
+                keys = None if by is None else event_keys(graph, by)
+                advantage = result.advantage if self._scaled else result.credit - result.baseline
+                return advantage, result.reason, keys, after
 
             self._program = jax.jit(program)
         return self._program
@@ -450,12 +455,12 @@ class RowAdvantages:
             return f"method {self.name!r} {falls}" if falls and self._strict else ""
         from estimators.base import REASONS
 
-        absent = absent_columns(batch, self._facts.columns)
+        absent = alike_units(batch.graph, self._facts.columns)
         texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
         if self._facts.in_groups and metrics["credit/groups_of_one"] == 1:
             texts.append("compares the traces of a group, and every group of the batch has one trace")
-        if not traces and "turn" in batch.columns:
-            texts.append("got turns but no column 'trace', so each row counts as a trace of its own")
+        if not traces and (parts := "turns" if "turn" in batch.columns else several_agents(batch)):
+            texts.append(f"got {parts} but no column 'trace', so each row counts as a trace of its own: pass trace=")
         for option, names in self._agents_named.items():
             if not batch.of_names[option].any():
                 texts.append(f"has {option}={','.join(names)}, and no agent of the batch is called so")
@@ -473,8 +478,15 @@ class RowAdvantages:
             warnings.warn(f"method {self.name!r} {text}", MissingColumnWarning, stacklevel=3)
         return ""
 
-    def _check_evidence(self, evidence: Mapping[str, Any], event_reward: bool) -> None:
-        passed = {*evidence, *self._options, *(("event_reward",) if event_reward else ())}
+    def _check_evidence(self, evidence: Mapping[str, Any], columns: set[str]) -> None:
+        from credit.methods.running import EVIDENCE
+        from graphs.keys import evidence_of_key
+
+        for name in evidence_of_key(self._by):
+            if name in EVIDENCE and name not in {*evidence, *columns, "node"}:  # without nodes, all draws differ
+                how = "policy_version=" if name == "policy_version" else f"evidence={{{name!r}: ...}}"
+                raise CreditError(f"by names {name!r}, and the rows have no such column; pass {how}")
+        passed = {*evidence, *self._options, *columns - {"policy_version"}}
         lacking = [name for name in self.needs if name not in passed]
         if lacking:
             raise CreditError(
@@ -567,6 +579,7 @@ def _resolve(
         return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method
     from credit.methods.registry import METHODS
+    from graphs.keys import PARTS, names_of_key
 
     entry = find_method(method)
     if entry.reads_types:
@@ -576,7 +589,9 @@ def _resolve(
         )
     # `unbiased` is stated of a method without the options of a published one
     unbiased = entry.unbiased if method in METHODS else None
-    facts = Facts(unbiased, entry.needs, entry.columns, entry.scope == "group")
+    key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
+    of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
+    facts = Facts(unbiased, entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ())
     return method, entry.fn, facts, entry.state
 
 

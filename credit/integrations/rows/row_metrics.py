@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+
+from credit.methods.units_apart import acting_units
+from graphs.structure.host_ids import distinct
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
@@ -17,11 +20,11 @@ __all__ = [
     "Batch",
     "Facts",
     "MissingColumnWarning",
-    "absent_columns",
     "batch_metrics",
     "falling_turns",
     "group_spread",
     "no_metrics",
+    "several_agents",
     "silent_groups",
 ]
 
@@ -38,6 +41,7 @@ class Batch(NamedTuple):
       graph, reward, evidence: as the method got them, padded.
       rows: leads from events to those rows.
       advantage, reason: [E], the answer.
+      keys: int [E], what the method compares within, where `by=` or `Facts.key` names it.
       of_names: what the method was passed besides: the state that it began with, the agents that an option names.
     """
 
@@ -48,6 +52,7 @@ class Batch(NamedTuple):
     evidence: Mapping[str, np.ndarray]
     advantage: np.ndarray
     reason: np.ndarray
+    keys: np.ndarray | None = None
     of_names: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -58,12 +63,14 @@ class Facts(NamedTuple):
       unbiased: whether it is; None where that is unknown.
       needs, columns: the evidence and the columns that it needs.
       in_groups: whether it compares the traces of a group.
+      key: with whom it compares a row, where that is finer than the task and the graph has it.
     """
 
     unbiased: bool | None
     needs: tuple[str, ...]
     columns: tuple[str, ...] = ()
     in_groups: bool = False
+    key: tuple[str, ...] = ()
 
 
 def batch_metrics(
@@ -73,14 +80,12 @@ def batch_metrics(
     advantage: np.ndarray,
     facts: Facts,
     *,
-    keys: np.ndarray | None = None,
     ordered: bool = True,
 ) -> dict[str, float]:
     """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
 
     Args:
       rows: how many ran, with a reward or without; rows that only fill up the batch are in no metric.
-      keys: int [E], what the method compares within, where `by=` names it; else groups are.
       ordered: whether rows stand in the order of their turns, or the method does not read it.
 
     rows, traces, groups   counts of what entered
@@ -91,6 +96,8 @@ def batch_metrics(
     groups_that_teach      groups in which a row has an answer other than 0, whatever the method compares; the others
                            are silent, or refused as a whole
     groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
+    keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, or keep the raw
+                           reward, as the method says; absent where a method compares by something else
     advantage_mean, advantage_std   over the rows with an answer
     policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
     groups_of_several_versions    groups with rows of several versions
@@ -107,20 +114,26 @@ def batch_metrics(
     answered = advantage[valid].astype(np.float64)  # the square of 1e30 is beyond single precision
     reason = batch.reason[batch.rows.event]
     entered = len(reason)
-    if keys is not None:
-        trace = np.asarray(batch.graph.trace_ids)[batch.rows.event]
-        pairs = np.unique(np.stack([keys[batch.rows.event], trace]), axis=1)
-        count = np.unique(pairs[0], return_counts=True)[1]
+    of_one = {}
+    if batch.keys is not None:
+        key, trace = (np.asarray(ids)[batch.rows.event].astype(np.int64) for ids in (batch.keys, batch.graph.trace_ids))
+        many = len(batch.graph.trace_mask)
+        traces = np.bincount(distinct((key + 1) * many + trace) // many)  # the key -1 is of rows without one
+        of_one = {"keys_of_one": np.count_nonzero(traces[key + 1] == 1) / entered}
+        count = count if facts.key else traces[traces > 0]
+    units = acting_units(batch.graph)
     metrics = {
         "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
         "groups": float(len(teach)),
-        **_units(batch),
+        "agents": float(units["agents"]),
+        "turns": float(units["turns"]),
         "unscored": 1 - entered / rows,
         "refused": 1 - len(answered) / entered,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
         "groups_that_teach": np.count_nonzero(teach) / len(teach),
         "groups_of_one": np.count_nonzero(count == 1) / len(count),
+        **of_one,
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
         "condition/compared": float(np.isin(reason, (Reason.VALID, Reason.FROZEN)).all()),
@@ -144,7 +157,7 @@ def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     """Metrics of a batch in which no row has a reward: every name that other batches have, so that curves go on."""
     nothing = ("traces", "groups", "agents", "turns", "refused", "zero", "groups_that_teach", "groups_of_one")
     metrics = {"rows": float(rows), "unscored": float(rows > 0), **dict.fromkeys(nothing, 0.0)}
-    metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0}
+    metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0, **({"keys_of_one": 0.0} if facts.key else {})}
     held = ("compared", "ordered", "resolved")
     metrics |= {f"condition/{name}": 1.0 for name in held} | {"condition/scored": float(rows == 0)}
     if facts.unbiased is not None:
@@ -167,29 +180,12 @@ def _versions(batch: Batch) -> dict[str, float]:
     return {**ages, "groups_of_several_versions": np.count_nonzero(most > least) / len(np.unique(group))}
 
 
-def _units(batch: Batch) -> dict[str, float]:
-    graph, found = batch.graph, {}
-    for name, ids, mask in (
-        ("agents", graph.agent_name_ids, graph.agent_mask),
-        ("turns", graph.turn_ids, graph.event_mask),
-    ):
-        marks = np.zeros(len(ids), bool)
-        marks[np.asarray(ids)[np.asarray(mask)]] = True
-        found[name] = float(np.count_nonzero(marks))
-    return found
-
-
-def absent_columns(batch: Batch, columns: Collection[str]) -> dict[str, str]:
-    """Of the columns on which a method's meaning depends, those that tell nothing apart, and what each leaves alike."""
-    real = np.asarray(batch.graph.agent_mask)
-    instances, units = np.count_nonzero(real), _units(batch)
-    spawned = (np.asarray(batch.graph.agent_parent) != np.arange(len(real))) & real
-    alike = {
-        "agent": (units["agents"] == 1, "every row is one agent's"),
-        "parent": (not spawned.any(), "no agent is spawned by another"),
-        "turn": (units["turns"] == instances, "every agent has one turn"),
-    }
-    return {name: alike[name][1] for name in columns if alike[name][0]}
+def several_agents(batch: Batch) -> str:
+    """What a group whose rows name several agents has; empty where each group has one."""
+    graph, real = batch.graph, np.asarray(batch.graph.agent_mask)
+    group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[real]]
+    pairs = np.unique(np.stack([group, np.asarray(graph.agent_name_ids)[real]]), axis=1)
+    return "several agents in a group" if pairs.shape[1] > len(np.unique(group)) else ""
 
 
 def falling_turns(batch: Batch) -> str | None:

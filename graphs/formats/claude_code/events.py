@@ -8,6 +8,7 @@ interleave by chance, and clocks run backwards, so neither gives the order.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 
 from graphs.event_graph import EdgeType, EventType
@@ -20,17 +21,21 @@ __all__ = ["write_events"]
 
 _MAIN = "main"
 _UNNAMED = "sub-agent"
+_ASKS = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "exit_plan_mode")  # tools that a person answers
 
 
 @dataclasses.dataclass(slots=True)
 class _Call:
     """A model call: its first line, and the tool uses and token counts of all its lines.
 
+    Each line was written when its block was there, so the time is that of the last line up to the first tool use.
+
     A line with `stop_reason: null` was written while the reply was streaming, and its output count is a placeholder.
     The largest count is the call's if a line is final, or if the count grew from line to line.
     """
 
     entry: Entry
+    time: float
     uses: list[tuple[Block, Entry]] = dataclasses.field(default_factory=list)
     use_ids: set[str | None] = dataclasses.field(default_factory=set)
     output: int | None = None
@@ -40,6 +45,7 @@ class _Call:
 
     def add(self, entry: Entry) -> None:
         uses = [block for block in entry.message.blocks if block.type == "tool_use"]
+        self.time = self.time if self.uses or math.isnan(entry.time) else entry.time
         self.uses += [(block, entry) for block in uses if block.id not in self.use_ids]
         self.use_ids |= {block.id for block in uses}
         usage = entry.message.usage
@@ -107,7 +113,7 @@ def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
                 continue
             name = entry.message.id or ""
             if name not in calls:
-                calls[name], begun[name] = _Call(entry), index
+                calls[name], begun[name] = _Call(entry, entry.time), index
                 steps.append((index, 0, _Step(entry, call=calls[name])))
             calls[name].add(entry)
             called_at |= {block.id or "": begun[name] for block in entry.message.blocks if block.type == "tool_use"}
@@ -154,6 +160,7 @@ class _Writer:
             EventType.ORCHESTRATOR_DECISION if agent in self.spawners else EventType.MESSAGE,
             agent,
             call.entry,
+            time=call.time,
             action=True,
             tokens=call.tokens,
             input_tokens=call.read,
@@ -194,7 +201,9 @@ class _Writer:
         status = block.status
         spawn = self.spawns.get(use)
         if spawn is None or spawn.launched:
-            answer = self._event(f"{use}.result", EventType.TOOL_RESULT, agent, entry, tool=tool, status=status)
+            by_person = tool in _ASKS or status == "declined"
+            kind = EventType.HUMAN_INTERVENTION if by_person else EventType.TOOL_RESULT
+            answer = self._event(f"{use}.result", kind, agent, entry, tool=tool, status=status)
             self.record.edge(position, answer, EdgeType.RETURN)
             self._cause(agent, answer, EdgeType.CAUSAL)
             return
@@ -219,6 +228,7 @@ class _Writer:
         agent: str,
         entry: Entry,
         *,
+        time: float | None = None,
         action: bool = False,
         **columns: str | int | None,
     ) -> int:
@@ -227,7 +237,7 @@ class _Writer:
             event_type,
             agent,
             action=action,
-            time=entry.time,
+            time=entry.time if time is None else time,
             line=entry.place.line,
             offset=entry.place.offset,
             **columns,

@@ -7,6 +7,7 @@ events.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -127,25 +128,27 @@ class Chat:
         calls: Sequence[tuple[str | None, str]] = (),
         *,
         places: Sequence[Place] = (),
+        times: Sequence[float] = (),
         sampled: bool = True,
         **columns: Any,
     ) -> int:
         """Append a model call of the agent, with the ids and names of the tools that it called.
 
-        `places` are those of the calls where they do not stand in the record of the reply.
+        `places` are those of the calls where they do not stand in the record of the reply, `times` when they were made.
         What is not `sampled` is a message in its name that no model call of this run wrote, such as an example.
         """
         append = self.team.call if sampled else self.team.fixed
         position = append(self.agent, event_id, place, **columns)
         for number, (call_id, tool) in enumerate(calls):
             effect_id, where = f"{event_id}/call-{number}", places[number] if places else place
+            time = times[number] if times else math.nan
             if call_id in self.starts:
                 instance, name = self.starts[call_id]
                 self.team.agent(instance, name, parent=self.agent)
-                self.team.spawn(self.agent, effect_id, instance, where, call=position, tool=tool)
+                self.team.spawn(self.agent, effect_id, instance, where, call=position, tool=tool, time=time)
             else:
                 call = position if sampled else None
-                effect = self.team.tool_call(self.agent, effect_id, where, call=call, tool=tool)
+                effect = self.team.tool_call(self.agent, effect_id, where, call=call, tool=tool, time=time)
                 self.open_calls.add(call_id, effect, tool)
         return position
 

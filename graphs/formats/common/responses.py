@@ -59,8 +59,8 @@ class Responses:
         self.chat = chat
         self.calls: list[int] = []  # positions of model calls
         self.model: str | None = None  # that they ask from here on
-        self._items: list[tuple[Item, Place]] = []  # of the model call that is open
-        self._begun = ("", Place("", 0, -1), math.nan)  # event id, place and time of the first of them
+        self._items: list[tuple[Item, Place, float]] = []  # of the model call that is open, with their times
+        self._begun = ("", Place("", 0, -1))  # event id and place of the first of them
 
     def add(
         self, item: Item, event_id: str, place: Place, field: str, *, time: float = math.nan, status: str | None = None
@@ -79,8 +79,8 @@ class Responses:
           TraceError: kinds "unknown-tool-call", "bad-value".
         """
         if item.type in _OF_MODEL or (item.type == "message" and item.role == "assistant"):
-            self._begun = self._begun if self._items else (event_id, place, time)
-            self._items.append((item, place))
+            self._begun = self._begun if self._items else (event_id, place)
+            self._items.append((item, place, time))
             return
         self.end()
         if item.type in OUTPUTS:
@@ -92,13 +92,18 @@ class Responses:
             self.chat.refuse("bad-value", place, f"{field}.role", item.role, expected)
 
     def end(self, usage: Usage | None = None) -> None:
-        """Append the model call that the items since the last call are, with its token counts."""
+        """Append the model call that the items since the last call are, with its token counts.
+
+        An item was written when it was complete, so the time is that of the last one up to the first tool call.
+        """
         if not self._items:
             return
-        event_id, place, time = self._begun
-        items = [item for item, _ in self._items]
-        called = [(item, where) for item, where in self._items if item.type in _CALLS]
-        tools = [(item.call_id, item.name or item.type) for item, _ in called]
+        event_id, place = self._begun
+        items = [item for item, _, _ in self._items]
+        first = next((i for i, item in enumerate(items) if item.type in _CALLS), len(items) - 1)
+        time = self._items[first][2]
+        called = [step for step in self._items if step[0].type in _CALLS]
+        tools = [(item.call_id, item.name or item.type) for item, _, _ in called]
         ids = [item.generation_token_ids for item in items if item.generation_token_ids is not None]
         log_probs = [number for item in items for number in item.generation_log_probs or ()]
         generated = [token for of_item in ids for token in of_item]
@@ -106,7 +111,8 @@ class Responses:
         counts = (usage or Usage()).columns | ({"tokens": len(generated)} if ids else {})
         self.calls.append(
             self.chat.reply(
-                event_id, place, tools, places=[where for _, where in called], time=time,
+                event_id, place, tools, places=[where for _, where, _ in called], times=[at for _, _, at in called],
+                time=time,
                 model=self.model, **counts,
                 log_prob=math.fsum(log_probs) if log_probs else None,
                 token_ids=generated or None, token_log_probs=log_probs if log_probs and fit else None,

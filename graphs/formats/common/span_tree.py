@@ -119,6 +119,13 @@ class Span:
         """The id of its event."""
         return self.label or self.id
 
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from its begin to its end; None where they are not both stated, or are one moment."""
+        begin, end = self.clock
+        took = (end - begin) / 1e9 if min(begin, end) > 0 else self.end - self.start
+        return took if took > 0 else None
+
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
         """The error that points at this span."""
         return TraceError(Problem(kind, self.place.file, self.place.line, field, excerpt(value), expected, trace))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Collection
 from typing import Any, Literal
 
 from graphs.event_types import EdgeType, EventType
@@ -51,10 +52,17 @@ class Team:
       record: the trace, without events yet.
       acts: "by instance" as above; "by trace": effects are actions only where no instance has a model call; "stated":
         the reader says which events are actions (`stated`).
+      asks: names of tools by which an agent asks a person: their results are the person's.
     """
 
-    def __init__(self, record: TraceRecord, acts: Literal["by instance", "by trace", "stated"] = "by instance") -> None:
-        self.record, self._acts = record, acts
+    def __init__(
+        self,
+        record: TraceRecord,
+        acts: Literal["by instance", "by trace", "stated"] = "by instance",
+        *,
+        asks: Collection[str] = (),
+    ) -> None:
+        self.record, self._acts, self._asks = record, acts, asks
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
         self._fixed: set[int] = set()  # calls whose type the log states
@@ -92,7 +100,9 @@ class Team:
 
     def result(self, agent: str, event_id: str, place: Place, *, answers: int | None, **columns: Any) -> int:
         """A tool's result, of the instance that called the tool; `answers` is the tool call's position."""
-        return self._append(_Part.RESULT, agent, event_id, EventType.TOOL_RESULT, place, answers, columns)
+        by_person = columns.get("tool") in self._asks
+        kind = EventType.HUMAN_INTERVENTION if by_person else EventType.TOOL_RESULT
+        return self._append(_Part.RESULT, agent, event_id, kind, place, answers, columns)
 
     def returned(self, agent: str, event_id: str, to: str, place: Place, **columns: Any) -> int:
         """The end of a spawned instance's work, handed to the one that waits for it."""

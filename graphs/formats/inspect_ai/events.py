@@ -223,7 +223,7 @@ class _Reading:
         output = decode(_OUTPUT, event.output, file=self.file, line=line, field=field, trace=self.trace)
         if not output.choices:
             return
-        span.kind, span.model = Kind.CALL, event.model or ""
+        span.kind, span.model, span.end = Kind.CALL, event.model or "", seconds(event.completed)
         self.repeatable.setdefault(span.parent, []).append(span)
         if output.usage is not None:
             span.columns |= output.usage.columns

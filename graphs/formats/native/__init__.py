@@ -13,7 +13,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.formats.native.batches import Record, read_records
-from graphs.formats.native.misspelt import LOOKED_AT, near_keys
+from graphs.formats.native.misspelt import LOOKED_AT, may_be_near, near_keys
 from graphs.formats.native.slim import SlimDecoder
 from graphs.formats.native.wire import EventBase, Trace
 from graphs.reading.json_problems import JSON_ERRORS, json_problem
@@ -71,10 +71,12 @@ def _has_our_events(seen: Opening) -> bool:
 
 def read(sources: Sequence[Source]) -> Iterator[Part | TraceRecord | Problem]:
     """The traces of all sources; a trace that cannot be decoded is a `Problem` and harms no other."""
-    yield from read_records(_records(sources), SlimDecoder())
+    decoder = SlimDecoder()
+    yield from read_records(_records(sources, decoder), decoder)
 
 
-def _records(sources: Sequence[Source]) -> Iterator[Record | Problem]:
+def _records(sources: Sequence[Source], decoder: SlimDecoder) -> Iterator[Record | Problem]:
+    """The records of all sources; who asks for the next one has decoded the last by `decoder`."""
     for number, source in enumerate(sources):
         try:
             located = pieces(source)
@@ -83,10 +85,11 @@ def _records(sources: Sequence[Source]) -> Iterator[Record | Problem]:
             continue
         is_seen = number >= LOOKED_AT
         for item in of_source(source, located):
+            yield item
             if not is_seen and isinstance(item, Record):
                 is_seen = True
-                yield from near_keys(item.data, source.name, item.line)
-            yield item
+                if may_be_near(decoder.unknown):
+                    yield from near_keys(item.data, source.name, item.line)
         source.release()
 
 

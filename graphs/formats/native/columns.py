@@ -8,6 +8,7 @@ every fault.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -24,11 +25,12 @@ from graphs.traces.missing_names import no_ids
 from graphs.traces.part import EVENT_TEXT, Heading, Part, derive_turns, first_of_each, present
 from graphs.traces.record import LARGEST_FLOAT, NEVER_NEGATIVE, fitting
 from graphs.traces.schema import EVENT_EVIDENCE
-from graphs.traces.token_lists import gather_tokens, impossible_sums
+from graphs.traces.token_lists import gather_tokens, impossible_sums, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["Decoded", "columns"]
 
+_ZEROS = (0.0,) * len(NEVER_NEGATIVE)
 _IS_ACTION = np.array([kind in ACTION_TYPES for kind in sorted(EventType)])
 
 
@@ -97,7 +99,9 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
         agent_roles=team.roles,
         parents=team.parents,
         text={"event": field["id"]} | {name: field[name] for name in EVENT_TEXT if name in field},
-        evidence={name: column for name, column in evidence.items() if present(column).any()},
+        evidence={
+            name: column for name, column in with_counts(evidence, tokens, actions).items() if present(column).any()
+        },
         places=_places(traces, trace_of),
         tokens=tokens,
     )
@@ -116,13 +120,12 @@ def _places(traces: Sequence[Decoded], trace_of: np.ndarray) -> tuple[pa.Array, 
 
 def _plain_document(wire: Trace) -> bool:
     """Whether nothing is wrong with what a trace has once."""
-    listed = wire.agents or ()
     return (
         version_known(wire.schema_version)
-        and all(abs(amount) <= LARGEST_FLOAT for amount in (wire.rewards or {}).values())
-        and not (wire.costs and any(wire.costs.get(name, 0.0) < 0 for name in NEVER_NEGATIVE))
-        and all(fitting(name, amount) for name, amount in (wire.evidence or {}).items())
-        and len({agent.id for agent in listed}) == len(listed)
+        and not (wire.rewards and max(map(abs, wire.rewards.values())) > LARGEST_FLOAT)
+        and not (wire.costs and min(map(wire.costs.get, NEVER_NEGATIVE, _ZEROS)) < 0)
+        and not (wire.evidence and not all(itertools.starmap(fitting, wire.evidence.items())))
+        and not (wire.agents and len({agent.id for agent in wire.agents}) < len(wire.agents))
     )
 
 
@@ -319,7 +322,8 @@ def _moved(
     if not len(results):
         return nobody
     result_key = agent_key[results]
-    suspect = ~np.isin(result_key, np.concatenate([agent_key[types != EventType.TOOL_RESULT], others]))
+    known = pa.array(np.concatenate([agent_key[types != EventType.TOOL_RESULT], others]))
+    suspect = ~_bools(pc.is_in(pa.array(result_key), known))
     if "tool" in field:
         rows = pa.array(results)
         same = pc.equal(field["agent"].take(rows), field["tool"].take(rows)).fill_null(False)

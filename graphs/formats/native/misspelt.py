@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -13,7 +13,7 @@ from graphs.formats.native.wire import EVENT_FIELDS, Trace
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 
-__all__ = ["LOOKED_AT", "near_keys"]
+__all__ = ["LOOKED_AT", "may_be_near", "near_keys"]
 
 LOOKED_AT = 100
 """Files of a reading whose first trace is looked at: a program misspells a key in all traces that it writes."""
@@ -21,6 +21,12 @@ _LIKE = 0.85  # of letters; `propensities` has 0.82 in common with `propensity`,
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _EVENTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
+
+
+def may_be_near(unknown: Iterable[str] | None) -> bool:
+    """Whether `near_keys` may find one among unknown keys; for None, those of a trace that nobody has looked at."""
+    known = (*Trace.__struct_encode_fields__, *EVENT_FIELDS)
+    return unknown is None or any(_nearest(key, known) for key in unknown)
 
 
 def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -31,20 +31,23 @@ _MOST_UNKNOWN = 64  # a log with more keys of its own makes them up: ids as keys
 _ASKED = 1000  # events of a trace that show which keys a log uses
 
 
-class _Keys(msgspec.Struct, gc=False):
-    events: list[msgspec.Raw]
-
-
-_EVENTS = msgspec.json.Decoder(_Keys)
-_KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class SlimDecoder:
-    """Decodes traces one after another, and remembers which keys their events have."""
+    """Decodes traces one after another, and remembers which keys they and their events have.
+
+    Attributes:
+      unknown: keys that the format does not know, those of the last trace among them; None where only the full decoder
+        took it.
+    """
 
     def __init__(self) -> None:
+        self.unknown: frozenset[str] | None = None
         self._slim: msgspec.json.Decoder[Trace] | None = None
         self._keys: frozenset[str] = frozenset()
+        self._top: frozenset[str] = frozenset()
         self._failures = 0
 
     def decode(self, data: bytes) -> Trace:
@@ -62,17 +65,21 @@ class SlimDecoder:
         if self._failures < _TRIES:
             # A fault, which the full decoder names below, or a key that the events asked do not show.
             with contextlib.suppress(*JSON_ERRORS):
-                self._keys |= _keys_of(data)
-                if len(self._keys - _KINDS.keys()) <= _MOST_UNKNOWN:
-                    self._slim = _decoder(self._keys)
-                    return self._slim.decode(data)
+                self._learn(data)
+                if len(self._top) + len(self._keys - _KINDS.keys()) <= _MOST_UNKNOWN:
+                    self._slim = _decoder(self._keys, self._top)
+                    trace = self._slim.decode(data)
+                    self.unknown = self._top | self._keys - _KINDS.keys()
+                    return trace
+        self.unknown = None
         return DECODER.decode(data)
 
-
-def _keys_of(data: bytes) -> set[str]:
-    """The keys of a trace's events, or of as many as show them. `data` is what a decoder has taken."""
-    events = _EVENTS.decode(data).events
-    return {key for event in events[:: 1 + len(events) // _ASKED] for key in _KEYS.decode(event)}
+    def _learn(self, data: bytes) -> None:
+        """Note the unknown keys of a trace, and the keys of its events, or of as many as show them."""
+        top = _OBJECT.decode(data)
+        events = _LIST.decode(top.get("events", b"[]"))
+        self._top |= top.keys() - set(Trace.__struct_encode_fields__)
+        self._keys |= {key for event in events[:: 1 + len(events) // _ASKED] for key in _OBJECT.decode(event)}
 
 
 def shallow_brackets(trace: Trace, most: int) -> int:
@@ -94,21 +101,31 @@ def columns(events: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 @functools.lru_cache(maxsize=64)
-def _decoder(keys: frozenset[str]) -> msgspec.json.Decoder[Any]:
+def _decoder(keys: frozenset[str], top: frozenset[str]) -> msgspec.json.Decoder[Any]:
+    """The decoder for keys of events and unknown keys of a trace."""
     fields: list[Any] = [(name, _KINDS[name].type) for name in _REQUIRED]
-    for number, name in enumerate(sorted(keys.difference(_REQUIRED))):
-        if name in _KINDS:
-            fields.append((_KINDS[name].name, _KINDS[name].type, msgspec.field(default=None, name=name)))
-        else:  # `Raw` stands for any value: it is checked and passed over, and no object is made of what is in it
-            fields.append((f"{_UNKNOWN}{number}", msgspec.Raw, msgspec.field(default=msgspec.Raw(), name=name)))
-    slim = msgspec.defstruct("SlimEvent", fields, forbid_unknown_fields=True, gc=False)
-    whole = msgspec.defstruct(
-        "SlimTrace",
-        [
-            (f.name, list[slim] if f.name == "events" else f.type)  # type: ignore[valid-type]
-            if f.required
-            else (f.name, f.type, f.default)
-            for f in msgspec.structs.fields(Trace)
-        ],
+    for name in sorted(keys.intersection(_KINDS).difference(_REQUIRED)):
+        fields.append((_KINDS[name].name, _KINDS[name].type, msgspec.field(default=None, name=name)))
+    slim = msgspec.defstruct(
+        "SlimEvent", [*fields, *_passed_over(keys.difference(_KINDS))], forbid_unknown_fields=True, gc=False
     )
-    return msgspec.json.Decoder(whole)
+    whole: list[Any] = [
+        (f.name, list[slim] if f.name == "events" else f.type)  # type: ignore[valid-type]
+        if f.required
+        else (f.name, f.type, f.default)
+        for f in msgspec.structs.fields(Trace)
+    ]
+    return msgspec.json.Decoder(
+        msgspec.defstruct("SlimTrace", [*whole, *_passed_over(top)], forbid_unknown_fields=True)
+    )
+
+
+def _passed_over(unknown: Iterable[str]) -> list[Any]:
+    """Fields for keys that the format does not know.
+
+    `Raw` stands for any value: it is checked and passed over, and no object is made of what is in it.
+    """
+    return [
+        (f"{_UNKNOWN}{number}", msgspec.Raw, msgspec.field(default=msgspec.Raw(), name=name))
+        for number, name in enumerate(sorted(unknown))
+    ]

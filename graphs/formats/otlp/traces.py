@@ -282,7 +282,7 @@ def _stated_events(tree: Tree, span: TracedSpan, instance: dict[str, str]) -> li
         begins = EventType.TOOL_CALL, {"tool": span.name}
         ends = EventType.TOOL_RESULT, owner, {"tool": span.name}
     elif kind is Kind.CALL:
-        begins = None, span.columns
+        begins = None, {"seconds": span.seconds} | span.columns
     found: list[_Stated] = []
     if "id" in begin:
         event_type, columns = begins

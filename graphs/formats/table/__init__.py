@@ -31,7 +31,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["read", "sniff"]
 
-_NEEDED_TO_TELL = ("reward", "event_reward", "agent_reward")
+_REWARDS = frozenset(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])
 NO_ID = "-1"  # as in arrays: the event has no id
 _LONGEST_ID = 200
 _HEAD = 1 << 16  # bytes that tell a native log
@@ -56,12 +56,24 @@ def sniff(head: bytes) -> bool:
         if not _OF_A_RUN.isdisjoint(shown.first):
             return False
         names = shown.scalars
+        if any(name in names for name in KNOWN["trace"]) and _REWARDS.isdisjoint(names):
+            names = _with_rows(head, names)
     else:
         line = head.partition(b"\n")[0].strip()
         names = frozenset(cell.strip().strip('"') for cell in line.decode("utf-8", "replace").split(","))
-    return any(name in names for name in KNOWN["trace"]) and any(
-        name in names for field in _NEEDED_TO_TELL for name in KNOWN[field]
-    )
+    return any(name in names for name in KNOWN["trace"]) and not _REWARDS.isdisjoint(names)
+
+
+def _with_rows(head: bytes, names: frozenset[str]) -> frozenset[str]:
+    """The first row's keys, and those of the first row below that has a reward; all rows until then have the trace."""
+    of_trace = names.intersection(KNOWN["trace"])
+    for line in head.split(b"\n")[1:]:
+        row = opening.__wrapped__(line)  # a cache would forget the head
+        if not of_trace <= row.scalars or not _OF_A_RUN.isdisjoint(row.first):
+            break
+        if not _REWARDS.isdisjoint(row.scalars):
+            return names | row.scalars
+    return names
 
 
 def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) -> Iterator[TraceRecord | Problem]:

@@ -31,6 +31,7 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SEPARATORS = ",;\t|"
 _PLACEHOLDER = "NAME"
 _MOST_NAMED = 20
+_MOST_ROWS = 1000  # whose keys are looked at
 _LONGEST_NAME = 60  # of a column; what is longer is a text
 
 
@@ -75,14 +76,16 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
       head: the beginning of the file.
       known: our names of columns, and the names under which they are found.
     """
-    lines = [line for line in head.decode("utf-8-sig", "replace").splitlines()[:2] if line.strip()]
+    lines = [line for line in head.decode("utf-8-sig", "replace").splitlines() if line.strip()]
     if not lines or lines[0].lstrip().startswith(("[", "<")):
         return None
     if lines[0].lstrip().startswith("{"):
         separator, names = ",", _keys_of_rows(lines)
     else:
         separator = other_separator(lines[0]) or ","
-        names, more = ([cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[-1]))
+        names, more = (
+            [cell.strip().strip('"') for cell in line.split(separator)] for line in (lines[0], lines[:2][-1])
+        )
         names = names if len(more) >= len(names) else []
     for what, columns in _EXPORTS.items():
         if columns <= set(names):
@@ -102,10 +105,10 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
 
 
 def _keys_of_rows(lines: list[str]) -> list[str]:
-    """The keys of the first of two rows of JSON lines, whose values are texts and numbers; none of other objects."""
-    first, second = opening(lines[0].encode()), opening(lines[-1].encode())
-    is_row = len(lines) > 1 and first.scalars == set(first.keys) and not second.scalars.isdisjoint(first.keys)
-    return list(first.keys) if is_row else []
+    """The keys of rows of JSON lines, the first's values being texts and numbers; none of other objects."""
+    first, *others = (opening.__wrapped__(line.encode()) for line in lines[:_MOST_ROWS])
+    is_row = others and first.scalars == set(first.keys) and not others[0].scalars.isdisjoint(first.keys)
+    return list(dict.fromkeys(key for row in (first, *others) for key in row.keys)) if is_row else []
 
 
 def _naming(

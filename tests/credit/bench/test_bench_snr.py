@@ -26,6 +26,7 @@ from credit.cli.benchmarks.bench_snr import _table
 from credit.cli.shared.answers import print_whole
 from credit.methods.registry import METHODS
 from credit.plot import draw_snr_report
+from estimators.base import REASONS, Reason
 from graphs.errors import CreditError
 
 TINY = Effort(traces=800, rows=30_000, full=10)
@@ -144,7 +145,8 @@ def test_bands_cover_and_slopes_have_intervals() -> None:
     assert np.std(errors) == pytest.approx(np.mean([p.high - p.low for p in points]) / 2 / 2.576, rel=0.35)
 
     def at(length: int, snr: float, half: float) -> Point:
-        numbers = {"cost": 1.0, "equal_cost": snr, "decisions": 1.0, "parts": 1, "log": "full", "seconds": 0.0}
+        numbers = {"cost": 1.0, "equal_cost": snr, "decisions": 1.0, "parts": 1, "log": "full", "seconds": 0.0,
+                   "answered": 1.0, "why": ""}  # fmt: skip
         return Point("s", "m", length, 8, snr, snr - half, snr + half, snr, 3 / length, **numbers)
 
     line = fit([at(10, 1.0, 0.1), at(100, 0.1, 0.01), at(100_000, 5.0, 1.0)])
@@ -187,7 +189,7 @@ def test_no_name_of_a_method_is_cut(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     name = "mine:median_of_others_with_a_long_name"
-    point = Point(name, name, 10, 8, 0.123, 0.1, 0.15, 0.12, None, 1, 0.12, 1e6, 30, "full", 1.0)
+    point = Point(name, name, 10, 8, 0.123, 0.1, 0.15, 0.12, None, 1, 0.12, 1e6, 30, "full", 1.0, 1.0, "")
     points = [dataclasses.replace(point, length=length) for length in LENGTHS]
     print_whole(_table(Report(points, [], {}), 8))
     shown = capsys.readouterr().out
@@ -291,16 +293,25 @@ def test_no_number_is_broken_in_a_narrow_terminal(
 ) -> None:
     """At 80 columns 0.0925 ± 0.003 stood on two lines."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    rest = (None, 1, 0.1, 1e6, 30, "full", 1.0)
+    rest = (None, 1, 0.1, 1e6, 30, "full", 1.0, 1.0, "")
     points = [Point("mine:second_one", "", length, 8, 0.0925, 0.09, 0.0955, 0.09, *rest) for length in (10, 30, 100)]
     print_whole(_table(Report(points, [], {}), 8))
     shown = capsys.readouterr().out
     assert shown.count("0.0925 ± 0.003") == 3 and max(map(len, shown.splitlines())) <= columns
 
 
+def test_decisions_without_a_number_are_counted_and_no_batch_refuses_a_point() -> None:
+    """Outcomes have a mean of 0, so `max_rl` answers in 40 % of the groups; a batch without any refused the point."""
+    points = [measure(scheme_of("max_rl"), 1000, Setting(), TINY, seed) for seed in range(4)]
+    assert np.mean([point.answered for point in points]) == pytest.approx(0.4, abs=0.12)
+    assert {point.why for point in points} == {REASONS[Reason.TOO_FEW]}
+    (line,) = Report(points[:1], [], {}).refusals()
+    assert f"{100 * (1 - points[0].answered):.3g} % of the decisions, which count as 0" in line
+
+
 def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
     """The figure of two group sizes had the first alone, and no figure said which."""
-    rest = (None, 1, 0.1, 1e3, 9, "full", 1)
+    rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
     points = [Point("rloo", "rloo", length, group, 1 / length, 0.9 / length, 1.1 / length, 0.1, *rest)
               for group in (4, 8) for length in (10, 100)]  # fmt: skip
     fits = [line for group in (4, 8) if (line := fit([p for p in points if p.group == group]))]

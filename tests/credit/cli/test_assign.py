@@ -358,3 +358,22 @@ def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tm
     assert "did you mean 'turn'?" in run("assign", archive, "--by", "trun", "-o", out).stderr
     refused = run("assign", good, "--method", "gae", "--by", "task", "-o", out)
     assert refused.exit_code == 1 and "method 'gae' has no option 'by'" in refused.stderr
+
+
+def test_what_a_method_left_out_or_cannot_tell_apart_is_said(tmp_path: Path) -> None:
+    """`reinforce_pp` weighed rows alike and `mgrpo` pooled everybody, without a word; trainers' rows got a warning."""
+    path, out = tmp_path / "log.jsonl", tmp_path / "advantages.csv"
+    path.write_text("".join(json.dumps(trace(f"t{i}", "q", float(i))) + "\n" for i in range(3)))
+    tokens = "not used: tokens (3 in the log); --evidence tokens takes it"
+    plain = run("assign", path, "-m", "reinforce_pp", "-o", out, "--json")
+    assert tokens in plain.stderr and json.loads(plain.stdout)["unused_evidence"] == ["tokens"]
+    taken = run("assign", path, "-m", "verl_grpo", "-o", out).output
+    assert "not used" not in taken
+    pooled = "compares by the parent, and no agent is spawned by another"
+    assert f"look: mgrpo {pooled}" in run("assign", path, "-m", "mgrpo", "-o", out).output
+    assert f"look: mgrpo {pooled}" in run("assign", path, "-m", "mgrpo", "-o", out, "--chunk-events", "3").output
+    assert "look: dr_mas" not in run("assign", path, "-m", "dr_mas", "-o", out).output
+    assert json.loads(run("methods", "--json", path).stdout)["mgrpo"]["why"] == pooled
+    branches = json.loads(run("choose", path, "--json").stdout)["branches"]
+    (role,) = (branch for branch in branches if branch["unit"] == "role")
+    assert role["method"] == "" and role["needs"] == {"mgrpo": pooled}

@@ -56,6 +56,30 @@ def test_an_interrupt_after_the_work_changes_no_exit_code() -> None:
 
 
 @pytest.mark.slow
+def test_threads_within_xla_change_no_exit_code(tmp_path: Path) -> None:
+    """The teardown of Python ends a thread that asks for the interpreter; one that compiles aborted the process then.
+
+    What Python does at its end is done all the same: threads that it waits for, handlers, temporary files, output.
+    """
+    script = (
+        "import atexit, builtins, sys, tempfile, threading, time\nimport jax, jax.numpy as jnp\n"
+        "import credit.__main__ as door\n"
+        "class Slow:\n    def __del__(self, sleep=time.sleep):\n        sleep(3)\n"
+        "builtins.slow = Slow()\n"  # within the teardown, so that the thread meets it
+        "def compile_on(i=0):\n    while True:\n        i += 1\n        jax.jit(lambda x: x * i)(jnp.ones(100 + i))\n"
+        "threading.Thread(target=compile_on, daemon=True).start()\n"
+        "threading.Thread(target=lambda: (time.sleep(0.5), print('awaited'))).start()\n"
+        "atexit.register(print, 'handled')\nfolder = tempfile.TemporaryDirectory(dir=sys.argv.pop())\n"
+        "time.sleep(0.3)\ndoor.run()\n"
+    )
+    with start("validate", "--nonsense", tmp_path, program=("-c", script)) as process:
+        out, error = process.communicate(timeout=120)
+    assert process.returncode == 1, error.decode()
+    assert out.split() == [b"awaited", b"handled"] and b"No such option" in error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
 def test_an_interrupt_while_computing_is_no_crash(good: Path, tmp_path: Path) -> None:
     """Interpreters that are torn down while XLA compiles crash; the command leaves without tearing down."""
     command = ("compose", good, "--methods", "rloo,dr_mas", "-o")

@@ -177,6 +177,15 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert "5 of 9 traces have no credit; 4 of these have no outcome. Errors" in printed
 
 
+def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
+    """Of 19 errors five stood there, and nothing said that there were more."""
+    bad = [tool_log(f"t{i}", f"q{i}", None, [("edit", "error: full")]) for i in range(13)]
+    log = write(tmp_path / "x.jsonl", bad)
+    assert "… and 3 more; `--all` names them" in run("summary", log).stdout
+    assert json.loads(run("summary", log, "--json").stdout)["suspects_left_out"] == 3
+    assert len(json.loads(run("summary", log, "--json", "--all").stdout)["suspects"]) == 13
+
+
 def test_tokens_are_pointed_out_only_where_nothing_went_wrong(tmp_path: Path) -> None:
     """`generated 40 tokens` stood under "Look at these first", below the errors."""
     good = tool_log("a", "q", None, [("edit", None)])

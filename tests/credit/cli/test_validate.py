@@ -248,3 +248,37 @@ def test_what_was_expected_of_many_files_is_written_once(tmp_path: Path) -> None
         (tmp_path / f"{number}.jsonl").write_text(json.dumps({"x": number}) + "\n")
     told = run("validate", *(tmp_path / f"{number}.jsonl" for number in range(3))).stderr
     assert told.count("who-and-when") == 1 and told.count("the same as above") == 2
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_lists_of_tokens_count_them(native: bool, tmp_path: Path) -> None:
+    """Logs with ids and masks had "tokens generated: not logged", and no evidence for `opo`."""
+    rows = []
+    for i, length in enumerate([3, 4, 5, 4]):
+        mask = [False, True, True, True, False][:length]
+        event = {"agent": "solver", "token_ids": list(range(length)), "token_mask": mask}
+        seen = {"agent": "solver", "type": "tool_result", "token_ids": [1], "token_mask": [False]}
+        if native:
+            steps = [event | {"id": "a", "type": "message"}, seen | {"id": "b"}]
+            steps.append({"id": "c", "type": "message", "agent": "solver", "tokens": 7, "token_ids": [1, 2]})
+            rows.append({"trace_id": f"t{i}", "task_id": "q", "events": steps, "rewards": {"team": float(i)}})
+        else:
+            of_trace = {"trace": f"t{i}", "group": "q", "reward": float(i)}
+            rows += [
+                event | of_trace,
+                seen | of_trace,
+                of_trace | {"agent": "solver", "tokens": 7, "token_ids": [1, 2]},
+            ]
+    path = write(tmp_path / "log.jsonl", rows)
+    assert f"tokens generated {2 + 3 + 3 + 3 + 4 * 7}; a trace has" in " ".join(run("validate", path).stdout.split())
+    given = run("assign", path, "--method", "opo", "-o", tmp_path / "advantages.csv")
+    assert given.exit_code == 0, given.output
+
+
+def test_tokens_that_are_stated_of_a_whole_trace_are_logged(tmp_path: Path) -> None:
+    """`validate` said "not logged", and `costs` printed what the log states."""
+    events = [{"id": "a", "type": "message", "agent": "solver"}]
+    logs = [trace(name, "q", 1.0, events=events, edges=[], costs=costs) for name, costs in
+            (("a", {"tokens": 30}), ("b", {}))]  # fmt: skip
+    lines = " ".join(run("validate", write(tmp_path / "log.jsonl", logs)).stdout.split())
+    assert "tokens generated not logged by action; 30 stated of 1 whole trace" in lines

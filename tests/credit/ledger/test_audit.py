@@ -304,6 +304,14 @@ def test_a_discounted_return_is_refused_by_name(team: Made) -> None:
     assert "a return discounted by 0.9 do not add up" in ledger.refused["gae"] and not ledger.claims
 
 
+def test_a_return_without_values_of_states_is_refused() -> None:
+    """Its differences pay the whole outcome to the last action, whoever earned it."""
+    graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("aabb"), reward=[1.0, 1, 0, 0], tokens=[1] * 4)
+    for claim in (credit.discounted_return(graph, reward), credit.run(rows, "puppeteer", discount=1.0)):
+        ledger = credit.compose(graph, reward, [claim])
+        assert "it has no values of states" in ledger.refused[claim.source] and not ledger.claims
+
+
 @pytest.mark.slow
 def test_what_compose_says_names_who_is_refused_and_claims_nothing_for_a_split(tmp_path: Path) -> None:
     path, out = log(tmp_path / "x.jsonl"), tmp_path / "x.csv"

@@ -106,6 +106,26 @@ def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_trai
     assert agent.method == "dr_mas" and not agent.unbiased and "biased" in agent.why
 
 
+def test_evidence_that_whole_groups_lack_counts_against_a_method(tmp_path: Path) -> None:
+    """`gae` came first where 5 of 13 groups had no value."""
+    log = write(tmp_path / "x.jsonl", rewards=(0.0, 1.0) * 2, value=lambda i, k: 0.5 if i < 2 else None)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for i, line in enumerate(lines):
+        line["task_id"] = "with" if i < 2 else "without"
+        line["events"] = [{k: v for k, v in e.items() if v is not None} for e in line["events"]]
+        for turn, event in enumerate(line["events"]):
+            event["turn"] = turn
+    log.write_text("\n".join(map(json.dumps, lines)))
+    turn = {branch.unit: branch for branch in advice(log).branches}["turn"]
+    assert turn.method == "turn_baseline" and turn.needs["gae"] == "1 of 2 groups have no value"
+    message = {branch.unit: branch for branch in advice(log).branches}["message"]  # nothing else is there
+    assert message.method == "gae" and message.why.endswith("; 1 of 2 groups have no value")
+    for line in lines:
+        line["events"] = [event | {"value": 0.5} for event in line["events"]]
+    log.write_text("\n".join(map(json.dumps, lines)))
+    assert methods(advice(log))["turn"] == "gae"
+
+
 @pytest.mark.parametrize("alternatives", [1, 2])
 def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternatives: int) -> None:
     def context(i: int, k: int) -> str:

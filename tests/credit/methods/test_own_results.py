@@ -169,6 +169,7 @@ def test_a_point_that_was_cut_off_is_named(module: str, tmp_path: Path) -> None:
         (("bias", "--world", "relay-and", "-m"), "refusing"),
         (("bias", "--world", "relay-and", "-m"), "halved"),
         (("snr", "--quick", "--lengths", "10", "-m"), "refusing"),
+        (("snr", "--quick", "--lengths", "10", "-m"), "halved"),
         (("truth", "--world", "additive", "--traces", "16", "-m"), "refusing"),
         (("truth", "--world", "additive", "--traces", "16", "-m"), "halved"),
         (("train", "--quick", "--tasks", "bottleneck", "-m"), "refusing"),

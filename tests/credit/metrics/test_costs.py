@@ -117,7 +117,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [])
+    assert price_gaps(traces, prices) == (["small"], [], [])
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -131,6 +131,26 @@ def test_calls_of_several_models_take_a_row_of_their_joint_name(tmp_path: Path) 
     (tmp_path / "prices.csv").write_text(PRICES)
     prices, both = read_prices(tmp_path / "prices.csv"), read(tmp_path, line("a", "q", 1.0, "big + small"))
     assert price_gaps(both, prices)[0] == ["big + small"]
+
+
+def test_rows_of_the_table_that_match_nothing_are_named(traces: Traces, tmp_path: Path) -> None:
+    """A tool that was misspelt cost 0 without a word. A table of a whole company's models is no slip."""
+    log = str(tmp_path / "log.jsonl")
+    tool = next(name for name in traces.events["tool"].to_pylist() if name)
+    (tmp_path / "prices.csv").write_text(f"model,input,output,tool,call\nbig,1,1,,\nsmal,1,1,,\n,,,{tool}s,1\n")
+    found = price_gaps(traces, read_prices(tmp_path / "prices.csv"))
+    assert found.unused == [f"tool {tool}s (Did you mean {tool}?)", "model smal (Did you mean small?)"]
+    shown = CliRunner().invoke(cli, ["costs", log, "--prices", str(tmp_path / "prices.csv")]).stdout
+    assert f"rows of the table that match nothing in these logs: tool {tool}s" in shown
+    (tmp_path / "all.csv").write_text("model,input,output\nbig,1,1\nsmall,1,1\nother,1,1\n")
+    assert price_gaps(traces, read_prices(tmp_path / "all.csv")).unused == []
+
+
+def test_costs_that_a_log_states_of_a_trace_stand_beside_it(tmp_path: Path) -> None:
+    lines = [line(name, "q", 1.0, "big") | {"costs": costs} for name, costs in (("a", {"usd": 0.25}), ("b", {}))]
+    assert [row.stated for row in cost_rows(read(tmp_path, *lines), "trace")] == [{"usd": 0.25}, {}]
+    shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "trace"]).stdout
+    assert "costs.usd" in shown.splitlines()[0] and "0.25" in shown.splitlines()[1]
 
 
 def test_each_known_count_is_priced(tmp_path: Path) -> None:
@@ -155,7 +175,7 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
     own, same = read_prices(tmp_path / "with.csv"), read_prices(tmp_path / "without.csv")
     found = [cost_rows(traces, "trace", prices)[0].money.total for prices in (own, same)]
     assert found == [pytest.approx((2 * 150 + 0.2 * 150 + 8 * 40) / 1e6), pytest.approx((2 * 300 + 8 * 40) / 1e6)]
-    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], []), ([], ["big"]))
+    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], []), ([], ["big"], []))
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     assert "reads from a cache cost as input, which is too much, of: big" in CliRunner().invoke(cli, command).stdout
 

@@ -125,3 +125,23 @@ def test_tables_that_name_no_two_sides_are_refused(tmp_path: Path, rows: str, me
     table.write_text("trace,side\n" + rows)
     with pytest.raises(credit.CreditError, match=message):
         read_sides(table, traces_of(["q"] * 3))
+
+
+def test_folders_are_sides(tmp_path: Path) -> None:
+    """A change of a team leaves a folder of logs before it and one after; each needed a table of their traces."""
+    for number, name in enumerate(("old", "new")):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        lines = [trace(f"{name}{i}", f"q{i}", float(number and i % 3 > 0)) for i in range(12)]
+        write(tmp_path / name / "deep" / "log.jsonl", lines)
+    write(tmp_path / "other.jsonl", [trace("other", "q0", 1.0)])
+    old, new = tmp_path / "old", tmp_path / "new"
+    told = json.loads(run("metrics", tmp_path, "--sides", f"{old},{new}", "--json").stdout)
+    row = next(row for row in told["differences"] if row["metric"] == "success")
+    assert told["sides"] == [str(old), str(new)] and row["difference"] == pytest.approx(8 / 12) and row["paired"]
+    shown = run("metrics", tmp_path, "--sides", f"{old},{new}")
+    assert "1 trace without a side" in shown.stdout, shown.output
+    for sides, words in ((f"{old},{tmp_path}/none", "no trace that was read is from"), (f"{old},{old}", "apart")):
+        wrong = run("metrics", tmp_path, "--sides", sides)
+        assert wrong.exit_code == 1 and words in wrong.stderr, wrong.output
+    wrong = run("metrics", tmp_path, "--sides", "a,b,c")
+    assert wrong.exit_code == 1 and "expected two folders, or a table's name" in wrong.stderr

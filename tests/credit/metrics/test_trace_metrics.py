@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
@@ -172,6 +173,8 @@ def test_credit_beyond_two_errors(tmp_path: Path) -> None:
     useful, signal = found["credited_agents"], found["signal_to_noise"]
     assert useful.value[0] == pytest.approx(1 / 3)  # boss 3 of 2 × 2, w1 -3 of 2 × 1, w2 1.9 of 2 × 1
     assert signal.value[0] == pytest.approx(math.sqrt((4 + 1 + 9 + 1.9**2) / 4))
+    of_returns = trace_metrics(traces, MetricOptions(credit=dataclasses.replace(made, estimand="total")))
+    assert of_returns["signal_to_noise"].reasons == ["its errors are the spread of returns"] * 3
     assert useful.reasons[1] == signal.reasons[1] == "the method gives an action of the trace no number, or no error"
     with pytest.raises(credit.CreditError, match=r"credit has shape \(2,\)"):
         trace_metrics(traces, MetricOptions(credit=Credit(*(np.zeros(2),) * 5, "event", "score", "t", False, False)))

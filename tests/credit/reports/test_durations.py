@@ -43,6 +43,110 @@ def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:
     assert [row.seconds.total for row in cost_rows(traces)] == [7]
 
 
+def written_by_blocks(*, seconds: float | None = None) -> Traces:
+    """A call, written at 2, whose two tool calls are written at 3 and 6; the first tool ends at 4, the second at 8."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
+    record.event("h", EventType.HUMAN_INTERVENTION, "a", action=False, time=0.0)
+    record.event("x", EventType.MESSAGE, "a", action=True, time=2.0, seconds=seconds)
+    record.event("c", EventType.TOOL_CALL, "a", action=False, time=3.0, tool="f")
+    record.event("d", EventType.TOOL_CALL, "a", action=False, time=6.0, tool="g")
+    record.event("r", EventType.TOOL_RESULT, "a", action=False, time=4.0, tool="f")
+    record.event("s", EventType.TOOL_RESULT, "a", action=False, time=8.0, tool="g")
+    for cause, effect, kind in ((0, 1, 0), (1, 2, 4), (1, 3, 4), (2, 4, 5), (3, 5, 5)):
+        record.edge(cause, effect, kind)
+    return assemble([record])
+
+
+def test_until_a_tool_is_called_the_model_writes() -> None:
+    found = TeamFacts(written_by_blocks()).durations
+    assert found.event.tolist() == [0, 2 + 1 + 2, 0, 0, 1, 2] and found.wall.tolist() == found.work.tolist() == [8]
+    assert found.added.tolist() == [0, 2, 1, 2, 1, 2]  # a path through the first tool does not wait for the second
+    by_tool = {row.unit: row.seconds.total for row in cost_rows(written_by_blocks(), "tool")}
+    assert by_tool == {"no tool": 5, "f": 1, "g": 2}
+
+
+def test_where_a_call_states_its_seconds_the_time_to_its_tools_is_nobodys() -> None:
+    found = TeamFacts(written_by_blocks(seconds=0.5)).durations
+    assert found.event.tolist() == [0, 0.5, 0, 0, 1, 2] and found.wall.tolist() == [8]
+    assert TeamFacts(written_by_blocks(seconds=10)).durations.wall.tolist() == [12]  # from 0 to the end at 2 + 10
+
+
+def answered(*, seconds: float | None) -> Traces:
+    """A call from 0 on; a person steps in at 10; a call at 12."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
+    record.event("x", EventType.MESSAGE, "a", action=True, time=0.0, seconds=seconds)
+    record.event("h", EventType.HUMAN_INTERVENTION, "a", action=False, time=10.0)
+    record.event("y", EventType.MESSAGE, "a", action=True, time=12.0, seconds=seconds)
+    return assemble([record])
+
+
+def test_a_person_is_waited_for_from_the_end_of_what_ran_before() -> None:
+    assert TeamFacts(answered(seconds=None)).durations.absent.tolist() == [0, 10, 0]
+    found = TeamFacts(answered(seconds=4.0)).durations
+    assert found.absent.tolist() == [0, 6, 0] and found.event.tolist() == [4, 0, 4] and found.wall.tolist() == [10]
+
+
+KINDS = (EventType.MESSAGE, EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.SPAWN, EventType.HUMAN_INTERVENTION)
+
+
+def drawn(rng: np.random.Generator) -> TraceRecord:
+    """A trace of two agents whose times, kinds, seconds and edges mean nothing."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("a"), "b": Agent("b", parent="a")})
+    for i in range(int(rng.integers(1, 12))):
+        kind = KINDS[int(rng.integers(5))]
+        own = float(rng.integers(0, 6)) if rng.random() < 0.4 else None
+        to = {"to": "c"} if kind is EventType.SPAWN else {}
+        record.event(f"e{i}", kind, "ab"[int(rng.integers(2))], action=kind is EventType.MESSAGE and rng.random() < 0.7,
+                     time=float(rng.integers(0, 20)), seconds=own, **to)  # fmt: skip
+        for cause in range(i):
+            if rng.random() < 0.2:
+                record.edge(cause, i, 0)
+    return record
+
+
+def in_words(record: TraceRecord) -> list[float]:
+    """What each event took, sentence by sentence: slow and obvious."""
+    n, kinds, times = len(record.ids), [EventType(kind) for kind in record.types], record.times
+    stated = [*record.columns.get("seconds", []), *[None] * n][:n]
+    end = [time + (own or 0) for time, own in zip(times, stated, strict=True)]
+    edges = list(zip(record.senders, record.receivers, strict=True))
+    took = [0.0] * n
+    for e in range(n):
+        causes = [end[s] for s, r in edges if r == e]
+        same = [i for i in range(n) if record.agents[i] == record.agents[e]]
+        if not any(r == e and record.agents[s] == record.agents[e] for s, r in edges):  # `TeamFacts.causes`
+            causes += [end[i] for i in same if i < e][-1:]
+        if kinds[e] is not EventType.TOOL_RESULT:
+            causes += [end[i] for i in same if (times[i], i) < (times[e], e)]
+            if not record.actions[e]:
+                for child, agent in record.instances.items():
+                    ends = [end[i] for i in range(n) if record.agents[i] == child]
+                    if agent.parent == record.agents[e] and ends and max(ends) <= times[e]:
+                        causes.append(max(ends))
+        interval = max(0.0, times[e] - max(causes)) if causes else 0.0
+        asked = [s for s, r in edges if r == e and record.actions[s] and record.agents[s] == record.agents[e]]
+        is_effect = not record.actions[e] and kinds[e] in (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE)
+        own = stated[e]
+        if own is not None:
+            took[e] += own
+        elif not (asked and is_effect):
+            took[e] += interval
+        if asked and is_effect and stated[asked[-1]] is None:
+            took[asked[-1]] += interval
+    return [0.0 if kind is EventType.HUMAN_INTERVENTION else s for kind, s in zip(kinds, took, strict=True)]
+
+
+def test_random_traces_take_what_the_words_say() -> None:
+    rng, compared = np.random.default_rng(7), 0
+    for _ in range(80):
+        record = drawn(rng)
+        words, found = in_words(record), TeamFacts(assemble([record])).durations
+        if not found.reasons[0]:
+            compared += 1
+            assert found.event.tolist() == words and bool(np.all(found.added >= 0))
+    assert compared > 60
+
+
 def serial_pipeline() -> Traces:
     """A root that makes no call starts one agent after the other; the first ends with a tool's result."""
     record = TraceRecord("t", "q", "log.jsonl", rewards={"team": 1.0})

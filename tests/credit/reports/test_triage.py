@@ -72,6 +72,7 @@ def test_events_of_traces_that_succeeded_come_last(tmp_path: Path) -> None:
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = triage(read(log)).suspects
     assert [(one.trace, one.outcome) for one in found] == [("unknown", None), ("bad", 0.0), ("good", 1.0)]
+    assert [triage(read(log), most=most).left_out for most in (1, 3)] == [2, 0]
 
 
 def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) -> None:
@@ -88,3 +89,15 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
     assert found.quiet == "Nothing stands out: the logs have no error and no loop."
+
+
+def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> None:
+    """`main` of Claude Code and an agent of this name in another team's logs were one row."""
+    team(tmp_path, 2)
+    row = {"prompt": [], "completion": [{"role": "assistant", "content": "x"}], "example_id": 1, "reward": 1.0}
+    (tmp_path / "results.jsonl").write_text(json.dumps(row) + "\n")
+    (alone,) = {one.agent for one in triage(read(tmp_path / "results.jsonl")).agents}
+    text = (tmp_path / "2.jsonl").read_text()
+    (tmp_path / "2.jsonl").write_text(text.replace('"agent": "a0"', f'"agent": "{alone}"'))
+    found = {one.agent: one.traces for one in triage(read(tmp_path)).agents}
+    assert found == {f"{alone} (native)": 1, f"{alone} (verifiers)": 1, "a1": 2}

@@ -47,12 +47,25 @@ def test_alignment_is_a_cosine() -> None:
 
 
 def test_signal_to_noise_is_what_errors_do_not_explain() -> None:
-    graph, reward, _ = credit.from_columns(group=[0] * 4, trace=range(4), reward=[1.0, 0.0, 0.0, 0.0])
-    result = credit.rloo(graph, reward)
-    amount = np.array([1, -1 / 3, -1 / 3, -1 / 3])
-    noise = float(np.mean(np.asarray(result.stderr)[:4].astype(float) ** 2))
-    expected = np.sqrt(max(amount.var() - noise, 0) / noise)
-    assert signal_to_noise(result) == pytest.approx(expected, abs=1e-6)
+    """Two alternatives with two replays each: of values 1 and 0, of values 2 and 0 with a spread, and of one value."""
+    found = []
+    for reward in ([1.5, 0.5, 0.5, -0.5], [2.5, 1.5, 0.5, -0.5], [1.5, 0.5, 1.5, 0.5]):
+        graph, outcome, _ = credit.from_columns(group=[0] * 4, trace=range(4), reward=reward, events=4)
+        result = credit.c3(graph, outcome, context=np.zeros(4, int), node=np.array([0, 0, 1, 1]))
+        amount = np.subtract(result.credit, result.baseline)
+        noise = float(np.mean(np.asarray(result.stderr).astype(float) ** 2))
+        found.append(signal_to_noise(result))
+        assert found[-1] == pytest.approx(np.sqrt(max(amount.var() - noise, 0) / noise), abs=1e-6)
+    assert found[1] > found[0] > found[2] == 0
+
+
+@pytest.mark.parametrize("method", ["rloo", "dr_mas", "grpo", "turn_baseline", "foldgrpo"])
+def test_a_return_has_no_signal_to_noise(method: str, tmp_path: Path) -> None:
+    """It was √(n − 1) or √(n − 2) for groups of n, whatever the rewards: a constant, printed as a number of health."""
+    watched = RowAdvantages(method, watch=Watch(tmp_path, ledger=False))
+    team = {"trace": np.repeat(range(4), 3), "agent": ["a", "b", "a"] * 4, "turn": [0, 0, 1] * 4}
+    given = watched(group=["q"] * 12, **team, reward=np.repeat([1.0, 0.0, 0.0, 0.5], 3))
+    assert "credit/snr" not in given.metrics
 
 
 def test_files_are_read_back(tmp_path: Path) -> None:

@@ -88,8 +88,8 @@ def test_the_lines_have_the_numbers(rollouts: Path) -> None:
     assert "step 1 (step_10.jsonl): 2 groups, 50 % teach\n  alignment: dr_grpo +1.00" in printed
     write(rollouts / "step_11.jsonl", [trace(name, "q", float(name == "a")) for name in "abcd"])
     last = run("watch", rollouts, "--once", "-m", "rloo", "--no-ledger", "--json").stdout.splitlines()[-1]
-    line = f"step 2 (step_11.jsonl): 1 groups, 100 % teach; signal-to-noise {json.loads(last)['credit/snr']:.2f}"
-    assert line in run("watch", rollouts, "--once", "-m", "rloo", "--no-ledger").stdout
+    assert "credit/snr" not in json.loads(last)
+    assert "step 2 (step_11.jsonl): 1 groups, 100 % teach\n" in run("watch", rollouts, "--once", "--no-ledger").stdout
 
 
 def test_numbers_are_kept_and_watched_again(rollouts: Path, tmp_path: Path) -> None:

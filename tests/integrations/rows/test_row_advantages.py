@@ -108,7 +108,7 @@ def test_agents_may_state_what_they_earned() -> None:
 
 def test_a_state_of_something_else_is_named() -> None:
     """Runs that went on from it began anew without a word."""
-    rows = {"group": ["q"] * 2, "agent": ["a", "b"], "reward": np.array([1.0, 0.0])}
+    rows = {"group": ["q"] * 2, "trace": [0, 1], "agent": ["a", "b"], "reward": np.array([1.0, 0.0])}
     for method, state, words in (
         ("rloo", {"a": 0.5}, "expected none: the method carries none"),
         ("spiral_rae", [0.5], "expected a mapping from names"),
@@ -185,7 +185,7 @@ def test_jax_leaves_the_gpu_to_the_trainer(monkeypatch: pytest.MonkeyPatch, capl
 
 @pytest.mark.parametrize(
     ("method", "column", "like"),
-    [("dr_mas", "agent", "every row is one agent's"), ("mgrpo", "parent", "no agent is spawned"),
+    [("dr_mas", "agent", "all actions are one agent's"), ("mgrpo", "parent", "no agent is spawned"),
      ("turn_baseline", "turn", "every agent has one turn")],
 )  # fmt: skip
 def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -> None:
@@ -206,7 +206,8 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
 @pytest.mark.parametrize(
     ("changed", "words"),
     [({"group": [0, 0, 1, 1]}, "every group of the batch has one trace"),
-     ({"trace": None}, "got turns but no column 'trace'")],
+     ({"trace": None}, "got turns but no column 'trace'"),
+     ({"trace": None, "turn": None, "agent": ["p", "s"] * 2}, "got several agents in a group but no column 'trace'")],
 )  # fmt: skip
 def test_ids_that_leave_nothing_to_compare_are_named(changed: dict[str, Any], words: str) -> None:
     """All advantages were 0 where executions were passed for tasks; without executions, long ones counted more."""
@@ -335,6 +336,19 @@ def test_groups_of_one_are_those_of_the_key_that_is_compared() -> None:
     rows = {"group": ["q"] * 4, "trace": [0, 1, 2, 3], "reward": np.array([1.0, 0, 1, 0])}
     got = RowAdvantages("rloo", by="task,policy_version")(**rows, evidence={"policy_version": [1, 1, 2, 3]}).metrics
     assert got["credit/groups_of_one"] == pytest.approx(2 / 3) and got["credit/groups"] == 1
+
+
+def test_rows_whose_key_one_trace_has_are_counted() -> None:
+    """An agent that acts once in its group kept its raw reward, and no metric showed such a row."""
+    rows = {"group": ["q", "q", "q", "r", "r"], "trace": list("aabcd"), "agent": ["s", "c", "s", "s", "s"]}
+    rows |= {"reward": np.array([1.0, 1, 0, 0, 1])}
+    advantages = RowAdvantages("dr_mas")
+    got = advantages(**rows)
+    assert got.metrics["credit/keys_of_one"] == 1 / 5 and got.advantages[1] == pytest.approx(1, abs=1e-5)
+    assert got.metrics["credit/groups_of_one"] == 0
+    assert advantages(**{**rows, "reward": np.full(5, np.nan)}).metrics["credit/keys_of_one"] == 0
+    assert RowAdvantages("rloo", by="task,agent")(**rows).metrics["credit/keys_of_one"] == 1 / 5
+    assert "credit/keys_of_one" not in RowAdvantages("rloo")(**rows).metrics
 
 
 def test_a_group_of_one_is_refused_by_reason() -> None:
@@ -796,7 +810,8 @@ def test_after_warmup_neither_replays_nor_frozen_agents_compile(names: tuple[str
 def test_after_warmup_nothing_compiles(caplog: pytest.LogCaptureFixture) -> None:
     advantages = RowAdvantages("gae", rows=200)
     value = np.random.default_rng(0).random(150)
-    step = {"group": np.zeros(150, int), "agent": ["s", "v"] * 75, "reward": [1.0] * 150, "mask": np.ones((150, 2))}
+    step = {"group": np.zeros(150, int), "trace": np.arange(150), "agent": ["s", "v"] * 75, "reward": [1.0] * 150}
+    step |= {"mask": np.ones((150, 2))}
     with jax.log_compiles():
         advantages.warmup(evidence=["value"])
         assert "Compiling" in caplog.text
@@ -825,3 +840,12 @@ def test_a_state_that_is_no_number_is_refused() -> None:
 def test_a_version_of_the_policy_is_an_integer(version: float) -> None:
     with pytest.raises(CreditError, match=r"'policy_version': .* is none.*rows 2"):
         RowAdvantages("rloo")(reward=[1.0, 0.0, 1.0], group=[0, 0, 0], policy_version=[1, None, version])
+
+
+@pytest.mark.parametrize(
+    ("by", "how"), [("policy_version", "policy_version="), ("stage", r"evidence=\{'stage': ...\}")]
+)
+def test_a_key_without_its_column_says_how_rows_state_it(by: str, how: str) -> None:
+    """The advice was how to write JSON of a log."""
+    with pytest.raises(CreditError, match=f"by names '{by}', and the rows have no such column; pass {how}"):
+        RowAdvantages("rloo", by=f"task,{by}")(group=["q"] * 2, reward=[1.0, 0.0])

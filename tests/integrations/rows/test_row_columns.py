@@ -181,7 +181,7 @@ def test_ids_that_begin_with_none_may_be_uuids() -> None:
 @pytest.mark.slow
 def test_a_watch_writes_ids_that_are_integers_of_numpy(tmp_path: Path) -> None:
     advantages = RowAdvantages("rloo", watch=tmp_path)
-    advantages(group=["q", "q"], agent=[np.int64(3), np.int64(4)], reward=np.array([1.0, 0]))
+    advantages(group=["q", "q"], trace=["a", "b"], agent=[np.int64(3), np.int64(4)], reward=np.array([1.0, 0]))
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert [row["agent"] for row in rows] == [3, 4]
 

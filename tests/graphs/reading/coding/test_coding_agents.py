@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from credit.reports.event_texts import event_texts
+from credit.reports.tool_calls import ToolCalls
 from graphs.errors import NothingReadError
 from graphs.event_types import EventType
 from graphs.logs import read
@@ -55,6 +58,26 @@ def test_openhands_tests_count_before_the_models_own_judgement(tmp_path: Path) -
     assert [kind for kind, _ in shape(read(write(tmp_path / "output.jsonl", paired)))] == [
         "human_intervention", "message", "tool_call", "tool_result",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "place", [lambda code: {"exit_code": code}, lambda code: {"extras": {"exit_code": code}},
+              lambda code: {"extras": {"metadata": {"exit_code": code}}}]
+)  # fmt: skip
+def test_openhands_commands_fail_by_their_exit_code(place: Callable[[Any], dict[str, Any]], tmp_path: Path) -> None:
+    """In the three places of its versions, as number or text; -1 says that the command has not ended."""
+    pairs = [[{"action": "run"}, {"observation": "run"} | place(code)] for code in ("0", 0, -1, 2, "127")]
+    row = OPENHANDS | {"history": [[{"action": "message"}, {"observation": "null"}], *pairs]}
+    statuses = read(write(tmp_path / "output.jsonl", row)).events["status"].to_pylist()
+    assert statuses[3::3] == [None, None, None, "error", "error"]
+
+
+def test_openhands_calls_of_other_code_are_other_calls(tmp_path: Path) -> None:
+    """Older versions write `code` beside `action`; every call of the tool was "same arguments"."""
+    pairs = [[{"action": "run_ipython", "code": f"edit({i})"}, {"observation": "run_ipython"}] for i in range(5)]
+    row = OPENHANDS | {"history": [[{"action": "message"}, {"observation": "null"}], *pairs]}
+    calls = ToolCalls(traces := read(write(tmp_path / "output.jsonl", row)))
+    assert calls.loops == [] and event_texts(traces, calls.rows, 20) == [f"edit({i})" for i in range(5)]
 
 
 @pytest.mark.parametrize(

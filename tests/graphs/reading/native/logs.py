@@ -158,7 +158,14 @@ def extended_trace(**top: Any) -> Document:
     d |= {"action": True, "value": 0.5, "log_prob": -1.25, "propensity": 0.75, "stage": 3.0, "status": None}
     s1 |= {"action": False, "context": "c1", "sibling_parent": "node"}
     s2 |= {"context": "c2", "event_reward": -0.5}
-    m |= {"tokens": 12, "input_tokens": 300, "cached_tokens": 200, "agent_name": "Writer", "context": "c1"}
+    m |= {
+        "tokens": 12,
+        "input_tokens": 300,
+        "cached_tokens": 200,
+        "seconds": 1.5,
+        "agent_name": "Writer",
+        "context": "c1",
+    }
     c |= {"status": "ok", "t": None, "token_ids": [4, 0], "token_log_probs": [-0.5, -1.25]}
     m |= {"token_ids": [7, 8, 9], "token_mask": [False, True, True], "token_log_probs": [-0.25, -2.0]}
     m |= {"token_sums_of_squares": [0.75, 0.125]}

@@ -93,7 +93,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "trace": 7, "group": 3, "model": "m", "agent": "a", "role": "R", "reward": 1, "turn": 4, "type": "tool_result",
         "action": False, "id": "call",
         "time": 2.5, "event_reward": -0.5, "value": 1, "log_prob": "-1.5", "propensity": 0.5, "context": 12,
-        "sibling_parent": "n", "tokens": "5", "input_tokens": 6.0, "cached_tokens": 4, "stage": 0,
+        "sibling_parent": "n", "tokens": "5", "input_tokens": 6.0, "cached_tokens": 4, "seconds": 1.5, "stage": 0,
         "node": "m", "q_value": 0.5, "anchor": 9, "env_step": 1, "env_reward": 0.25, "format_score": 1,
         "block": "b", "blamed": 0, "blamed_agent": 1, "attack_vector": 3,
         "target_propensity": 0.25, "target_support": 1, "target_value": 0.5, "completion": "y",
@@ -124,7 +124,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         values = {name: float(traces.evidence[name].array[0]) for name in EVENT_EVIDENCE}
         assert values == {
             "event_reward": -0.5, "value": 1, "log_prob": -1.5, "propensity": 0.5, "context": 0, "sibling_parent": 0,
-            "tokens": 5, "input_tokens": 6, "cached_tokens": 4,
+            "tokens": 5, "input_tokens": 6, "cached_tokens": 4, "seconds": 1.5,
             "stage": 0, "node": 0, "q_value": 0.5, "anchor": 0, "env_step": 1,
             "env_reward": 0.25, "format_score": 1, "block": 0, "blamed": 0, "blamed_agent": 1,
             "attack_vector": 3,
@@ -478,3 +478,20 @@ def test_rows_of_a_trace_that_disagree_on_what_it_states_once(tmp_path: Path) ->
     rows = [{"uid": "q1", "traj_uid": "r1", "reward": 1.0, "greedy_reward": number} for number in (0.0, 1.0)]
     found = problem_of(rows, tmp_path)
     assert (found.kind, found.field, found.line) == ("inconsistent-greedy_reward", "greedy_reward", 2)
+
+
+def test_an_outcome_in_later_rows_tells_a_table(tmp_path: Path) -> None:
+    """A file whose first row had no reward was an unknown format, with a list of columns that left the reward out."""
+    rows: list[dict[str, Any]] = [{"trace": f"t{i // 3}", "group": "q", "agent": "a"} for i in range(6)]
+    for i in (2, 5):
+        rows[i] |= {"reward": float(i == 5)}
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    traces = credit.read(path)
+    assert traces.problems == () and np.asarray(traces.reward)[:2].tolist() == [0, 1]
+    assert not sniff(b"\n".join(json.dumps(row).encode() for row in [*rows[:2], {"score": 1.0}, *rows[2:]]))
+    assert not sniff(json.dumps(rows[0]).encode() + b'\n{"trace": "t", "reward": 1, "events": [{"id": "e"}]}')
+    path.write_text("".join(json.dumps(row | {"Outcome": 1} if i else row) + "\n" for i, row in enumerate(rows[:2])))
+    with pytest.raises(NothingReadError) as caught:
+        credit.read(path)
+    assert "--columns reward=Outcome" in caught.value.problems[0].expected

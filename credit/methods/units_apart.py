@@ -1,0 +1,46 @@
+"""Whether a batch tells agents, spawns and turns apart, without which some methods are other methods."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from graphs.event_graph import EventGraph
+from graphs.structure.host_ids import distinct
+
+__all__ = ["acting_units", "alike_units"]
+
+
+def acting_units(graph: EventGraph) -> dict[str, int]:
+    """How many names of agents, agent instances and turns act in a batch.
+
+    Examples:
+      >>> import credit
+      >>> graph, _, _ = credit.from_columns(group=[0, 0], trace=["a", "b"], agent=["x", "x"], reward=[1.0, 0.0])
+      >>> acting_units(graph)
+      {'agents': 1, 'instances': 2, 'turns': 2}
+    """
+    acts = np.asarray(graph.action_mask) & np.asarray(graph.event_mask)
+    instances = distinct(np.asarray(graph.agent_ids)[acts])
+    names, turns = np.asarray(graph.agent_name_ids)[instances], np.asarray(graph.turn_ids)[acts]
+    return {"agents": len(distinct(names)), "instances": len(instances), "turns": len(distinct(turns))}
+
+
+def alike_units(graph: EventGraph, columns: Collection[str]) -> dict[str, str]:
+    """Of `Method.columns`, those that tell nothing apart in a batch, and what each leaves alike.
+
+    Examples:
+      >>> import credit
+      >>> graph, _, _ = credit.from_columns(group=[0, 0], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
+      >>> alike_units(graph, ("agent", "parent"))
+      {'parent': 'no agent is spawned by another'}
+    """
+    parent, units = np.asarray(graph.agent_parent), acting_units(graph)
+    spawned = (parent != np.arange(len(parent))) & np.asarray(graph.agent_mask)
+    alike = {
+        "agent": (units["agents"] == 1, "all actions are one agent's"),
+        "parent": (not spawned.any(), "no agent is spawned by another"),
+        "turn": (units["turns"] == units["instances"], "every agent has one turn"),
+    }
+    return {name: alike[name][1] for name in columns if alike[name][0]}

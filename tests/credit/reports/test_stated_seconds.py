@@ -1,0 +1,223 @@
+"""Seconds of logs that state when a span begins and ends, against sums over these spans, in each format of spans."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from credit.metrics.cost_summary import cost_rows
+from credit.reports.trace_list import trace_rows
+from graphs.logs import read
+from graphs.traces.batch import Traces
+from graphs.writers import otlp
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+class Step(NamedTuple):
+    """A span: its parent's id, its kind, the name of its agent or tool, and its begin and end in seconds."""
+
+    id: int
+    parent: int
+    kind: str
+    name: str
+    begin: float
+    end: float
+
+
+LEAD = Step(1, 0, "agent", "lead", 0, 11)
+SHAPES = {
+    "one after another": [LEAD, Step(2, 1, "chat", "", 0, 8), Step(3, 1, "tool", "grep", 8, 9),
+                          Step(4, 1, "chat", "", 9, 11)],
+    "time that is nobody's": [LEAD, Step(2, 1, "chat", "", 0, 2), Step(3, 1, "tool", "grep", 3, 4),
+                              Step(4, 1, "chat", "", 5, 11)],
+    "tools side by side": [LEAD, Step(2, 1, "chat", "", 0, 3), Step(3, 1, "tool", "grep", 3, 5),
+                           Step(4, 1, "tool", "find", 4, 9), Step(5, 1, "chat", "", 9, 11)],
+    "tools in a row": [LEAD, Step(2, 1, "chat", "", 0, 3), Step(3, 1, "tool", "grep", 3, 5),
+                       Step(4, 1, "tool", "grep", 5, 9), Step(5, 1, "chat", "", 9, 11)],
+    "a tool that begins while the model still writes": [
+        LEAD, Step(2, 1, "chat", "", 0, 6), Step(3, 1, "tool", "grep", 2, 5), Step(4, 1, "chat", "", 6, 11)],
+    "an agent inside": [
+        LEAD, Step(2, 1, "chat", "", 0, 2), Step(3, 1, "agent", "helper", 2, 7), Step(4, 3, "chat", "", 2, 4),
+        Step(5, 3, "tool", "grep", 4, 5), Step(6, 3, "chat", "", 5, 7), Step(7, 1, "chat", "", 7, 11)],
+    "agents at once": [
+        LEAD, Step(2, 1, "chat", "", 0, 2), Step(3, 1, "agent", "one", 2, 8), Step(4, 3, "chat", "", 2, 8),
+        Step(5, 1, "agent", "two", 2, 6), Step(6, 5, "chat", "", 2, 6), Step(7, 1, "chat", "", 8, 11)],
+}  # fmt: skip
+
+
+def clock(seconds: float) -> str:
+    return (datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=seconds)).isoformat()
+
+
+def nanoseconds(seconds: float) -> int:
+    return 1_767_225_600_000_000_000 + round(seconds * 1e9)
+
+
+def genai(step: Step) -> dict[str, str]:
+    if step.kind == "chat":
+        return {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    word, key = ("invoke_agent", "agent") if step.kind == "agent" else ("execute_tool", "tool")
+    return {"gen_ai.operation.name": word, f"gen_ai.{key}.name": step.name}
+
+
+def of_otlp(steps: list[Step]) -> Any:
+    spans = [
+        {"traceId": TRACE, "spanId": f"{step.id:016x}", "parentSpanId": f"{step.parent:016x}" if step.parent else "",
+         "name": step.name, "startTimeUnixNano": str(nanoseconds(step.begin)),
+         "endTimeUnixNano": str(nanoseconds(step.end)),
+         "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in genai(step).items()]}
+        for step in steps
+    ]  # fmt: skip
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
+def of_spans(steps: list[Step]) -> Any:
+    return [
+        {"trace_id": TRACE, "span_id": f"{step.id:016x}", "name": step.name,
+         "parent_span_id": f"{step.parent:016x}" if step.parent else None,
+         "start_time": nanoseconds(step.begin), "end_time": nanoseconds(step.end),
+         "attributes": genai(step), "status": {"code": "OK"}}
+        for step in steps
+    ]  # fmt: skip
+
+
+def of_langfuse(steps: list[Step]) -> Any:
+    kinds = {"chat": "GENERATION", "tool": "TOOL", "agent": "AGENT"}
+    observations: list[Any] = [
+        {"id": f"o{step.id}", "traceId": "t", "projectId": "p", "type": kinds[step.kind], "name": step.name,
+         "parentObservationId": f"o{step.parent}" if step.parent else None, "startTime": clock(step.begin),
+         "endTime": clock(step.end), "level": "DEFAULT", "metadata": {}}
+        for step in steps
+    ]  # fmt: skip
+    return {"trace": {"id": "t", "projectId": "p", "name": "run", "timestamp": clock(0), "scores": []},
+            "observations": observations}  # fmt: skip
+
+
+def of_langsmith(steps: list[Step]) -> Any:
+    kinds = {"chat": "llm", "tool": "tool", "agent": "chain"}
+    return [
+        {"id": f"r{step.id}", "trace_id": "r1", "parent_run_id": f"r{step.parent}" if step.parent else None,
+         "name": step.name or "model", "run_type": kinds[step.kind], "start_time": clock(step.begin),
+         "end_time": clock(step.end), "extra": {"metadata": {"lc_agent_name": step.name} if step.name else {}}}
+        for step in steps
+    ]  # fmt: skip
+
+
+def of_openai_agents(steps: list[Step]) -> Any:
+    kinds = {"chat": "generation", "tool": "function", "agent": "agent"}
+    spans = [
+        {"object": "trace.span", "id": f"s{step.id}", "trace_id": "trace_1", "started_at": clock(step.begin),
+         "parent_id": f"s{step.parent}" if step.parent else None, "ended_at": clock(step.end), "error": None,
+         "span_data": {"type": kinds[step.kind], "name": step.name}}
+        for step in steps
+    ]  # fmt: skip
+    return {"traces": [{"object": "trace", "id": "trace_1", "workflow_name": "w", "spans": spans}]}
+
+
+def of_weave(steps: list[Step]) -> Any:
+    kinds = {"chat": "llm", "tool": "tool", "agent": "agent"}
+    return [
+        {"id": f"c{step.id}", "trace_id": "t", "op_name": f"weave:///a/b/op/{step.name or 'model'}:x",
+         "parent_id": f"c{step.parent}" if step.parent else None, "started_at": clock(step.begin),
+         "ended_at": clock(step.end), "attributes": {"weave": {"kind": kinds[step.kind]}}, "project_id": "a/b"}
+        for step in steps
+    ]  # fmt: skip
+
+
+def of_braintrust(steps: list[Step]) -> Any:
+    kinds = {"chat": "llm", "tool": "tool", "agent": "task"}
+    return [
+        {"id": f"b{step.id}", "span_id": f"b{step.id}", "root_span_id": "b1", "experiment_id": "e",
+         "span_parents": [f"b{step.parent}"] if step.parent else None,
+         "metrics": {"start": 1_767_225_600 + step.begin, "end": 1_767_225_600 + step.end},
+         "span_attributes": {"exec_counter": step.id, "name": step.name, "type": kinds[step.kind]},
+         "metadata": {"agent_name": step.name} if step.kind == "agent" else {}}
+        for step in steps
+    ]  # fmt: skip
+
+
+def of_agent_lightning(steps: list[Step]) -> Any:
+    kinds = {"chat": "llm", "tool": "tool", "agent": "agent"}
+    return [
+        {"rollout_id": "r", "attempt_id": "0", "sequence_id": step.id, "name": step.name or "model",
+         "span_id": f"s{step.id}", "parent_id": f"s{step.parent}" if step.parent else None, "trace_id": "t",
+         "start_time": 1_767_225_600 + step.begin, "end_time": 1_767_225_600 + step.end,
+         "status": {"status_code": "OK"}, "resource": {},
+         "attributes": {"agentops.span.kind": kinds[step.kind], "operation.name": step.name}}
+        for step in steps
+    ]  # fmt: skip
+
+
+def of_inspect_ai(steps: list[Step]) -> Any:
+    events: list[dict[str, Any]] = []
+    for step in steps:
+        around = {"span_id": f"s{step.parent}", "timestamp": clock(step.begin), "completed": clock(step.end)}
+        if step.kind == "agent":
+            about = {"event": "span_begin", "id": f"s{step.id}", "name": step.name, "type": "agent"}
+            events.append(
+                about | {"parent_id": f"s{step.parent}" if step.parent else None, "timestamp": clock(step.begin)}
+            )
+        elif step.kind == "chat":
+            events.append(around | {"event": "model", "model": "m", "output": {"choices": [{}]}})
+        else:
+            events.append(around | {"event": "tool", "id": f"c{step.id}", "function": step.name, "arguments": {}})
+    sample = {"id": 1, "epoch": 1, "input": "x", "scores": {}, "events": events}
+    return {"version": 2, "status": "success", "eval": {"task": "quiz", "model": "m"}, "samples": [sample]}
+
+
+WRITERS: dict[str, Callable[[list[Step]], Any]] = {
+    "otlp": of_otlp, "spans": of_spans, "langfuse": of_langfuse, "langsmith": of_langsmith,
+    "openai-agents": of_openai_agents, "weave": of_weave, "braintrust": of_braintrust,
+    "agent-lightning": of_agent_lightning, "inspect-ai": of_inspect_ai,
+}  # fmt: skip
+
+
+def summed(steps: list[Step], unit: Callable[[Step], str]) -> dict[str, float]:
+    """Ends minus begins of the spans of models and tools, by unit: slow and obvious."""
+    sums: dict[str, float] = collections.defaultdict(float)
+    for step in steps:
+        if step.kind != "agent":
+            sums[unit(step)] += step.end - step.begin
+    return dict(sums)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("format_", WRITERS)
+def test_stated_spans_add_up_to_the_seconds_of_tools_agents_and_traces(
+    format_: str, shape: str, tmp_path: Path
+) -> None:
+    steps = SHAPES[shape]
+    (tmp_path / "log.json").write_text(json.dumps(WRITERS[format_](steps)))
+    traces = read(tmp_path / "log.json")
+    assert traces.problems == () and set(traces.traces["format"].to_pylist()) == {format_}
+    name = {step.id: step.name for step in steps}
+    if format_ == "langsmith":  # an agent run inside an agent is a step of it
+        name = dict.fromkeys(name, "lead")
+    by_tool = {row.unit: row.seconds.total for row in cost_rows(traces, "tool")}
+    assert by_tool == pytest.approx(summed(steps, lambda step: step.name or "no tool"), abs=1e-3)
+    by_agent = {row.unit: row.seconds.total for row in cost_rows(traces, "agent")}
+    assert by_agent == pytest.approx(summed(steps, lambda step: name[step.parent]), abs=1e-3)
+    acted = [step for step in steps if step.kind != "agent"]
+    run = max(step.end for step in acted) - min(step.begin for step in acted)
+    assert [row["seconds"] for row in trace_rows(traces)] == pytest.approx([run], abs=1e-3)
+
+
+def all_seconds(traces: Traces) -> list[float | None]:
+    stated = traces.evidence["seconds"]
+    return [x if known else None for x, known in zip(stated.array.tolist(), stated.mask.tolist(), strict=True)]
+
+
+def test_seconds_survive_a_round_trip_through_otlp(tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(of_otlp(SHAPES["agents at once"])))
+    traces = read(tmp_path / "log.json")
+    otlp.write(traces, tmp_path / "again")
+    again = read(tmp_path / "again")
+    assert all_seconds(again) == all_seconds(traces) and 6.0 in all_seconds(again)
+    assert [row["seconds"] for row in trace_rows(again)] == [row["seconds"] for row in trace_rows(traces)]
