@@ -143,10 +143,25 @@ class TeamFacts:
 
     @functools.cached_property
     def linked(self) -> np.ndarray:
-        """Traces with an edge between events of two instances: bool [traces]."""
-        senders, receivers = self.edges
-        across = senders[self.agent[senders] != self.agent[receivers]]
-        return np.bincount(self.trace[across], minlength=self.traces.sizes.traces) > 0
+        """Traces with an edge from an agent that acts to another one, or over one that does not act: bool [traces].
+
+        A simulated user who speaks to each of two agents links neither to the other.
+        """
+        acts, owner = self.counts.acts > 0, np.asarray(self.traces.graph.agent_trace)
+        one, other = (self.agent[ends] for ends in self.edges)
+        across = one != other
+        one, other = one[across], other[across]
+        # Of those who do not act: the first and the last agent whom each hears, and whom each tells.
+        first, last = np.full((2, len(acts)), len(acts)), np.full((2, len(acts)), -1)
+        for row, (here, there) in enumerate(((other, one), (one, other))):
+            meets = ~acts[here] & acts[there]
+            np.minimum.at(first[row], here[meets], there[meets])
+            np.maximum.at(last[row], here[meets], there[meets])
+        relays = (last >= 0).all(axis=0) & ((first[0] != last[1]) | (last[0] != first[1]))
+        linked = np.zeros(self.traces.sizes.traces, bool)
+        linked[owner[one[acts[one] & acts[other]]]] = True
+        linked[owner[relays]] = True
+        return linked
 
     @functools.cached_property
     def reaching_answer(self) -> np.ndarray:

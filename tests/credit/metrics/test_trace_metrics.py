@@ -23,9 +23,11 @@ from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.reports.trace_list import error_mask
 from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
+from graphs.event_types import EdgeType, EventType
 from graphs.structure.critical_path import critical_steps, decision_steps
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
 from graphs.worlds import FEWEST_AGENTS, TeamWorld
 from graphs.writers import otlp, survey
 from tests.definitions.samples import SAMPLES
@@ -357,3 +359,17 @@ def test_the_card_states_what_the_log_tells_and_what_it_lacks(tmp_path: Path) ->
     assert lines["models"] == CardLine("policies", "models", "", "no trace names its model")
     assert "propensity" in lines["propensity"].missing and not lines["propensity"].value
     assert all(bool(line.value) != bool(line.missing) for line in lines.values())
+
+
+@pytest.mark.parametrize(("edges", "linked"), [((("u", "x"), ("u", "y")), False), ((("x", "u"), ("u", "y")), True)])
+def test_a_user_who_speaks_to_two_agents_links_neither_to_the_other(
+    edges: tuple[tuple[str, str], ...], linked: bool
+) -> None:
+    """One of two solvers of an episode, who never met, was called a free rider."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={name: Agent() for name in "uxy"})
+    at = {name: record.event(name, EventType.MESSAGE, name, action=name != "u") for name in "xuy"}
+    for source, target in edges:
+        if at[source] > at[target]:
+            at[target] = record.event(f"{target}2", EventType.MESSAGE, target, action=True)
+        record.edge(at[source], at[target], EdgeType.MESSAGE)
+    assert TeamFacts(assemble([record])).linked.tolist() == [linked]
