@@ -13,22 +13,25 @@ __all__ = ["acting_units", "alike_units"]
 
 
 def acting_units(graph: EventGraph) -> dict[str, int]:
-    """How many names of agents, agent instances and turns act in a batch.
+    """How many traces, agent instances, their names and turns act in a batch.
 
     Examples:
       >>> import credit
       >>> graph, _, _ = credit.from_columns(group=[0, 0], trace=["a", "b"], agent=["x", "x"], reward=[1.0, 0.0])
       >>> acting_units(graph)
-      {'agents': 1, 'instances': 2, 'turns': 2}
+      {'traces': 2, 'agents': 2, 'names': 1, 'turns': 2}
     """
     acts = np.asarray(graph.action_mask) & np.asarray(graph.event_mask)
     instances = distinct(np.asarray(graph.agent_ids)[acts])
     names, turns = np.asarray(graph.agent_name_ids)[instances], np.asarray(graph.turn_ids)[acts]
-    return {"agents": len(distinct(names)), "instances": len(instances), "turns": len(distinct(turns))}
+    found = {"traces": np.asarray(graph.trace_ids)[acts], "agents": instances, "names": names, "turns": turns}
+    return {unit: len(distinct(ids)) for unit, ids in found.items()}
 
 
-def alike_units(graph: EventGraph, columns: Collection[str]) -> dict[str, str]:
+def alike_units(graph: EventGraph, columns: Collection[str], *, of_log: bool = True) -> dict[str, str]:
     """Of `Method.columns`, those that tell nothing apart in a batch, and what each leaves alike.
+
+    A log shows where an agent's turn ends. In rows of a trainer one turn for each agent is a column that was forgotten.
 
     Examples:
       >>> import credit
@@ -37,10 +40,11 @@ def alike_units(graph: EventGraph, columns: Collection[str]) -> dict[str, str]:
       {'parent': 'no agent is spawned by another'}
     """
     parent, units = np.asarray(graph.agent_parent), acting_units(graph)
+    whole = "trace" if of_log else "agent"
     spawned = (parent != np.arange(len(parent))) & np.asarray(graph.agent_mask)
     alike = {
-        "agent": (units["agents"] == 1, "all actions are one agent's"),
+        "agent": (units["names"] == 1, "all actions are one agent's"),
         "parent": (not spawned.any(), "no agent is spawned by another"),
-        "turn": (units["turns"] == units["instances"], "every agent has one turn"),
+        "turn": (units["turns"] == units[f"{whole}s"], f"every {whole} has one turn"),
     }
     return {name: alike[name][1] for name in columns if alike[name][0]}

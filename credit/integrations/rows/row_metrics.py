@@ -126,7 +126,7 @@ def batch_metrics(
         "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
         "groups": float(len(teach)),
-        "agents": float(units["agents"]),
+        "agents": float(units["names"]),
         "turns": float(units["turns"]),
         "unscored": 1 - entered / rows,
         "refused": 1 - len(answered) / entered,
