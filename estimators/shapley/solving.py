@@ -154,7 +154,8 @@ def _solve(
             ends_variance, unsure = ends_variance + of_end, unsure + of_end**2 / (repeats + 1)
         variance = variance + ends_variance
         # Satterthwaite's degrees of freedom of a sum of variances.
-        variance = variance * student(jnp.where(jnp.isfinite(unsure), safe_divide(variance**2, unsure), 2)) ** 2
+        known = jnp.isfinite(variance) & (unsure > 0)
+        variance = variance * student(jnp.where(known, safe_divide(variance**2, unsure), jnp.inf)) ** 2
         # The noise of a single noisy endpoint is unknown; take that of the other values.
         low_var = jnp.where(jnp.isnan(low_var), noise_of_value, low_var)
         high_var = jnp.where(jnp.isnan(high_var), noise_of_value, high_var)

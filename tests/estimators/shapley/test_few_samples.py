@@ -44,7 +44,12 @@ def test_equal_values_tell_no_error() -> None:
             got = solve(plan, np.full(plan.evaluations, value), interactions=plan.method == "pairs")
             assert not np.asarray(got.share).any() and np.isinf(np.asarray(got.stderr)).all()
     noisy = plan_pairs(jax.random.key(0), 8, 60)
-    assert np.isinf(np.asarray(solve(noisy, np.ones(noisy.evaluations)).stderr)).all()
+    few = plan_pairs(jax.random.key(0), 8, 20)
+    for plan in (noisy, few):
+        got = solve(plan, np.ones(plan.evaluations))
+        assert not np.asarray(got.share).any() and np.isinf(np.asarray(got.stderr)).all()
+    some = solve(few, np.arange(20.0))
+    assert np.isfinite(np.asarray(some.share)).all() and np.isinf(np.asarray(some.stderr)).all()
     every = plan_pairs(jax.random.key(0), 4, 16, noisy=False)
     assert not np.asarray(solve(every, np.ones(16), interactions=True).stderr).any()
 
