@@ -63,7 +63,14 @@ class _Result(msgspec.Struct):
     messages: msgspec.Raw
 
 
-RECORDS = (Message, _Result, ChatUsage)
+class _Usage(msgspec.Struct):
+    """The keys of `models_usage` as AutoGen writes them, by which its files are told; they are read as any chat's."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+RECORDS = (Message, _Result, _Usage)
 
 _RESULT = msgspec.json.Decoder(_Result)
 _MESSAGE = msgspec.json.Decoder(Message)

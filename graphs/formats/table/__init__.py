@@ -57,22 +57,25 @@ def sniff(head: bytes) -> bool:
             return False
         names = shown.scalars
         if any(name in names for name in KNOWN["trace"]) and _REWARDS.isdisjoint(names):
-            names = _with_rows(head, names)
+            names = _with_rows(head, frozenset(shown.keys), names)
     else:
         line = head.partition(b"\n")[0].strip()
         names = frozenset(cell.strip().strip('"') for cell in line.decode("utf-8", "replace").split(","))
     return any(name in names for name in KNOWN["trace"]) and not _REWARDS.isdisjoint(names)
 
 
-def _with_rows(head: bytes, names: frozenset[str]) -> frozenset[str]:
-    """The first row's keys, and those of the first row below that has a reward; all rows until then have the trace."""
+def _with_rows(head: bytes, keys: frozenset[str], names: frozenset[str]) -> frozenset[str]:
+    """The first row's keys, and those of the first row below that has a reward: a row of the same table, with its keys.
+
+    All rows until then have the trace.
+    """
     of_trace = names.intersection(KNOWN["trace"])
     for line in head.split(b"\n")[1:]:
         row = opening.__wrapped__(line)  # a cache would forget the head
         if not of_trace <= row.scalars or not _OF_A_RUN.isdisjoint(row.first):
             break
         if not _REWARDS.isdisjoint(row.scalars):
-            return names | row.scalars
+            return names | row.scalars if keys.issubset(row.keys) else names
     return names
 
 
