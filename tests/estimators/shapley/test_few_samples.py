@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -68,13 +69,13 @@ def test_pairs_of_two_values_that_one_unit_explains_are_no_proof(interactions: b
 @pytest.mark.parametrize("budget", [18, 10, 12, 14, 22, 26, 29])
 def test_intervals_of_walks_hold_in_games_that_few_units_decide(budget: int) -> None:
     """Of 5 units, over 60 plans each; at two pairs of orders 54 to 60 % of the shares that matter were held."""
-    decide = {
-        "all of three": lambda s: s[:, :3].all(1),
-        "two of three": lambda s: s[:, :3].sum(1) >= 2,
-        "weights": lambda s: s @ np.array([3, 2, 1, 1, 0]) >= 4,
+    decide: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "all of three": lambda s: 1.0 * (s[:, :3].sum(1) >= 3),
+        "two of three": lambda s: 1.0 * (s[:, :3].sum(1) >= 2),
+        "weights": lambda s: 1.0 * (s @ np.array([3, 2, 1, 1, 0]) >= 4),
     }
     for name, rule in decide.items():
-        game = Game(name, lambda s, rule=rule: rule(s).astype(float), np.zeros(5))
+        game = Game(name, rule, np.zeros(5))
         truth = brute_force(game)
         held, matter = [], truth > 1e-9
         for seed in range(60):
