@@ -1,6 +1,6 @@
 """Shapley estimators on games of known truth, beside shapiq's at equal numbers of evaluations.
 
-    python benchmarks/shapley.py [acceptance|hard|interactions|intervals|speed|table] ... [--seed S] [--beside N]
+    python benchmarks/shapley.py [acceptance|hard|interactions|intervals|speed|table|walks] ... [--seed S] [--beside N]
 
 Default: all sections; `table` resumes. Results go to benchmarks/results/shapley.json, section by section. A shapiq call
 is cut at 20 s of processor time and listed. Errors are `rel` = Σ(φ̂ − φ)² / Σφ², medians over seeds. In noisy games
@@ -269,6 +269,31 @@ def intervals() -> dict[str, Any]:
     return out
 
 
+def walks(seed: int, games: int = 400) -> dict[str, Any]:
+    """Coverage of the shares that the rule takes from two or three pairs of orders, in games of 8 to 12 units."""
+    out: dict[str, Any] = {}
+    kinds = [*GAMES.values(), of_three]
+    for pairs in (2, 3):
+        held: list[float] = []
+        for number in range(games):
+            rng = np.random.default_rng([seed, pairs, number])
+            n = int(rng.integers(8, 13))
+            game = kinds[number % len(kinds)](n, rng)
+            share, stderr = ours(game, 2 * pairs * (n - 1) + 2, int(rng.integers(2**31)))
+            counts = (game.shapley != 0) & np.isfinite(stderr)
+            held += (np.abs(share - game.shapley) <= 1.96 * stderr + 1e-12)[counts].tolist()
+        out[f"{pairs} pairs"] = {"coverage": round(float(np.mean(held)), 4), "shares": len(held)}
+    return out | {"seed": seed, "games": games}
+
+
+def of_three(n: int, rng: np.random.Generator) -> Game:
+    """1 where two, or all, of three units take part."""
+    units, least = rng.choice(n, 3, replace=False), int(rng.integers(2, 4))
+    share = np.zeros(n)
+    share[units] = 1 / 3
+    return Game("of three", lambda s: (s[:, units].sum(1) >= least) * 1.0, share)
+
+
 def hard() -> dict[str, Any]:
     """Where nothing works, does the reported error say so? Σ stderr² / Σφ² beside the true relative error."""
     out: dict[str, Any] = {}
@@ -456,6 +481,7 @@ def main() -> None:
         "hard": hard,
         "interactions": functools.partial(interactions, arguments.seed, beside=arguments.beside),
         "intervals": intervals,
+        "walks": functools.partial(walks, arguments.seed),
         "acceptance": acceptance,
         "table": table,
     }
