@@ -16,7 +16,7 @@ __all__ = ["shapley"]
 LEGEND = (
     "share: the unit's Shapley value, its mean contribution over all orders of joining. stderr: its standard error, "
     "wider by Student's t where samples are few: ± 1.96 of it is a 95 % interval; inf where the evaluations cannot "
-    "tell. total: the value of all units less that of none; its stderr shows the spread of repeats alone."
+    "tell. total: the value of all units less that of none, without an interval: its few repeats show too little noise."
 )
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -138,7 +138,7 @@ def shapley_solve(
     table = plain_table("unit", "#share", "#stderr")
     for unit, amount, spread in zip(game.units, share, error, strict=True):
         table.add_row(*map(words, (unit, f"{amount:.4g}", f"{spread:.2g}")))
-    table.add_row(*map(words, ("total", f"{float(shares.total):.4g}", f"{float(shares.total_stderr):.2g}")))
+    table.add_row(*map(words, ("total", f"{float(shares.total):.4g}", "")))
     stdout().print(table)
     stdout().print(words(f"{game.choice.method}: {game.choice.reason}"), soft_wrap=True)
     stdout().print(LEGEND, soft_wrap=True)
