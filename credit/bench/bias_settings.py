@@ -179,8 +179,9 @@ def family(name: str) -> list[str]:
 def setting(name: str) -> Setting:
     """How a method of the table is tried, or a user's own function, MODULE:FUNCTION.
 
-    An own function is tried on groups of 2 and 3 independent traces, with true evidence for its keyword-only arguments
-    that have no default. If it takes no `event_reward`, its reward is the outcome plus all event rewards.
+    An own function is tried on groups of 2 and 3 independent traces, and one that needs `context` and `node` on replays
+    of each choice, as `c3` is. It gets true evidence for its keyword-only arguments that have no default. If it takes
+    no `event_reward`, its reward is the outcome plus all event rewards.
 
     Raises:
       CreditError: no such row, no such function, or the worlds do not have its evidence.
@@ -204,9 +205,10 @@ def _own_setting(name: str, fn: Callable[..., Credit]) -> Setting:
     if lacking:
         raise CreditError(f"method {name!r} needs {lacking[0]!r}; the worlds have: {', '.join(sorted(OWN_EVIDENCE))}")
     evidence = {need: need for need in own_fn.needs}
+    way: Way = "replays" if evidence.keys() == _TREE.keys() else "groups"  # siblings are replays, as for `c3`
     if "event_reward" in inspect.signature(own_fn.fn).parameters:
-        return Setting(own_fn.fn, evidence=evidence)
-    return Setting(own_fn.fn, evidence=evidence, reward="returns", event_reward=None)
+        return Setting(own_fn.fn, way, evidence=evidence)
+    return Setting(own_fn.fn, way, evidence=evidence, reward="returns", event_reward=None)
 
 
 def _base(variant: str) -> str:

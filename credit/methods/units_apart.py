@@ -31,7 +31,8 @@ def acting_units(graph: EventGraph) -> dict[str, int]:
 def alike_units(graph: EventGraph, columns: Collection[str], *, of_log: bool = True) -> dict[str, str]:
     """Of `Method.columns`, those that tell nothing apart in a batch, and what each leaves alike.
 
-    A log shows where an agent's turn ends. In rows of a trainer one turn for each agent is a column that was forgotten.
+    A log shows where an agent's turn ends, and so do rows with turns. In other rows one turn for each agent is a column
+    that was forgotten.
 
     Examples:
       >>> import credit

@@ -456,7 +456,7 @@ class RowAdvantages:
             return f"method {self.name!r} {falls}" if falls and self._strict else ""
         from estimators.base import REASONS
 
-        absent = alike_units(batch.graph, self._facts.columns, of_log=False)
+        absent = alike_units(batch.graph, self._facts.columns, of_log="turn" in batch.columns)
         texts = [f"needs the column {column!r}, and {alike}: {self.how_to_pass}" for column, alike in absent.items()]
         if self._facts.in_groups and metrics["credit/groups_of_one"] == 1:
             texts.append("compares the traces of a group, and every group of the batch has one trace")

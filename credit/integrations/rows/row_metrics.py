@@ -189,17 +189,25 @@ def several_agents(batch: Batch) -> str:
 
 
 def falling_turns(batch: Batch) -> str | None:
-    """Where a row has a lower number of a turn than the row of its agent before it; None where turns are no numbers."""
+    """Where a row has a lower number of a turn than the row of its agent before it; None where turns are no numbers.
+
+    Where no two rows of a trace have one number, turns count through the trace, and its rows are looked at as a whole.
+    """
     turn = np.asarray(batch.columns.get("turn", ()))
-    if turn.dtype.kind not in "iu":
+    if turn.dtype.kind in "UO" and len(turn) and np.char.isdigit(texts := turn.astype(str)).all():
+        turn = texts.astype(np.float64)  # "10" stands behind "9"
+    if turn.dtype.kind not in "iuf" or not len(turn):
         return None
-    agent = np.asarray(batch.graph.agent_ids)[batch.rows.event]
-    order = np.argsort(agent, kind="stable")
-    falls = np.flatnonzero((turn[order[1:]] < turn[order[:-1]]) & (agent[order[1:]] == agent[order[:-1]]))
-    if not len(falls):
-        return None
-    before, after = turn[order[falls[0] : falls[0] + 2]].tolist()
-    return f"turn {after} of an agent stands behind its turn {before}, {len(falls)} times in the batch"
+    agent, trace = (np.asarray(ids)[batch.rows.event] for ids in (batch.graph.agent_ids, batch.graph.trace_ids))
+    numbers = np.unique(turn, return_inverse=True)[1]
+    through = len(distinct(trace.astype(np.int64) * (numbers.max() + 1) + numbers)) == len(turn)
+    for ids, whose in ((agent, "an agent"), (trace, "a trace"))[: 1 + through]:
+        order = np.argsort(ids, kind="stable")
+        falls = np.flatnonzero((turn[order[1:]] < turn[order[:-1]]) & (ids[order[1:]] == ids[order[:-1]]))
+        if len(falls):
+            before, after = turn[order[falls[0] : falls[0] + 2]].tolist()
+            return f"turn {after:g} of {whose} stands behind its turn {before:g}, {len(falls)} times in the batch"
+    return None
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:

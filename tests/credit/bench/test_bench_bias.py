@@ -367,6 +367,8 @@ def test_an_own_function_is_measured_as_the_method_that_it_is(tmp_path: Path, mo
         "    return estimators.rloo(graph, reward, event_reward=event_reward)\n"
         "def of_value(graph, reward, *, value):\n"
         "    return estimators.gae(graph, reward, value=value, lambda_=1.0)\n"
+        "def of_siblings(graph, reward, *, event_reward=None, context, node):\n"
+        "    return estimators.c3(graph, reward, event_reward=event_reward, context=context, node=node)\n"
         "def of_mood(graph, reward, *, mood):\n"
         "    return estimators.rloo(graph, reward)\n"
     )
@@ -374,6 +376,7 @@ def test_an_own_function_is_measured_as_the_method_that_it_is(tmp_path: Path, mo
     own, registered = measure("own_for_bias:left_out", "stop-rewards", 2), measure("rloo", "stop-rewards", 2)
     assert dataclasses.astuple(own)[1:] == dataclasses.astuple(registered)[1:]
     assert measure("own_for_bias:of_value", "stop-rewards", 2).bias == pytest.approx(0, abs=1e-9)
+    assert measure("own_for_bias:of_siblings", "relay-and", 2).bias == pytest.approx(0, abs=1e-9)  # was .397
     with pytest.raises(CreditError, match="needs 'mood'; the worlds have: "):
         setting("own_for_bias:of_mood")
     result = CliRunner().invoke(cli, ["bench", "bias", "-m", "rlo"])

@@ -849,3 +849,16 @@ def test_a_key_without_its_column_says_how_rows_state_it(by: str, how: str) -> N
     """The advice was how to write JSON of a log."""
     with pytest.raises(CreditError, match=f"by names '{by}', and the rows have no such column; pass {how}"):
         RowAdvantages("rloo", by=f"task,{by}")(group=["q"] * 2, reward=[1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("agent", "turn"), [("pppp", ["0", "1", "10", "9"]), ("psps", [0, 2, 1, 3])], ids=["texts", "through the trace"]
+)
+def test_turns_out_of_order_are_told_from_texts_and_across_agents(agent: str, turn: list[Any]) -> None:
+    """Rows of one agent after another stood in the order of their agents, and `ordered` was 1."""
+    rows = {"group": ["q"] * 8, "trace": list("aaaabbbb"), "agent": list(agent) * 2, "reward": [1.0] * 4 + [0.0] * 4}
+    method = RowAdvantages("turn_baseline", strict=True)
+    with pytest.raises(CreditError, match="stands behind its turn"):
+        method(**rows, turn=turn * 2, event_reward=np.arange(8) / 8)
+    in_order = sorted(turn, key=int)
+    assert method(**rows, turn=in_order * 2, event_reward=np.arange(8) / 8).metrics["credit/condition/ordered"] == 1
