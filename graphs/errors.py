@@ -25,7 +25,7 @@ _INFORMATION = frozenset(
      "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files", "invalidated",
      "run-error", "earlier-outcome",
      "attached-orphans", "lone-subagent", "missing-subagent", "near-key", "unread-columns",
-     "unnamed-agent", "untold-outcomes", "worded-outcomes"}
+     "unnamed-agent", "unordered-rows", "untold-outcomes", "worded-outcomes"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a table with several rewards and without their weights, a score that is a category, a run that another
@@ -35,8 +35,8 @@ of CSV without its line break, which may still be being written, files of a run'
 a run whose outcome its harness withdrew, a run that ended in an error, an outcome that a log states at an earlier
 moment, too, a trace whose loose pieces were attached on request, a sub-agent's session that is a trace of its own, a
 sub-agent whose session is not among the files, a key that is not read and almost is one, columns of a table of outcomes
-that nothing reads, a row of a table without the agent that others of its trace have, a table whose outcomes are
-words, and rows that say that nobody can tell the outcome."""
+that nothing reads, a row of a table without the agent that others of its trace have, a row of a table that stands
+behind a later one, a table whose outcomes are words, and rows that say that nobody can tell the outcome."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

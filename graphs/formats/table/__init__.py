@@ -120,15 +120,41 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except OSError as error:
             yield unreadable(source, error)
         else:
+            fallen = []
             for trace in table.traces.values():
                 if trace is not None:
                     name_models(trace)
+                    fallen += [] if (fall := _out_of_order(trace, column_of)) is None else [fall]
                     if trace.trace_id in table.unnamed and len(trace.instances) > 1:
                         yield table.unnamed[trace.trace_id]
                     yield table.unless_taken(trace) or trace
+            if fallen:
+                yield dataclasses.replace(fallen[0], count=len(fallen))
             if is_cells:
                 yield from unfinished_line(source)
         source.release()
+
+
+def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem | None:
+    """The first row whose time, or turn of its agent, is below an earlier one's; None where none is.
+
+    Methods read rows in the order of the file, whatever the row says: `turn_baseline` was wrong without a word.
+    """
+    turns = [int(turn) if isinstance(turn, str) and turn.isdecimal() else None for turn in trace.turns]
+    last: dict[tuple[str, str], float] = {}
+    for row, (time, agent) in enumerate(zip(trace.times, trace.agents, strict=True)):
+        for field, whose, value in (("time", "", time), ("turn", agent, turns[row] if turns else None)):
+            if value is None or math.isnan(value):
+                continue
+            before = last.setdefault((field, whose), value)
+            if value < before:
+                expected = f"rows in their order, since methods read them so: an earlier row has {before:g}"
+                return Problem(
+                    "unordered-rows", trace.file, trace.lines[row], column_of[field], f"{value:g}", expected,
+                    trace.trace_id,
+                )  # fmt: skip
+            last[field, whose] = value
+    return None
 
 
 def _refuse_traces(source: Source, columns: Mapping[str, str]) -> None:

@@ -495,3 +495,14 @@ def test_an_outcome_in_later_rows_tells_a_table(tmp_path: Path) -> None:
     with pytest.raises(NothingReadError) as caught:
         credit.read(path)
     assert "--columns reward=Outcome" in caught.value.problems[0].expected
+
+
+@pytest.mark.parametrize(("column", "values"), [("time", "0 1 1 0"), ("turn", "0 1 1 0"), ("turn", "0 9 9 10")])
+def test_rows_that_stand_behind_a_later_one_are_named(column: str, values: str, tmp_path: Path) -> None:
+    """Methods that read the order of rows were wrong without a word where the rows themselves said so."""
+    rows = "".join(f"{t},q,p,{v},1\n" for t, v in zip("aabb", values.split(), strict=True))
+    (tmp_path / "x.csv").write_text(f"trace,group,agent,{column},reward\n{rows}")
+    read = credit.read(tmp_path / "x.csv")
+    found = [(one.kind, one.line, one.field, one.trace) for one in read.problems]
+    assert found == ([] if values.endswith("10") else [("unordered-rows", 5, column, "b")])
+    assert read.sizes.traces == 2
