@@ -25,6 +25,7 @@ from graphs.traces.batch import Traces
 __all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences", "sides_of_folders"]
 
 POWER = 0.8
+APART = "expected two folders that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
 
@@ -120,20 +121,20 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
       traces: what was read.
 
     Raises:
-      CreditError: they are not two, or no trace that was read is from one of them.
+      CreditError: they are not two, one lies in the other, or no trace that was read is from one of them.
     """
     if len(folders) != 2:
         raise CreditError(f"sides are {', '.join(folders)}; expected two folders, or a table's name")
     places = [Path(folder).resolve() for folder in folders]
+    if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
+        raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")
     files = traces.traces["file"].to_pylist()
     found = {file: Path(file).resolve() for file in dict.fromkeys(files)}
     inside = {file: [place in (path, *path.parents) for place in places] for file, path in found.items()}
     side = np.array([inside[file].index(True) if any(inside[file]) else -1 for file in files], np.int64)
     for number, folder in enumerate(folders):
         if not (side == number).any():
-            raise CreditError(
-                f"no trace that was read is from {folder!r}; expected two folders that are apart, of logs"
-            )
+            raise CreditError(f"no trace that was read is from {folder!r}; {APART}")
     return (folders[0], folders[1]), side
 
 

@@ -140,7 +140,12 @@ def test_folders_are_sides(tmp_path: Path) -> None:
     assert told["sides"] == [str(old), str(new)] and row["difference"] == pytest.approx(8 / 12) and row["paired"]
     shown = run("metrics", tmp_path, "--sides", f"{old},{new}")
     assert "1 trace without a side" in shown.stdout, shown.output
-    for sides, words in ((f"{old},{tmp_path}/none", "no trace that was read is from"), (f"{old},{old}", "apart")):
+    for sides, words in (
+        (f"{old},{tmp_path}/none", "no trace that was read is from"),
+        (f"{old},{old}", "one lies in the other; expected two folders that are apart"),
+        (f"{tmp_path},{new}", "one lies in the other"),
+        (f"{new},{tmp_path}", "one lies in the other"),  # this compared one part of the corpus with the rest
+    ):
         wrong = run("metrics", tmp_path, "--sides", sides)
         assert wrong.exit_code == 1 and words in wrong.stderr, wrong.output
     wrong = run("metrics", tmp_path, "--sides", "a,b,c")
