@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from credit.metrics.event_costs import event_costs
+from credit.metrics.event_costs import Prices, event_costs, event_models
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -22,9 +23,19 @@ from graphs.task_means import LEAST_TASKS, ROUNDING, holm
 from graphs.text import excerpt, near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences", "sides_of_folders"]
+__all__ = [
+    "SideDifference",
+    "Uncompared",
+    "costs_of_traces",
+    "read_sides",
+    "side_differences",
+    "sides_of_folders",
+    "uncompared",
+]
 
 POWER = 0.8
+UNCOUNTED = "an action has no count of tokens"
+UNPRICED = "no row of the table prices a model of it"
 APART = "expected two folders that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
@@ -62,6 +73,21 @@ class SideDifference:
     def stands_out(self) -> bool:
         """Whether p is below 0.05."""
         return self.p is not None and self.p < 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Uncompared:
+    """A metric without a difference.
+
+    Attributes:
+      metric: its name.
+      sides: those where no trace has a number, 0 and 1.
+      reason: why most traces of these have none.
+    """
+
+    metric: str
+    sides: tuple[int, ...]
+    reason: str
 
 
 def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
@@ -138,14 +164,16 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     return (folders[0], folders[1]), side
 
 
-def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
+def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and seconds.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. Tokens are those generated, where all actions
-    have a count; seconds are those of the wall clock, without the time until a person stepped in.
+    Outcomes are left out where all are 0 or 1, since "success" has them. "tokens" are those generated and
+    "input_tokens" those read, where all actions have a count; seconds are those of the wall clock, without the time
+    until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known.
 
     Args:
       traces: what was read.
+      prices: of models and tools.
 
     Examples:
       >>> import credit
@@ -155,17 +183,24 @@ def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     facts, calls = TeamFacts(traces), ToolCalls(traces)
-    costs, seconds = event_costs(traces, facts=facts), facts.durations.wall
+    costs, seconds = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
-    tokens = np.bincount(trace, costs.tokens, m)
+    tokens, read, money = (np.bincount(trace, x, m) for x in (costs.tokens, costs.input_tokens, costs.money))
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    return found | {
-        "tokens": numbered(tokens, (np.isnan(tokens), "an action has no count of tokens")),
+    found |= {
+        "tokens": numbered(tokens, (np.isnan(tokens), UNCOUNTED)),
+        "input_tokens": numbered(read, (np.isnan(read), f"{UNCOUNTED} that it read")),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
         "seconds": numbered(seconds, (np.isnan(seconds), "the log has no times in seconds")),
     }
+    if prices is not None:
+        names, model = event_models(traces)
+        foreign = np.array([name not in prices.models for name in names])[model]
+        unpriced = np.bincount(trace, foreign & np.isnan(costs.money), m) > 0
+        found["money"] = numbered(money, (unpriced, UNPRICED), (np.isnan(money), f"{UNCOUNTED}, read or generated"))
+    return found
 
 
 def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideDifference]:
@@ -194,6 +229,26 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     corrected = holm([math.nan if one.p is None else one.p for one in known])
     pairs = zip(known, corrected, strict=True)
     return [dataclasses.replace(one, p=None if math.isnan(p) else p) for one, p in pairs]
+
+
+def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncompared]:
+    """The metrics that `side_differences` leaves out, since no trace of a side has a number.
+
+    Args:
+      metrics: as of `side_differences`.
+      side: likewise.
+
+    Examples:
+      >>> uncompared({"success": numbered(np.ones(2), (np.array([True, False]), "no outcome"))}, np.array([0, 1]))
+      [Uncompared(metric='success', sides=(0,), reason='no outcome')]
+    """
+    found = []
+    for name, metric in metrics.items():
+        lacking = tuple(one for one in (0, 1) if not np.isfinite(metric.value[side == one]).any())
+        if lacking:
+            reasons = collections.Counter(metric.reasons[row] for row in np.flatnonzero(np.isin(side, lacking)))
+            found.append(Uncompared(name, lacking, reasons.most_common(1)[0][0]))
+    return found
 
 
 def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) -> SideDifference | None:

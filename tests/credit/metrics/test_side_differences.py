@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 import credit
-from credit.metrics.side_differences import read_sides, side_differences
-from credit.reports.trace_numbers import numbered
+from credit.metrics.event_costs import read_prices
+from credit.metrics.side_differences import (
+    UNPRICED,
+    Uncompared,
+    costs_of_traces,
+    read_sides,
+    side_differences,
+    uncompared,
+)
+from credit.reports.trace_numbers import TraceMetric, numbered
 from tests.credit.cli.logs import run, trace, write
 
 
@@ -150,3 +158,63 @@ def test_folders_are_sides(tmp_path: Path) -> None:
         assert wrong.exit_code == 1 and words in wrong.stderr, wrong.output
     wrong = run("metrics", tmp_path, "--sides", "a,b,c")
     assert wrong.exit_code == 1 and "expected two folders, or a table's name" in wrong.stderr
+
+
+def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
+    for number, name in enumerate(("old", "new")):
+        (tmp_path / name).mkdir()
+        lines = []
+        for i in range(4):
+            event = {"id": "e", "type": "message", "agent": "a", "tokens": 10, "input_tokens": 100 * (number + 1)}
+            if name == "new" and i == 3:
+                del event["input_tokens"]
+            model = "small" if i == 2 else "big"
+            lines.append(trace(f"{name}{i}", f"q{i}", 1.0, events=[event], edges=[], model=model))
+        write(tmp_path / name / "log.jsonl", lines)
+    table = tmp_path / "prices.csv"
+    table.write_text("model,input,output,tool,call\nbig,2,8,,\n,,,web,1\n")
+    sides = ("metrics", tmp_path / "old", tmp_path / "new", "--sides", f"{tmp_path}/old,{tmp_path}/new")
+    told = json.loads(run(*sides, "--prices", table, "--json").stdout)
+    rows = {row["metric"]: row for row in told["differences"]}
+    assert rows["input_tokens"]["traces"] == [4, 3]
+    assert (rows["input_tokens"]["first"], rows["input_tokens"]["second"]) == (100, 200)
+    assert rows["money"]["traces"] == [3, 2]
+    assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
+    assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
+    assert "rows of the table that match nothing in these logs: tool web" in run(*sides, "--prices", table).stdout
+    money = costs_of_traces(credit.read(tmp_path / "old", tmp_path / "new"), read_prices(table))["money"]
+    assert money.reasons == [
+        "",
+        "",
+        UNPRICED,
+        "",
+        "",
+        "",
+        UNPRICED,
+        "an action has no count of tokens, read or generated",
+    ]
+    assert "money" not in {row["metric"] for row in json.loads(run(*sides, "--json").stdout)["differences"]}
+    alone = run("metrics", tmp_path / "old", "--prices", table)
+    assert alone.exit_code == 1 and "--prices is for --sides" in alone.stderr
+
+
+def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path: Path) -> None:
+    """Two folders of a coding agent's logs lost the rows "tokens" and "success" without a word."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        event = {"id": "e", "type": "message", "agent": "a"} | ({"tokens": 10} if name == "old" else {})
+        lines = [trace(f"{name}{i}", f"q{i}", None, events=[event], edges=[]) for i in range(3)]
+        write(tmp_path / name / "log.jsonl", lines)
+    old, new = tmp_path / "old", tmp_path / "new"
+    sides = ("metrics", old, new, "--sides", f"{old},{new}")
+    told = json.loads(run(*sides, "--json").stdout)
+    lost = {row["metric"]: (row["sides"], row["reason"]) for row in told["uncompared"]}
+    assert lost["success"] == ([str(old), str(new)], "the trace has no outcome")
+    assert lost["tokens"] == ([str(new)], "an action has no count of tokens")
+    assert not lost.keys() & {row["metric"] for row in told["differences"]}
+    (line,) = [line for line in run(*sides).stdout.splitlines() if line.startswith("no number")]
+    assert "success (the trace has no outcome)" in line and line.startswith("no number on either side: ")
+    assert f"; on {new}: protocol_overhead, tokens (an action has no count of tokens)" in line
+    value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
+    metric = TraceMetric(value, ["", "rare", "often", "often", ""])
+    assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]
