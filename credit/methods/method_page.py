@@ -106,9 +106,14 @@ def _promises(method: Method) -> dict[str, str]:
     return {
         "estimand": method.estimand,
         "unit": f"{method.unit}: its events share one number",
-        "unbiased": "yes" if method.unbiased else "no",
+        "unbiased": _unbiased(method),
         "scope": _scope(method),
     }
+
+
+def _unbiased(method: Method) -> str:
+    unbiased, why = method.unbiased_with({})
+    return "yes" if unbiased else f"not known: {why}" if unbiased is None else "no"
 
 
 def _paper(key: str) -> MethodPage:

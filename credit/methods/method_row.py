@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -60,6 +61,10 @@ class _Named:
 
     def __set__(self, row: object, value: object) -> None:
         vars(row)[self.name] = value
+
+
+_OF_KEYS = ("by", "population", "singleton", "filters")
+"""Options about which `Method.unbiased_with` knows more than that they are no defaults."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +148,9 @@ class Method:
         return self.scope, None
 
     def unbiased_with(self, options: Mapping[str, Any]) -> tuple[bool | None, str]:
-        """`unbiased` under a comparison key and what goes with it, and why it is another; None where nobody can say.
+        """`unbiased` under options, and why it is another; None where nobody can say.
+
+        Of options other than a comparison key and what goes with it, `unbiased` is stated of the defaults alone.
 
         Under a key finer than the task, every action must have the key, and share it with an independent trace or with
         none: the others are refused.
@@ -158,6 +165,15 @@ class Method:
         from estimators.options import takes_key
         from graphs.keys import decided_by, names_of_key
 
+        given = {**getattr(self.fn, "keywords", {}), **options}  # those of a published name are bound
+        plain = getattr(self.fn, "func", self.fn)
+        defaults = {name: one.default for name, one in inspect.signature(plain).parameters.items()}
+        for name, value in given.items() if self.unbiased else ():
+            if name in defaults and name not in _OF_KEYS and repr(value) != repr(defaults[name]):
+                return None, f"it is stated of {name}={defaults[name]}"
+        if self.unbiased and given.get("singleton") == "zero":
+            return False, "a trace that is compared with no other gets 0 in place of its return"
+        options = given
         if not takes_key(self.fn):
             return self.unbiased, ""
         by = options.get("by")

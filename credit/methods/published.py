@@ -38,6 +38,7 @@ class Published:
       needs: evidence of the log that `function` needs.
       fitted: False for a method that needs a model which this library does not fit.
       options: keyword arguments that make the function of `METHODS` this method.
+      paper: what to cite, where the entry of `METHODS` has another paper.
     """
 
     title: str
@@ -49,6 +50,7 @@ class Published:
     needs: tuple[str, ...] = ()
     fitted: bool = True
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    paper: str = ""
 
     @property
     def status(self) -> str:
@@ -82,7 +84,7 @@ def find_method(name: str) -> Method:
 
     Examples:
       >>> find_method("Dr. MAS").reference
-      'Dr. MAS compute_grpo_outcome_advantage'
+      'Dr. MAS, arXiv:2602.08847; Dr. MAS compute_grpo_outcome_advantage'
     """
     expect("name", name, str, "the name of a method, such as 'rloo'")
     from credit.methods.registry import METHODS
@@ -100,6 +102,8 @@ def find_method(name: str) -> Method:
                 f"method {name!r} ({paper.title}) is {why}: {paper.note}; what can be used: {paper.portable}"
             )
         method = METHODS[paper.method]
+        if paper.paper:
+            method = dataclasses.replace(method, reference=f"{paper.paper}; computed by {paper.method}")
         if not paper.options:
             return method
         fn, state = functools.partial(method.fn, **paper.options), method.state
@@ -134,6 +138,7 @@ PUBLISHED: dict[str, Published] = {
         "`estimators.baselines.released.marft_normalised`; "
         "the discount is applied once an agent action, not once a step",
         options={"discount": 0.99, "lambda_": 0.95},
+        paper="MARFT 2025, arXiv:2504.16129",
     ),
     "dr_mas": Published("Dr. MAS", "dr_mas", "golden `drmas_grpo`: across the rollouts of a task, not within one"),
     "collm_maac": Published(
@@ -322,6 +327,7 @@ PUBLISHED: dict[str, Published] = {
         "verl_grpo",
         "all agents' rows of a task in one group, as its paper describes; agents' penalties are rewards at events, and "
         "its ddof and eps are unknown: no code was found",
+        paper="MHGPO 2025, arXiv:2506.02718",
     ),
     "otb": Published(
         "OTB (optimal token baseline)",
@@ -376,6 +382,7 @@ PUBLISHED: dict[str, Published] = {
         "gae",
         "`gae` with λ = 0 on values that are means of re-runs from each state: `credit plan --for value`",
         options={"lambda_": 0.0},
+        paper="Kazemnejad et al. 2024, arXiv:2410.01679",
     ),
     "spo_tree": Published(
         "SPO-tree",
@@ -383,18 +390,21 @@ PUBLISHED: dict[str, Published] = {
         "siblings of nested contexts against the mean of all of them; the code can divide by the parent's spread, and "
         "drops edges whose score and gain in best of 4 cancel",
         options={"baseline": "mean"},
+        paper="Guo et al. 2025, arXiv:2505.23564",
     ),
     "mappo": Published(
         "MAPPO",
         "gae",
         "`gae` along the trace on a centralised critic's values of the whole log (`value`)",
         options={"lambda_": 0.95},
+        paper="Yu et al. 2021, arXiv:2103.01955",
     ),
     "ippo": Published(
         "IPPO",
         "gae",
         "`gae` along each agent's own actions on that agent's values (`value`)",
         options={"lambda_": 0.95, "along": "agent"},
+        paper="de Witt et al. 2020, arXiv:2011.09533",
     ),
     "vdn": Published(
         "VDN",

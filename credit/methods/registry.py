@@ -551,7 +551,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="released",
-        reference="Tree-GRPO verl/trainer/ppo/core_algos.py",
+        reference="Ji et al. 2025, arXiv:2509.21240; Tree-GRPO verl/trainer/ppo/core_algos.py",
         needs=("tree",),
     ),
     "hcapo": Method(

@@ -272,10 +272,20 @@ def read_prices(path: str | Path) -> Prices:
 
 
 def token_counts(traces: Traces, name: str) -> np.ndarray:
-    """A count of each real event; 0 where an event without one is no action, NaN where it is one: float64 [events]."""
-    n = traces.sizes.events
+    """A count of each real event, float64 [events].
+
+    Without one it is NaN of an action, and at the last event of an agent that was spawned and has no action: what it
+    did is not in the log. It is 0 of others.
+    """
+    graph, n = traces.graph, traces.sizes.events
     stated = traces.evidence.get(name)
-    absent = np.where(np.asarray(traces.graph.action_mask)[:n], np.nan, 0.0)
+    action, agent = np.asarray(graph.action_mask)[:n], np.asarray(graph.agent_ids)[:n]
+    absent = np.where(action, np.nan, 0.0)
+    parent = np.asarray(graph.agent_parent)
+    silent = (parent != np.arange(len(parent))) & (np.bincount(agent, action, len(parent)) == 0)
+    last = np.full(len(parent), -1)
+    np.maximum.at(last, agent, np.arange(n))
+    absent[last[silent & (last >= 0)]] = np.nan
     if stated is None:
         return absent
     counts: np.ndarray = np.where(stated.mask[:n], stated.array[:n], absent)

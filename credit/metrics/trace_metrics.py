@@ -13,7 +13,16 @@ from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
 from credit.reports.trace_list import counted_tokens, error_mask
-from credit.reports.trace_numbers import NO_ACTION, UNLINKED, TeamFacts, TraceMetric, different, divided, numbered
+from credit.reports.trace_numbers import (
+    NO_ACTION,
+    UNLINKED,
+    TeamFacts,
+    TraceMetric,
+    different,
+    divided,
+    numbered,
+    untold_shape,
+)
 from graphs.errors import CreditError, expect
 from graphs.structure.critical_path import critical_steps
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
@@ -102,24 +111,16 @@ def _success(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]
     return {"success": numbered(reward, unknown, (some, "outcomes are not all 0 or 1: state from which one succeeds"))}
 
 
-def _shape(facts: TeamFacts) -> tuple[tuple[np.ndarray, str], ...]:
-    """The traces whose edges do not tell what could run at once, with the reasons."""
-    _, members, actions = facts.counts
-    edges = np.bincount(facts.trace[facts.edges[0]], minlength=facts.traces.sizes.traces)
-    loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    return loose, ((members > 1) & ~facts.linked, UNLINKED)
-
-
 def _parallel(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     longest = facts.greatest(facts.order.longest(facts.action.astype(np.int64))[0])
     actions = facts.counts.actions
-    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *_shape(facts))}
+    return {"parallelism": numbered(divided(actions, longest), (actions == 0, NO_ACTION), *untold_shape(facts))}
 
 
 def _seconds(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     seconds, path = facts.durations, facts.seconds_on_path
     why = [(np.array([reason == words for reason in seconds.reasons]), words) for words in {*seconds.reasons} - {""}]
-    refused = (*why, *_shape(facts), (~(path > 0), "no event took time"))
+    refused = (*why, *untold_shape(facts), (~(path > 0), "no event took time"))
     return {
         "parallelism_seconds": numbered(divided(seconds.work, path), *refused),
         "speed_up": numbered(divided(seconds.work, seconds.wall), *refused),

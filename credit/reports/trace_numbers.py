@@ -23,6 +23,7 @@ __all__ = [
     "different",
     "divided",
     "numbered",
+    "untold_shape",
 ]
 
 NO_ACTION = "the trace has no action"
@@ -189,3 +190,11 @@ def different(trace: np.ndarray, ids: np.ndarray, count: int) -> np.ndarray:
     new = np.ones(len(order), bool)
     new[1:] = (of_trace[1:] != of_trace[:-1]) | (ordered[1:] != ordered[:-1])
     return np.bincount(of_trace[new], minlength=count)
+
+
+def untold_shape(facts: TeamFacts) -> tuple[tuple[np.ndarray, str], ...]:
+    """The traces whose edges do not tell what could run at once, with the reasons."""
+    _, members, actions = facts.counts
+    edges = np.bincount(facts.trace[facts.edges[0]], minlength=facts.traces.sizes.traces)
+    loose = ((actions > 1) & (edges == 0), "the log states no edges")
+    return loose, ((members > 1) & ~facts.linked, UNLINKED)

@@ -13,6 +13,7 @@ from rich.tree import Tree
 
 from credit.reports.trace_events import EventRow, event_rows
 from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_numbers import TeamFacts, untold_shape
 from graphs.event_graph import EventGraph, EventType
 from graphs.padding import unpad
 from graphs.structure.critical_path import critical_path, critical_steps, parallelism
@@ -290,6 +291,12 @@ def _causes(row: EventRow, most: int) -> str:
     return ", ".join(causes) + (f" +{len(row.causes) - most}" if len(row.causes) > most else "")
 
 
+def _shape_reason(traces: Traces, view: _View) -> str:
+    """Why edges do not tell what of the trace could run at once, as for `credit metrics`; "" where they do."""
+    row = int(np.asarray(traces.graph.trace_ids)[view.rows[0]])
+    return next((why for where, why in untold_shape(TeamFacts(traces)) if where[row]), "")
+
+
 def _structure(traces: Traces, view: _View) -> RenderableType:
     graph = view.graph
     path, parallel = critical_path(graph), parallelism(graph)
@@ -301,6 +308,9 @@ def _structure(traces: Traces, view: _View) -> RenderableType:
         ids[MOST_STEPS // 2 : -MOST_STEPS // 2] = ["…"]
     origin = "stated" if stated else "derived"
     missing = "not defined: no single main agent, or actions without a stage"
+    reason = _shape_reason(traces, view)
+    if reason:  # whatever the edges are not known to forbid would count as done at once
+        return _pairs(("critical path, parallelism, critical steps", _text(f"not defined: {reason}")))
     length = (
         f"{path.length[0]:.0f} of {counted(parallel.work[0], 'action')}, over {counted(path.on_path.sum(), 'event')}"
     )

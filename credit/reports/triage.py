@@ -26,8 +26,8 @@ EXCERPT = 120
 """Length of the text of a suspect."""
 
 QUIET = {
-    (True, False): "Nothing stands out: the logs have no error and no loop.",
-    (True, True): "Nothing stands out: there is no loop, and no error in those logs that state errors.",
+    (True, False): "Nothing stands out: the logs state no error and have no loop.",
+    (True, True): "Nothing stands out: there is no loop, and those logs that state errors state none.",
     (False, True): "No loop stands out. These logs do not state errors.",
 }
 """By whether logs of some traces state errors, and whether others do not."""

@@ -48,7 +48,7 @@ def difference_reward(
       >>> import credit
       >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=["t"] * 8, reward=[1.0] * 8, events=8)
       >>> without = np.array([0.25] + [np.nan] * 7, np.float32)  # one decision was replaced and the rest run again
-      >>> result = difference_reward(graph, reward, counterfactual_reward=without)
+      >>> result = credit.difference_reward(graph, reward, counterfactual_reward=without)
       >>> float(result.advantage[0]), result.valid[:2].tolist()
       (0.75, [True, False])
     """

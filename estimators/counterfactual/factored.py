@@ -54,7 +54,7 @@ def coma(
       >>> import credit
       >>> graph, reward, _ = credit.from_columns(group=["g"] * 8, trace=["t"] * 8, reward=[1.0] * 8, events=8)
       >>> q, mean = np.full(8, 0.75, np.float32), np.full(8, 0.5, np.float32)
-      >>> float(coma(graph, reward, q_value=q, target_value=mean).advantage[0])
+      >>> float(credit.coma(graph, reward, q_value=q, target_value=mean).advantage[0])
       0.25
     """
     del event_reward

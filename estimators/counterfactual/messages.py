@@ -100,7 +100,7 @@ def c3(
       ... )
       >>> context = np.zeros(8, np.int32)  # one situation, two alternatives with four replays each
       >>> node = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32)
-      >>> result = c3(graph, reward, context=context, node=node)
+      >>> result = credit.c3(graph, reward, context=context, node=node)
       >>> [round(float(a), 2) for a in result.advantage[:4]]
       [0.75, 0.75, -0.75, -0.75]
     """

@@ -234,8 +234,10 @@ def _advice(corpus: Survey, channel: str, group: str) -> list[str]:
         )
     if corpus.traces > 1 and len(corpus.singletons) == corpus.groups:
         named = f"{group} or " if group else ""
-        what = f"{named}--groups FILE, a table with `trace` and `group`"
-        lines.append(f"Every group has one trace: if traces share tasks, pass {what}")
+        what = f"if traces share tasks, pass {named}--groups FILE, a table with `trace` and `group`"
+        if corpus.divided:
+            what = "tasks are split by model or system; --group-by task compares all traces of a task"
+        lines.append(f"Every group has one trace: {what}")
     return lines
 
 

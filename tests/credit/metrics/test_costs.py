@@ -146,6 +146,22 @@ def test_rows_of_the_table_that_match_nothing_are_named(traces: Traces, tmp_path
     assert price_gaps(traces, read_prices(tmp_path / "all.csv")).unused == []
 
 
+def test_what_an_agent_without_a_line_cost_is_not_known(tmp_path: Path) -> None:
+    """A sub-agent whose session was not among the files cost 0, and its trace's sums were exact."""
+    spawned = line("a", "q", 1.0, "big")
+    spawned["agents"] = [*spawned.get("agents", []), {"id": "sub", "parent": "lead"}]
+    spawned["events"] += [
+        {"id": "start", "type": "spawn", "agent": "lead"},
+        {"id": "end", "type": "return", "agent": "sub"},
+    ]
+    spawned["edges"] += [{"src": "start", "dst": "end", "type": "spawn"}]
+    traces = read(tmp_path, spawned)
+    rows = {row.unit: row for row in cost_rows(traces, "agent")}
+    assert rows["sub"].tokens == Amount(None, 1) == rows["sub"].input_tokens
+    (whole,) = cost_rows(traces, "trace")
+    assert whole.tokens.missing >= 1 and whole.tokens.total
+
+
 def test_costs_that_a_log_states_of_a_trace_stand_beside_it(tmp_path: Path) -> None:
     lines = [line(name, "q", 1.0, "big") | {"costs": costs} for name, costs in (("a", {"usd": 0.25}), ("b", {}))]
     assert [row.stated for row in cost_rows(read(tmp_path, *lines), "trace")] == [{"usd": 0.25}, {}]
