@@ -35,6 +35,7 @@ __all__ = [
 
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
+SILENT = "the log has no action of an agent that was spawned"
 UNPRICED = "no row of the table prices a model of it"
 APART = "expected two folders that are apart, of logs"
 MOST_HINTED = 3
@@ -186,11 +187,16 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     costs, seconds = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
-    tokens, read, money = (np.bincount(trace, x, m) for x in (costs.tokens, costs.input_tokens, costs.money))
+
+    def counted(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
+        total = np.bincount(trace, cost, m)
+        of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
+        return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     found |= {
-        "tokens": numbered(tokens, (np.isnan(tokens), UNCOUNTED)),
-        "input_tokens": numbered(read, (np.isnan(read), f"{UNCOUNTED} that it read")),
+        "tokens": counted(costs.tokens, ""),
+        "input_tokens": counted(costs.input_tokens, " that it read"),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
         "seconds": numbered(seconds, (np.isnan(seconds), "the log has no times in seconds")),
@@ -198,8 +204,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     if prices is not None:
         names, model = event_models(traces)
         foreign = np.array([name not in prices.models for name in names])[model]
-        unpriced = np.bincount(trace, foreign & np.isnan(costs.money), m) > 0
-        found["money"] = numbered(money, (unpriced, UNPRICED), (np.isnan(money), f"{UNCOUNTED}, read or generated"))
+        acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
+        unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
+        found["money"] = counted(costs.money, ", read or generated", (unpriced, UNPRICED))
     return found
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import credit
-from credit.metrics.event_costs import read_prices
+from credit.metrics.event_costs import Price, Prices, read_prices
 from credit.metrics.side_differences import (
+    SILENT,
     UNPRICED,
     Uncompared,
     costs_of_traces,
@@ -196,6 +197,23 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     assert "money" not in {row["metric"] for row in json.loads(run(*sides, "--json").stdout)["differences"]}
     alone = run("metrics", tmp_path / "old", "--prices", table)
     assert alone.exit_code == 1 and "--prices is for --sides" in alone.stderr
+
+
+def test_an_agent_whose_session_is_not_in_the_log_leaves_costs_unknown(tmp_path: Path) -> None:
+    counts = {"tokens": 10, "input_tokens": 100}
+    events = [
+        {"id": "e", "type": "message", "agent": "a"} | counts,
+        {"id": "s", "type": "spawn", "agent": "a", "action": False},
+        {"id": "r", "type": "return", "agent": "b", "action": False},
+    ]
+    agents, edge = [{"id": "a"}, {"id": "b", "parent": "a"}], {"src": "s", "dst": "r", "type": "spawn"}
+    one = trace("t", "q", 1.0, agents=agents, events=events, edges=[edge], model="big")
+    found = costs_of_traces(credit.read(write(tmp_path / "x.jsonl", [one])), Prices({"big": Price(1, 1)}))
+    assert {name: metric.reasons for name, metric in found.items() if np.isnan(metric.value[0])} == {
+        **{name: [SILENT] for name in ("tokens", "input_tokens", "money")},
+        "errors": ["the log states no status"],
+        "seconds": ["the log has no times in seconds"],
+    }
 
 
 def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path: Path) -> None:
