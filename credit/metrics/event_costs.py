@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MILLION = 1_000_000
-UNPRICED = "no row of the table prices these models, whose tokens cost nothing here:"
+UNPRICED = "no row of the table prices these models:"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
 UNUSED = "rows of the table that match nothing in these logs:"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "call")

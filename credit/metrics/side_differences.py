@@ -56,6 +56,7 @@ class SideDifference:
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side.
       paired: whether tasks are compared with themselves.
+      refused: the reasons of the sides' traces that have no number, and how many each has.
     """
 
     metric: str
@@ -69,6 +70,7 @@ class SideDifference:
     tasks: int
     traces: tuple[int, int]
     paired: bool
+    refused: dict[str, int]
 
     @property
     def stands_out(self) -> bool:
@@ -231,7 +233,7 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
       -1.0
     """
     task = task_ids(traces)
-    found = [_compared(name, metric.value, side, task) for name, metric in metrics.items()]
+    found = [_compared(name, metric, side, task) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
     corrected = holm([math.nan if one.p is None else one.p for one in known])
     pairs = zip(known, corrected, strict=True)
@@ -253,14 +255,19 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
     for name, metric in metrics.items():
         lacking = tuple(one for one in (0, 1) if not np.isfinite(metric.value[side == one]).any())
         if lacking:
-            reasons = collections.Counter(metric.reasons[row] for row in np.flatnonzero(np.isin(side, lacking)))
-            found.append(Uncompared(name, lacking, reasons.most_common(1)[0][0]))
+            found.append(Uncompared(name, lacking, next(iter(_refused(metric, np.isin(side, lacking))))))
     return found
 
 
-def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) -> SideDifference | None:
+def _refused(metric: TraceMetric, rows: np.ndarray) -> dict[str, int]:
+    """The reasons of these traces that have no number, the most frequent first, and how many each has."""
+    lacking = np.flatnonzero(rows & ~np.isfinite(metric.value))
+    return dict(collections.Counter(metric.reasons[row] for row in lacking).most_common())
+
+
+def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray) -> SideDifference | None:
     """One metric; None where a side has no number."""
-    means = []
+    value, means = metric.value, []
     for one in (0, 1):
         rows = np.flatnonzero(np.isfinite(value) & (side == one))
         tasks, inverse = np.unique(task[rows], return_inverse=True)
@@ -285,7 +292,7 @@ def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) 
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
     low, high, p, seen = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
-    counts = compared, (before, after), paired
+    counts = compared, (before, after), paired, _refused(metric, side >= 0)
     return SideDifference(name, before_mean, after_mean, difference, low, high, p, seen, *counts)
 
 

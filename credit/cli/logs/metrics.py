@@ -148,8 +148,8 @@ def metrics(
         _print(stdout(), means, by)
     else:
         _print_sides(stdout(), apart, names, int((side < 0).sum()))
-        if lost:
-            stdout().print(words(_without_number(lost, names)), soft_wrap=True)
+        for line in _without_number(apart, lost, names):
+            stdout().print(words(line), soft_wrap=True)
         for line in [] if prices is None else price_gaps(traces, prices).lines():
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
@@ -224,17 +224,25 @@ def _print_sides(console: Console, rows: list[SideDifference], names: tuple[str,
     console.print(text, soft_wrap=True)
 
 
-def _without_number(lost: list[Uncompared], names: tuple[str, str]) -> str:
-    """One line: by the sides that have no number, the metrics of each reason."""
-    grouped: dict[tuple[int, ...], dict[str, list[str]]] = {}
-    for row in sorted(lost, key=lambda row: -len(row.sides)):
-        grouped.setdefault(row.sides, {}).setdefault(row.reason, []).append(row.metric)
-    parts = []
-    for sides, reasons in grouped.items():
-        place = "either side" if len(sides) > 1 else names[sides[0]]
-        told = (f"{', '.join(metrics)} ({reason})" for reason, metrics in reasons.items())
-        parts.append(f"on {place}: {', '.join(told)}")
-    return f"no number {'; '.join(parts)}"
+def _without_number(rows: list[SideDifference], lost: list[Uncompared], names: tuple[str, str]) -> list[str]:
+    """A line on rows that lack traces, and one on metrics that have no row, each with the most frequent reason."""
+    fewer: dict[str, list[str]] = {}
+    for row in rows:
+        if row.refused:
+            count, reason = sum(row.refused.values()), next(iter(row.refused))
+            most = "mostly " if len(row.refused) > 1 else ""
+            fewer.setdefault(f"{counted(count, 'trace')}: {most}{reason}", []).append(row.metric)
+    places: dict[str, dict[str, list[str]]] = {}
+    for one in sorted(lost, key=lambda one: -len(one.sides)):
+        place = "either side" if len(one.sides) > 1 else names[one.sides[0]]
+        places.setdefault(place, {}).setdefault(one.reason, []).append(one.metric)
+    none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
+    lines = [f"without a number of some traces: {_by_reason(fewer)}"] if fewer else []
+    return lines + ([f"no number {'; '.join(none)}"] if none else [])
+
+
+def _by_reason(metrics: dict[str, list[str]]) -> str:
+    return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
 
 
 def _credit(traces: Traces, method: str, also: tuple[str, ...], options: dict[str, Any]) -> Credit | None:

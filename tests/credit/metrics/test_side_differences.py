@@ -180,6 +180,8 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     assert rows["input_tokens"]["traces"] == [4, 3]
     assert (rows["input_tokens"]["first"], rows["input_tokens"]["second"]) == (100, 200)
     assert rows["money"]["traces"] == [3, 2]
+    assert rows["money"]["refused"] == {UNPRICED: 2, "an action has no count of tokens, read or generated": 1}
+    assert f"money (3 traces: mostly {UNPRICED})" in run(*sides, "--prices", table).stdout
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
     assert "rows of the table that match nothing in these logs: tool web" in run(*sides, "--prices", table).stdout
