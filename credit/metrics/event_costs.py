@@ -30,6 +30,9 @@ __all__ = [
 ]
 
 MILLION = 1_000_000
+UNPRICED = "no row of the table prices these models:"
+CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
+UNUSED = "rows of the table that match nothing in these logs:"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "call")
 
 
@@ -135,6 +138,14 @@ class PriceGaps(NamedTuple):
     unpriced: list[str]
     cached_as_input: list[str]
     unused: list[str]
+
+    def lines(self) -> list[str]:
+        """A sentence for each kind of gap that there is."""
+        return [
+            f"{what} {', '.join(name or 'none stated' for name in names)}"
+            for names, what in zip(self, (UNPRICED, CACHED, UNUSED), strict=True)
+            if names
+        ]
 
 
 def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:

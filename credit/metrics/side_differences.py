@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from credit.metrics.event_costs import event_costs
+from credit.metrics.event_costs import Prices, event_costs, event_models
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -22,9 +23,21 @@ from graphs.task_means import LEAST_TASKS, ROUNDING, holm
 from graphs.text import excerpt, near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["SideDifference", "costs_of_traces", "read_sides", "side_differences", "sides_of_folders"]
+__all__ = [
+    "SideDifference",
+    "Uncompared",
+    "costs_of_traces",
+    "read_sides",
+    "side_differences",
+    "sides_of_folders",
+    "uncompared",
+]
 
 POWER = 0.8
+UNCOUNTED = "an action has no count of tokens"
+SILENT = "the log has no action of an agent that was spawned"
+UNPRICED = "no row of the table prices a model of it"
+APART = "expected two folders that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
 
@@ -43,6 +56,7 @@ class SideDifference:
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side.
       paired: whether tasks are compared with themselves.
+      refused: the reasons of the sides' traces that have no number, and how many each has.
     """
 
     metric: str
@@ -56,11 +70,27 @@ class SideDifference:
     tasks: int
     traces: tuple[int, int]
     paired: bool
+    refused: dict[str, int]
 
     @property
     def stands_out(self) -> bool:
         """Whether p is below 0.05."""
         return self.p is not None and self.p < 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Uncompared:
+    """A metric without a difference.
+
+    Attributes:
+      metric: its name.
+      sides: those where no trace has a number, 0 and 1.
+      reason: why most traces of these have none.
+    """
+
+    metric: str
+    sides: tuple[int, ...]
+    reason: str
 
 
 def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
@@ -120,31 +150,33 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
       traces: what was read.
 
     Raises:
-      CreditError: they are not two, or no trace that was read is from one of them.
+      CreditError: they are not two, one lies in the other, or no trace that was read is from one of them.
     """
     if len(folders) != 2:
         raise CreditError(f"sides are {', '.join(folders)}; expected two folders, or a table's name")
     places = [Path(folder).resolve() for folder in folders]
+    if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
+        raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")
     files = traces.traces["file"].to_pylist()
     found = {file: Path(file).resolve() for file in dict.fromkeys(files)}
     inside = {file: [place in (path, *path.parents) for place in places] for file, path in found.items()}
     side = np.array([inside[file].index(True) if any(inside[file]) else -1 for file in files], np.int64)
     for number, folder in enumerate(folders):
         if not (side == number).any():
-            raise CreditError(
-                f"no trace that was read is from {folder!r}; expected two folders that are apart, of logs"
-            )
+            raise CreditError(f"no trace that was read is from {folder!r}; {APART}")
     return (folders[0], folders[1]), side
 
 
-def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
+def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and seconds.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. Tokens are those generated, where all actions
-    have a count; seconds are those of the wall clock, without the time until a person stepped in.
+    Outcomes are left out where all are 0 or 1, since "success" has them. "tokens" are those generated and
+    "input_tokens" those read, where all actions have a count; seconds are those of the wall clock, without the time
+    until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known.
 
     Args:
       traces: what was read.
+      prices: of models and tools.
 
     Examples:
       >>> import credit
@@ -154,17 +186,30 @@ def costs_of_traces(traces: Traces) -> dict[str, TraceMetric]:
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     facts, calls = TeamFacts(traces), ToolCalls(traces)
-    costs, seconds = event_costs(traces, facts=facts), facts.durations.wall
+    costs, seconds = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
-    tokens = np.bincount(trace, costs.tokens, m)
+
+    def counted(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
+        total = np.bincount(trace, cost, m)
+        of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
+        return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    return found | {
-        "tokens": numbered(tokens, (np.isnan(tokens), "an action has no count of tokens")),
+    found |= {
+        "tokens": counted(costs.tokens, ""),
+        "input_tokens": counted(costs.input_tokens, " that it read"),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
         "seconds": numbered(seconds, (np.isnan(seconds), "the log has no times in seconds")),
     }
+    if prices is not None:
+        names, model = event_models(traces)
+        foreign = np.array([name not in prices.models for name in names])[model]
+        acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
+        unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
+        found["money"] = counted(costs.money, ", read or generated", (unpriced, UNPRICED))
+    return found
 
 
 def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideDifference]:
@@ -188,16 +233,41 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
       -1.0
     """
     task = task_ids(traces)
-    found = [_compared(name, metric.value, side, task) for name, metric in metrics.items()]
+    found = [_compared(name, metric, side, task) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
     corrected = holm([math.nan if one.p is None else one.p for one in known])
     pairs = zip(known, corrected, strict=True)
     return [dataclasses.replace(one, p=None if math.isnan(p) else p) for one, p in pairs]
 
 
-def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) -> SideDifference | None:
+def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncompared]:
+    """The metrics that `side_differences` leaves out, since no trace of a side has a number.
+
+    Args:
+      metrics: as of `side_differences`.
+      side: likewise.
+
+    Examples:
+      >>> uncompared({"success": numbered(np.ones(2), (np.array([True, False]), "no outcome"))}, np.array([0, 1]))
+      [Uncompared(metric='success', sides=(0,), reason='no outcome')]
+    """
+    found = []
+    for name, metric in metrics.items():
+        lacking = tuple(one for one in (0, 1) if not np.isfinite(metric.value[side == one]).any())
+        if lacking:
+            found.append(Uncompared(name, lacking, next(iter(_refused(metric, np.isin(side, lacking))))))
+    return found
+
+
+def _refused(metric: TraceMetric, rows: np.ndarray) -> dict[str, int]:
+    """The reasons of these traces that have no number, the most frequent first, and how many each has."""
+    lacking = np.flatnonzero(rows & ~np.isfinite(metric.value))
+    return dict(collections.Counter(metric.reasons[row] for row in lacking).most_common())
+
+
+def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray) -> SideDifference | None:
     """One metric; None where a side has no number."""
-    means = []
+    value, means = metric.value, []
     for one in (0, 1):
         rows = np.flatnonzero(np.isfinite(value) & (side == one))
         tasks, inverse = np.unique(task[rows], return_inverse=True)
@@ -222,7 +292,7 @@ def _compared(name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray) 
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
     low, high, p, seen = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
-    counts = compared, (before, after), paired
+    counts = compared, (before, after), paired, _refused(metric, side >= 0)
     return SideDifference(name, before_mean, after_mean, difference, low, high, p, seen, *counts)
 
 

@@ -20,6 +20,7 @@ from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
+    from credit.metrics.event_costs import Prices
 
 __all__ = ["NOISE", "UNKNOWN", "Findings", "doubts"]
 
@@ -49,6 +50,7 @@ class Findings:
       text: whether the page may quote the logs: what events said, and values that were not as expected. Names of
         traces, groups, agents, tools, models and files are shown either way.
       success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
+      prices: of models and tools, for money; None for costs without it.
 
     Examples:
       >>> import credit
@@ -63,6 +65,7 @@ class Findings:
     ledger: Ledger | None
     text: bool = True
     success_at: float | None = None
+    prices: Prices | None = None
 
     @classmethod
     def of(
@@ -72,6 +75,7 @@ class Findings:
         *,
         text: bool = True,
         success_at: float | None = None,
+        prices: Prices | None = None,
         **composing: object,
     ) -> Findings:
         """Compose the claims.
@@ -81,6 +85,7 @@ class Findings:
           claims: results of methods on `traces.graph`, by name.
           text: whether the page may quote the logs.
           success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
+          prices: of models and tools, for money.
           **composing: settings of `credit.ledger.from_methods.compose_claims`.
 
         Raises:
@@ -93,7 +98,7 @@ class Findings:
             traces = dataclasses.replace(
                 traces, problems=tuple(dataclasses.replace(one, value="withheld") for one in traces.problems)
             )
-        return cls(traces, dict(claims), ledger, text, success_at)
+        return cls(traces, dict(claims), ledger, text, success_at, prices)
 
     def texts(self, rows: np.ndarray, limit: int) -> list[str]:
         """Excerpts of what events said, by their rows: the only way on which the content of logs enters a page."""

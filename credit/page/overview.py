@@ -88,7 +88,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "legend": LEGEND,
         "differences": outcome_differences(traces, success_at=findings.success_at, calls=calls).as_json(),
         "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)),
-        "questions": questions(traces, claims.get(_opening(matters) or "")),
+        "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices),
         "ledger": None,
         "comparison": None,
     }

@@ -12,6 +12,7 @@ from credit.metrics.aggregate_values import aggregate_values
 from credit.metrics.candidate_values import candidate_values
 from credit.metrics.cost_summary import cost_rows
 from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
+from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
 from credit.metrics.run_card import run_card
 from credit.metrics.untrusted_reach import untrusted_reach
@@ -26,15 +27,17 @@ if TYPE_CHECKING:
 __all__ = ["questions"]
 
 
-def questions(traces: Traces, credit: Credit | None) -> dict[str, Any]:
+def questions(traces: Traces, credit: Credit | None, prices: Prices | None = None) -> dict[str, Any]:
     """Answers of `credit doctor`, `decisions`, `metrics --of`, `untrusted`, `costs` and `card`, as plain data.
 
     Args:
       traces: what was read.
       credit: a method's result on `traces.graph`; None for logs without outcomes.
+      prices: of models and tools; without them costs have no money.
 
     Returns:
-      "doctor": a dict for each check; the others {"rows": dicts, "without": why there is none}.
+      "doctor": a dict for each check; "priced": whether costs have money; the others {"rows": dicts, "without": why
+      there is none, or what they lack}.
     """
     reasons = dict.fromkeys(filter(None, steps_of_decisions(traces)[1]))
     asked: dict[str, Callable[[], Sequence[DataclassInstance]]] = {
@@ -46,14 +49,19 @@ def questions(traces: Traces, credit: Credit | None) -> dict[str, Any]:
         "team": lambda: team_course(traces),
         "untrusted": lambda: untrusted_reach(traces, credit),
         "vectors": lambda: untrusted_reach(traces, credit, by="vector"),
-        "costs": lambda: cost_rows(traces, "role"),
+        "costs": lambda: cost_rows(traces, "role", prices),
+        "tools": lambda: cost_rows(traces, "tool", prices),
         "card": lambda: run_card(traces),
     }
     answers = {name: _answer(ask) for name, ask in asked.items()}
     for name in ("stop", "spawn", "whom"):
         answers[name] = _answered(answers[name])
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
-    return answers | {"doctor": [finding.as_json() for finding in examine(traces, credit)]}
+    gaps = [] if prices is None else price_gaps(traces, prices).lines()
+    answers["costs"]["without"] += f"Prices: {'; '.join(gaps)}." if gaps else ""
+    return answers | {
+        "priced": prices is not None, "doctor": [finding.as_json() for finding in examine(traces, credit)]
+    }  # fmt: skip
 
 
 def _values_of_more(traces: Traces, kind: DecisionKind) -> list[DecisionValue]:

@@ -9,7 +9,7 @@ import click
 
 from credit.cli.shared.answers import amount as printed
 from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import counted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from credit.metrics.cost_summary import Amount, CostRow, CostUnit, GroupCosts
-    from credit.metrics.event_costs import PriceGaps
+    from credit.metrics.event_costs import PriceGaps, Prices
 
 __all__ = ["costs"]
 
@@ -29,9 +29,6 @@ OF_MODELS = "A model's seconds are those of its calls, without the tools that it
 MONEY = (
     "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
 )
-UNPRICED = "no row of the table prices these models, whose tokens cost nothing here:"
-CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
-UNUSED = "rows of the table that match nothing in these logs:"
 UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 
@@ -46,8 +43,7 @@ UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 @reads_logs()
 @click.option("--by", type=click.Choice(UNITS), default="agent", show_default=True,
               help="Unit to add up over; decision: spawn, whom, message, aggregate, stop, tool, other.")  # fmt: skip
-@click.option("--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Prices: model, input, output, cached_input (of a million tokens), or tool, call.")  # fmt: skip
+@takes_prices()
 @allow_bad
 @json_option
 @click.pass_context
@@ -56,7 +52,7 @@ def costs(
     /,
     paths: tuple[str, ...],
     by: CostUnit,
-    price_table: str | None,
+    prices: Prices | None,
     allow_bad: bool,
     as_json: bool,
     **reading: Any,
@@ -66,9 +62,8 @@ def costs(
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
     from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums
-    from credit.metrics.event_costs import PriceGaps, price_gaps, read_prices
+    from credit.metrics.event_costs import PriceGaps, price_gaps
 
-    prices = None if price_table is None else read_prices(price_table)
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
     gaps = PriceGaps([], [], []) if prices is None else price_gaps(traces, prices)
@@ -105,9 +100,8 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
     console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
     if gaps is not None:
         console.print(MONEY, soft_wrap=True)
-        for names, what in zip(gaps, (UNPRICED, CACHED, UNUSED), strict=True):
-            if names:
-                console.print(words(f"{what} {', '.join(name or 'none stated' for name in names)}"), soft_wrap=True)
+        for line in gaps.lines():
+            console.print(words(line), soft_wrap=True)
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
         console.print(

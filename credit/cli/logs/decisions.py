@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import Command, Number, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from credit.metrics.aggregate_values import AggregateValue
     from credit.metrics.candidate_values import CandidateValue
     from credit.metrics.decision_values import DecisionValue
+    from credit.metrics.event_costs import Prices
 
 __all__ = ["decisions"]
 
@@ -43,8 +44,7 @@ MORE = {"stop": ("went on", "E[R | go on] − E[R | stop]"), "spawn": ("spawned"
               help="Pool decisions over the batch, or within a task.")  # fmt: skip
 @click.option("--cost", type=click.Choice(["tokens", "tool_calls", "seconds", "money"]), help="What more costs.")
 @click.option("--price", type=Number(), default=0.0, metavar="NUMBER", help="Units of reward for a unit of the cost.")
-@click.option("--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Table of prices, for --cost money.")  # fmt: skip
+@takes_prices(", for --cost money")
 @click.option("--budget", type=Number(), metavar="NUMBER",
               help="Fit the price to this mean cost of a trace; of stops of one agent.")  # fmt: skip
 @allow_bad
@@ -59,7 +59,7 @@ def decisions(
     over: Any,
     cost: Any,
     price: float,
-    price_table: str | None,
+    prices: Prices | None,
     budget: float | None,
     allow_bad: bool,
     as_json: bool,
@@ -73,16 +73,14 @@ def decisions(
     from credit.metrics.aggregate_values import aggregate_values
     from credit.metrics.candidate_values import candidate_values
     from credit.metrics.decision_values import fitted_price, step_values
-    from credit.metrics.event_costs import read_prices
 
     if budget is not None and (cost is None or kind != "stop" or price):
         raise click.UsageError("--budget is for --of stop with --cost, and takes the place of --price", ctx)
-    if kind in ("whom", "aggregate") and (cost is not None or price or price_table is not None or basis != "logs"):
+    if kind in ("whom", "aggregate") and (cost is not None or price or prices is not None or basis != "logs"):
         raise click.UsageError("--basis, --cost, --price and --prices are for --of stop and --of spawn", ctx)
     if kind == "aggregate" and over != "batch":
         raise click.UsageError("--over is for --of stop, --of spawn and --of whom", ctx)
-    options: dict[str, Any] = {"basis": basis, "over": over, "cost": cost}
-    options["prices"] = None if price_table is None else read_prices(price_table)
+    options: dict[str, Any] = {"basis": basis, "over": over, "cost": cost, "prices": prices}
     traces = read_traces(paths, **reading)
     rows: Any  # of the kind that was asked for
     with working(stderr(), "comparing decisions"):

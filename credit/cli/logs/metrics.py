@@ -10,7 +10,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import Command, Number, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -19,16 +19,17 @@ from graphs.text import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from credit.metrics.event_costs import Prices
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
-    from credit.metrics.side_differences import SideDifference
+    from credit.metrics.side_differences import SideDifference, Uncompared
     from credit.reports.trace_numbers import TraceMetric
     from estimators.base import Credit
     from graphs.traces.batch import Traces
 
 __all__ = ["metrics"]
 
-FOR_TRACES = ("by", "sides", "success_at", "method", "option_texts", "also", "embeddings", "alike")
+FOR_TRACES = ("by", "sides", "price_table", "success_at", "method", "option_texts", "also", "embeddings", "alike")
 UNITS = ("all", "trace", "group", "model", "topology", "length")
 
 
@@ -38,7 +39,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
     examples="""
     credit metrics runs/
     credit metrics runs/ --by length --method rloo
-    credit metrics runs/ --sides runs/before,runs/after
+    credit metrics runs/ --sides runs/before,runs/after --prices prices.csv
     credit metrics runs/ --success-at 0.5 -o metrics.parquet
     credit metrics runs/ --of team
     credit metrics runs/ --of decisions -o events.parquet
@@ -51,6 +52,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
 @click.option("--sides", metavar="FILE|A,B",
               help="Compare two sides, such as before and after: two folders of the logs, or a table with columns "
                    "`trace` and `side`.")  # fmt: skip
+@takes_prices(", for money in --sides")
 @click.option("--success-at", type=Number(), metavar="NUMBER",
               help="Outcome from which a trace succeeded. Default: outcomes are 0 or 1.")  # fmt: skip
 @click.option("--method", "-m", default="rloo", show_default=True,
@@ -72,6 +74,7 @@ def metrics(
     what: str,
     by: MetricUnit,
     sides: str | None,
+    prices: Prices | None,
     success_at: float | None,
     method: str,
     option_texts: tuple[str, ...],
@@ -98,9 +101,18 @@ def metrics(
             raise click.UsageError(f"{option} is for --of traces", ctx)
         _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
         return
+    if prices is not None and sides is None:
+        raise click.UsageError("--prices is for --sides; `credit costs` has the money of all", ctx)
     from credit.methods.option_texts import parse_options
+    from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means
-    from credit.metrics.side_differences import costs_of_traces, read_sides, side_differences, sides_of_folders
+    from credit.metrics.side_differences import (
+        costs_of_traces,
+        read_sides,
+        side_differences,
+        sides_of_folders,
+        uncompared,
+    )
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
     options = parse_options(method, option_texts)
@@ -120,16 +132,26 @@ def metrics(
         credit = _credit(traces, method, also, options)
         found = trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike))
         means = metric_means(traces, found, by)
-        apart = [] if side is None else side_differences(traces, found | costs_of_traces(traces), side)
+        if side is not None:
+            measured = found | costs_of_traces(traces, prices)
+            apart, lost = side_differences(traces, measured, side), uncompared(measured, side)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
-        compared = {} if side is None else {"sides": names, "differences": [dataclasses.asdict(row) for row in apart]}
+        compared: dict[str, Any] = {}
+        if side is not None:
+            compared = {"sides": names, "differences": [dataclasses.asdict(row) for row in apart]}
+            lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in lost]
+            compared["uncompared"] = lacking
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **compared})
     elif side is None:
         _print(stdout(), means, by)
     else:
         _print_sides(stdout(), apart, names, int((side < 0).sum()))
+        for line in _without_number(apart, lost, names):
+            stdout().print(words(line), soft_wrap=True)
+        for line in [] if prices is None else price_gaps(traces, prices).lines():
+            stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
@@ -200,6 +222,27 @@ def _print_sides(console: Console, rows: list[SideDifference], names: tuple[str,
         "smaller ones it tends to miss. * p < 0.05 with Holm's correction for all rows."
     )
     console.print(text, soft_wrap=True)
+
+
+def _without_number(rows: list[SideDifference], lost: list[Uncompared], names: tuple[str, str]) -> list[str]:
+    """A line on rows that lack traces, and one on metrics that have no row, each with the most frequent reason."""
+    fewer: dict[str, list[str]] = {}
+    for row in rows:
+        if row.refused:
+            count, reason = sum(row.refused.values()), next(iter(row.refused))
+            most = "mostly " if len(row.refused) > 1 else ""
+            fewer.setdefault(f"{counted(count, 'trace')}: {most}{reason}", []).append(row.metric)
+    places: dict[str, dict[str, list[str]]] = {}
+    for one in sorted(lost, key=lambda one: -len(one.sides)):
+        place = "either side" if len(one.sides) > 1 else names[one.sides[0]]
+        places.setdefault(place, {}).setdefault(one.reason, []).append(one.metric)
+    none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
+    lines = [f"without a number of some traces: {_by_reason(fewer)}"] if fewer else []
+    return lines + ([f"no number {'; '.join(none)}"] if none else [])
+
+
+def _by_reason(metrics: dict[str, list[str]]) -> str:
+    return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
 
 
 def _credit(traces: Traces, method: str, also: tuple[str, ...], options: dict[str, Any]) -> Credit | None:

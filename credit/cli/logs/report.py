@@ -10,7 +10,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
-from credit.cli.shared.commands import Command, success_option
+from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.outputs import output_option
 from credit.cli.shared.pages import page_title, quoted, titled
 from credit.cli.shared.progress import progress_bar, steps, working
@@ -18,6 +18,7 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
 if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest
+    from credit.metrics.event_costs import Prices
 
 __all__ = ["report"]
 
@@ -34,6 +35,7 @@ __all__ = ["report"]
 @reads_logs()
 @takes_claims
 @success_option
+@takes_prices(", which add money to the costs")
 @makes_ledger
 @output_option("HTML file to write.", required=True, suffixes=(".html", ".htm"))
 @titled
@@ -47,6 +49,7 @@ def report(
     paths: tuple[str, ...],
     asked: ClaimRequest,
     success_at: float | None,
+    prices: Prices | None,
     making: dict[str, Any],
     output: Path,
     title: str | None,
@@ -66,7 +69,7 @@ def report(
     traces = read_traces(paths, **reading)
     traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing"):
-        findings = Findings.of(traces, claims, text=not no_text, success_at=success_at, **making)
+        findings = Findings.of(traces, claims, text=not no_text, success_at=success_at, prices=prices, **making)
     title = title or page_title("Credit report", paths)
     with progress_bar(stderr()) as bar:
         counts = write_page(

@@ -9,13 +9,14 @@ import click
 
 from credit.cli.shared.answers import stderr
 from credit.cli.shared.claims import makes_ledger, takes_claims
-from credit.cli.shared.commands import Command, success_option
+from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.pages import page_title, quoted, serve, served, titled
 from credit.cli.shared.progress import steps, working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
 
 if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest
+    from credit.metrics.event_costs import Prices
 
 __all__ = ["view"]
 
@@ -31,6 +32,7 @@ __all__ = ["view"]
 @reads_logs()
 @takes_claims
 @success_option
+@takes_prices(", which add money to the costs")
 @makes_ledger
 @titled
 @quoted
@@ -43,6 +45,7 @@ def view(
     paths: tuple[str, ...],
     asked: ClaimRequest,
     success_at: float | None,
+    prices: Prices | None,
     making: dict[str, Any],
     title: str | None,
     no_text: bool,
@@ -66,7 +69,7 @@ def view(
     title = title or page_title("Credit report", paths)
     with working(stderr(), "composing"):
         server = PageServer(
-            Findings.of(traces, claims, text=not no_text, success_at=success_at, **making),
+            Findings.of(traces, claims, text=not no_text, success_at=success_at, prices=prices, **making),
             title=title,
             port=port,
         )

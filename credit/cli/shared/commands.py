@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-__all__ = ["SEED", "Command", "Number", "Whole", "each_once", "shared_sections", "success_option"]
+__all__ = ["SEED", "Command", "Number", "Whole", "each_once", "shared_sections", "success_option", "takes_prices"]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -84,6 +85,29 @@ def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--success-at", type=Number(), metavar="NUMBER",
         help="Outcome from which a trace succeeded. Default: the median of the outcomes.",
     )(command)  # fmt: skip
+
+
+def takes_prices(use: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command `--prices`, read from its file, as the keyword `prices`.
+
+    Args:
+      use: what the prices are for, where the command's name does not say it.
+    """
+    option = click.option(
+        "--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+        help=f"Prices{use}: model, input, output, cached_input (of a million tokens), or tool, call.",
+    )  # fmt: skip
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def reading(*args: Any, price_table: str | None, **kwargs: Any) -> Any:  # a callback would hide the file's path
+            from credit.metrics.event_costs import read_prices
+
+            return command(*args, prices=None if price_table is None else read_prices(price_table), **kwargs)
+
+        return option(reading)
+
+    return decorated
 
 
 class Command(click.Command):

@@ -274,8 +274,11 @@
     answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
   const amount = (of) => (of.total == null ? "–" : `${of.missing ? "≥ " : ""}${number(of.total)}`);
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
+  const paid = ["tokens", "input_tokens", "seconds", ...(asked.priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"]);
+  const costs = (unit, name, note) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...counted("events", "tool_calls"), ...paid], note);
   section("costs", "Costs",
-    answer("Costs by role", "costs", [["role", (r) => r.unit], ...counted("events", "tool_calls"), ...["tokens", "input_tokens", "seconds"].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"])]));
+    costs("role", "costs", `≥: the log lacks the number of some events${asked.priced ? ", or the table their price" : ""}. Seconds: sums of what events took.`),
+    asked.tools.rows.length > 1 ? costs("tool", "tools") : null); // one row repeats the sums
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),

@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 
 import credit
-from credit.metrics.side_differences import read_sides, side_differences
-from credit.reports.trace_numbers import numbered
+from credit.metrics.event_costs import Price, Prices, read_prices
+from credit.metrics.side_differences import (
+    SILENT,
+    UNPRICED,
+    Uncompared,
+    costs_of_traces,
+    read_sides,
+    side_differences,
+    uncompared,
+)
+from credit.reports.trace_numbers import TraceMetric, numbered
 from tests.credit.cli.logs import run, trace, write
 
 
@@ -140,8 +149,92 @@ def test_folders_are_sides(tmp_path: Path) -> None:
     assert told["sides"] == [str(old), str(new)] and row["difference"] == pytest.approx(8 / 12) and row["paired"]
     shown = run("metrics", tmp_path, "--sides", f"{old},{new}")
     assert "1 trace without a side" in shown.stdout, shown.output
-    for sides, words in ((f"{old},{tmp_path}/none", "no trace that was read is from"), (f"{old},{old}", "apart")):
+    for sides, words in (
+        (f"{old},{tmp_path}/none", "no trace that was read is from"),
+        (f"{old},{old}", "one lies in the other; expected two folders that are apart"),
+        (f"{tmp_path},{new}", "one lies in the other"),
+        (f"{new},{tmp_path}", "one lies in the other"),  # this compared one part of the corpus with the rest
+    ):
         wrong = run("metrics", tmp_path, "--sides", sides)
         assert wrong.exit_code == 1 and words in wrong.stderr, wrong.output
     wrong = run("metrics", tmp_path, "--sides", "a,b,c")
     assert wrong.exit_code == 1 and "expected two folders, or a table's name" in wrong.stderr
+
+
+def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
+    for number, name in enumerate(("old", "new")):
+        (tmp_path / name).mkdir()
+        lines = []
+        for i in range(4):
+            event = {"id": "e", "type": "message", "agent": "a", "tokens": 10, "input_tokens": 100 * (number + 1)}
+            if name == "new" and i == 3:
+                del event["input_tokens"]
+            model = "small" if i == 2 else "big"
+            lines.append(trace(f"{name}{i}", f"q{i}", 1.0, events=[event], edges=[], model=model))
+        write(tmp_path / name / "log.jsonl", lines)
+    table = tmp_path / "prices.csv"
+    table.write_text("model,input,output,tool,call\nbig,2,8,,\n,,,web,1\n")
+    sides = ("metrics", tmp_path / "old", tmp_path / "new", "--sides", f"{tmp_path}/old,{tmp_path}/new")
+    told = json.loads(run(*sides, "--prices", table, "--json").stdout)
+    rows = {row["metric"]: row for row in told["differences"]}
+    assert rows["input_tokens"]["traces"] == [4, 3]
+    assert (rows["input_tokens"]["first"], rows["input_tokens"]["second"]) == (100, 200)
+    assert rows["money"]["traces"] == [3, 2]
+    assert rows["money"]["refused"] == {UNPRICED: 2, "an action has no count of tokens, read or generated": 1}
+    assert f"money (3 traces: mostly {UNPRICED})" in run(*sides, "--prices", table).stdout
+    assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
+    assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
+    assert "rows of the table that match nothing in these logs: tool web" in run(*sides, "--prices", table).stdout
+    money = costs_of_traces(credit.read(tmp_path / "old", tmp_path / "new"), read_prices(table))["money"]
+    assert money.reasons == [
+        "",
+        "",
+        UNPRICED,
+        "",
+        "",
+        "",
+        UNPRICED,
+        "an action has no count of tokens, read or generated",
+    ]
+    assert "money" not in {row["metric"] for row in json.loads(run(*sides, "--json").stdout)["differences"]}
+    alone = run("metrics", tmp_path / "old", "--prices", table)
+    assert alone.exit_code == 1 and "--prices is for --sides" in alone.stderr
+
+
+def test_an_agent_whose_session_is_not_in_the_log_leaves_costs_unknown(tmp_path: Path) -> None:
+    counts = {"tokens": 10, "input_tokens": 100}
+    events = [
+        {"id": "e", "type": "message", "agent": "a"} | counts,
+        {"id": "s", "type": "spawn", "agent": "a", "action": False},
+        {"id": "r", "type": "return", "agent": "b", "action": False},
+    ]
+    agents, edge = [{"id": "a"}, {"id": "b", "parent": "a"}], {"src": "s", "dst": "r", "type": "spawn"}
+    one = trace("t", "q", 1.0, agents=agents, events=events, edges=[edge], model="big")
+    found = costs_of_traces(credit.read(write(tmp_path / "x.jsonl", [one])), Prices({"big": Price(1, 1)}))
+    assert {name: metric.reasons for name, metric in found.items() if np.isnan(metric.value[0])} == {
+        **{name: [SILENT] for name in ("tokens", "input_tokens", "money")},
+        "errors": ["the log states no status"],
+        "seconds": ["the log has no times in seconds"],
+    }
+
+
+def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path: Path) -> None:
+    """Two folders of a coding agent's logs lost the rows "tokens" and "success" without a word."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        event = {"id": "e", "type": "message", "agent": "a"} | ({"tokens": 10} if name == "old" else {})
+        lines = [trace(f"{name}{i}", f"q{i}", None, events=[event], edges=[]) for i in range(3)]
+        write(tmp_path / name / "log.jsonl", lines)
+    old, new = tmp_path / "old", tmp_path / "new"
+    sides = ("metrics", old, new, "--sides", f"{old},{new}")
+    told = json.loads(run(*sides, "--json").stdout)
+    lost = {row["metric"]: (row["sides"], row["reason"]) for row in told["uncompared"]}
+    assert lost["success"] == ([str(old), str(new)], "the trace has no outcome")
+    assert lost["tokens"] == ([str(new)], "an action has no count of tokens")
+    assert not lost.keys() & {row["metric"] for row in told["differences"]}
+    (line,) = [line for line in run(*sides).stdout.splitlines() if line.startswith("no number")]
+    assert "success (the trace has no outcome)" in line and line.startswith("no number on either side: ")
+    assert f"; on {new}: protocol_overhead, tokens (an action has no count of tokens)" in line
+    value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
+    metric = TraceMetric(value, ["", "rare", "often", "often", ""])
+    assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]

@@ -20,6 +20,8 @@ import credit
 from credit.cli import cli
 from credit.cli.logs.summary_by import summary
 from credit.ledger.receipts.explaining import explain
+from credit.metrics.cost_summary import CostUnit, cost_rows
+from credit.metrics.event_costs import price_gaps, read_prices
 from credit.page import Findings, write_page
 from credit.page.findings import NOISE, UNKNOWN, doubts
 from credit.page.html import EXCERPTS, LARGEST, page
@@ -143,6 +145,27 @@ def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: F
     for name, claim in findings.claims.items():
         units = [vars(unit) | {"stands_out": unit.stands_out} for unit in who_matters(findings.traces, claim, "role")]
         assert overview["who"][name]["role"] == plain(units)
+
+
+def test_prices_add_money_to_the_pages_costs_and_their_gaps_are_named(tmp_path: Path) -> None:
+    """The page had costs by role only, without money, and no word on which tool took the time."""
+    log = written(tmp_path, [trace(i) | {"model": ("big", "small")[i % 2]} for i in range(3)])
+    table, out = tmp_path / "prices.csv", tmp_path / "report.html"
+    table.write_text("model,input,output,tool,call\nbig,0,8,,\n,,,serch,1\n,,,search hello,0.5\n")
+    done = CliRunner().invoke(cli, ["report", str(log), "--prices", str(table), "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    asked = embedded(out.read_text())[0]["overview"]["questions"]
+    prices, traces = read_prices(table), credit.read(log)
+    units: tuple[tuple[str, CostUnit], ...] = (("costs", "role"), ("tools", "tool"))
+    for name, by in units:
+        rows = [dataclasses.asdict(row) for row in cost_rows(traces, by, prices)]
+        assert asked[name]["rows"] == plain(json.loads(json.dumps(rows)))
+    assert asked["priced"] and any(row["money"]["total"] for row in asked["costs"]["rows"])
+    assert asked["costs"]["without"] == f"Prices: {'; '.join(price_gaps(traces, prices).lines())}."
+    assert ": small; rows of the table that match nothing in these logs: tool serch" in asked["costs"]["without"]
+    without = questions(traces, None)
+    assert not without["priced"] and not without["costs"]["without"]
+    assert "--prices" in CliRunner().invoke(cli, ["view", "--help"]).output
 
 
 def test_groups_are_sorted_as_validate_sorts_them(tmp_path: Path) -> None:
