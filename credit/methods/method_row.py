@@ -190,7 +190,10 @@ class Method:
         if options.get("filters", "none") != "none":
             return False, "what is filtered out depends on outcomes, and so does a mean over the actions that are left"
         if options.get("singleton") != "raw" and set(names_of_key(by)) - {"task"}:
-            return False, "an action that no other trace has a key for would get nothing; singleton=raw gives it its return"
+            return (
+                False,
+                "an action that no other trace has a key for would get nothing; singleton=raw gives it its return",
+            )
         return True, ""
 
     def _compares_by_key(self, options: Mapping[str, Any]) -> bool:
