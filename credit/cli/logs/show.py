@@ -10,7 +10,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
 from credit.cli.shared.answers import json_option, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command
+from credit.cli.shared.commands import Command, Whole
 from credit.cli.shared.outputs import picture_option, save_picture
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -40,6 +40,9 @@ LONG = 600  # characters of text of each of them
 @reads_logs()
 @click.option("--trace", "name", metavar="ID", help="Trace to show; `credit traces` lists them. Default: the first.")
 @click.option("--around", metavar="EVENT", help="Show an event, by its id or number, with five before and after it.")
+@click.option(
+    "--number", type=Whole(0), metavar="N", help="As --around, an event by its number in the trace, whatever the ids."
+)
 @click.option("--events", "every_event", is_flag=True, help="List every event instead of the first and last.")
 @click.option("--all", "all_", is_flag=True, help="List every event and agent, with longer excerpts of text.")
 @picture_option
@@ -55,6 +58,7 @@ def show(
     paths: tuple[str, ...],
     name: str | None,
     around: str | None,
+    number: int | None,
     every_event: bool,
     all_: bool,
     plot: Path | None,
@@ -79,12 +83,15 @@ def show(
         options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     trace = 0 if name is None else traces.index(name)
-    if around is not None and (every_event or all_):
+    if number is not None and around is not None:
+        raise click.UsageError("--around and --number name one event; expected one of them")
+    near = around if number is None else number
+    if near is not None and (every_event or all_):
         raise click.UsageError("--around shows a few events; expected it without --events and --all")
     if as_json:
         print_json(trace_json(traces, trace))
-    elif around is not None:
-        _print_around(stdout(), traces, trace, around)
+    elif near is not None:
+        _print_around(stdout(), traces, trace, near)
     elif all_:
         stdout().print(render(traces, trace, first=EVERYTHING, most=EVERYTHING, limit=400))
     else:
@@ -94,7 +101,7 @@ def show(
     leave(ctx, traces, allow_bad)
 
 
-def _print_around(console: Console, traces: Traces, trace: int, event: str) -> None:
+def _print_around(console: Console, traces: Traces, trace: int, event: int | str) -> None:
     """An event and those beside it, each as a line and its text."""
     import numpy as np
     from rich.padding import Padding

@@ -270,8 +270,10 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
         command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
         console.print(words(f"run: {command}"), soft_wrap=True)
         if len(result.suspects) > 1:
-            its = "a row's number" if single else "a row's trace, whole or as cut by …, and its number"
-            console.print(f"The same command with {its} shows that row.", soft_wrap=True)
+            its = "" if single else "a row's trace, whole or as cut by …, and "
+            console.print(
+                f"The same command with {its}--number and its # in place of --around shows that row.", soft_wrap=True
+            )
         console.print()
     console.print(TRIAGE, soft_wrap=True)
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))

@@ -288,7 +288,7 @@ def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool
         console.print(words(f"  {line}"), soft_wrap=True)
     if len(shown) < len(problems):
         more = sum(problem.count for problem in problems[len(shown) :])  # one may stand for thousands
-        console.print(f"  … and {more} more; `credit validate --all` lists them", soft_wrap=True)
+        console.print(f"  … and {more} more; `credit validate --all` lists those of logs", soft_wrap=True)
 
 
 class HasProblems(Protocol):

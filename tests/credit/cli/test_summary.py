@@ -359,6 +359,16 @@ def test_show_around_an_event(tmp_path: Path) -> None:
     assert "event is 'r44'; expected the id of an event of trace 'a', or its number from 0 to 26" in wrong.stderr
 
 
+def test_a_number_is_a_place_where_ids_are_numbers_too(tmp_path: Path) -> None:
+    """In tau-bench's logs ids are numbers: the number that the triage prints led to another event."""
+    events = [{"id": str(i + 1), "type": "message", "agent": "a", "t": i} for i in range(4)]
+    log = write(tmp_path / "x.jsonl", [trace("t", "q", 1.0, events=events, edges=[])])
+    marked = {option: next(line for line in run("show", log, option, "2").stdout.splitlines() if "→" in line)
+              for option in ("--around", "--number")}  # fmt: skip
+    assert marked["--around"].startswith("→ 1 ") and marked["--number"].startswith("→ 2 ")
+    assert run("show", log, "--around", "2", "--number", "2").exit_code != 0
+
+
 def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,7 +376,7 @@ def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(
     log = write(tmp_path / "x.jsonl", [tool_log(name, "q", None, [("book", "error: full")]) for name in names])
     printed = run("summary", log).stdout
     cut = re.search(r"^(258c7280-ae70\S*…)", printed, re.MULTILINE)
-    assert cut is not None and "with a row's trace, whole or as cut by …, and its number" in printed
+    assert cut is not None and "with a row's trace, whole or as cut by …, and --number and its #" in printed
     assert "trace 258c7280-ae70-4798: events" in run("show", log, "--trace", cut[1], "--around", 1).stdout
     for wrong, text in (
         ("258c7280…", "2 traces have ids like '258c7280…'"),

@@ -239,7 +239,7 @@ def test_all_lists_every_name_and_problem_and_counts_add_up(tmp_path: Path) -> N
     short, every = (run("validate", log, *option).output for option in ((), ("--all",)))
     assert "… and 10 more; --all lists them" in short and "q29" not in short
     assert "q29" in every and "--all" not in every
-    assert "problems (1040)" in short and "… and 1020 more; `credit validate --all` lists them" in short
+    assert "problems (1040)" in short and "… and 1020 more; `credit validate --all` lists those of logs" in short
 
 
 def test_what_was_expected_of_many_files_is_written_once(tmp_path: Path) -> None:
