@@ -304,7 +304,7 @@ METHODS: dict[str, Method] = {
         unbiased=False,
         scope="group",
         status="released",
-        reference="Wang et al. 2025, arXiv:2510.14967; IGPO compute_grpo_discounted_advantage",
+        reference="IGPO compute_grpo_discounted_advantage, not the formula of arXiv:2510.14967",
         cost="O(E log E)",
     ),
     "igrpo": Method(

@@ -60,7 +60,9 @@ def igpo(
       CreditError: wrong shapes or dtypes, or an option outside its bounds.
 
     Reference: arXiv:2510.14967; IGPO `compute_grpo_discounted_advantage` at bff163b (Apache-2.0), executed with one
-    token a turn, golden `igpo`. There γ applies once a token, and a token of a tool ends the sum.
+    token a turn, golden `igpo`. There γ applies once a token, and a token of a tool ends the sum. Nothing in that
+    repository calls this function. The paper (version 2, eq. 5 and 6) divides gains and outcomes by their group first,
+    each by itself, and then sums them: other numbers.
 
     Examples:
       >>> import credit
