@@ -21,7 +21,7 @@ def run() -> NoReturn:
     Where JAX was loaded, all that Python does at its end is done, but the interpreter is not torn down: it ends threads
     that ask for it, and one that is within XLA aborts the process then, with code 134 in place of the command's own.
     """
-    code: object = 0
+    code: str | int | None = 0
     try:
         main()
     except SystemExit as leaving:
@@ -37,7 +37,7 @@ def run() -> NoReturn:
         except OSError:
             sys.exit(code)  # Python tries again as it shuts down, and says so
         os._exit(code)
-    sys.exit(code)  # type: ignore[arg-type]
+    sys.exit(code)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import math
 import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import SEED, Command, each_once
+from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
 
 __all__ = ["robustness"]
@@ -27,15 +27,7 @@ NOTES = (
     short_help="Insert a poisoned message, a longer log or more agents, and see what is paid for it.",
     examples="credit bench robustness --method rloo --method gae",
 )
-@click.option(
-    "--method",
-    "-m",
-    "methods",
-    multiple=True,
-    callback=each_once,
-    metavar="NAME",
-    help=f"By default {', '.join(METHODS)}.",
-)
+@several_methods(f"By default {', '.join(METHODS)}.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @json_option
 def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:

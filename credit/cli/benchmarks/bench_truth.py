@@ -11,7 +11,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command, each_once
+from credit.cli.shared.commands import SEED, Command, each_once, several_methods
 from credit.cli.shared.outputs import output_option, picture_option, save_picture, save_table
 from credit.cli.shared.progress import progress_bar
 
@@ -41,15 +41,7 @@ NOTES = (
     credit bench truth --method mine:estimator --world pivotal --topology debate --agents 4
     """,
 )
-@click.option(
-    "--method",
-    "-m",
-    "methods",
-    multiple=True,
-    callback=each_once,
-    metavar="NAME",
-    help=f"Method, or your own function as module:function. May be repeated; by default {', '.join(METHODS)}.",
-)
+@several_methods(f"Method, or your own function as module:function. May be repeated; by default {', '.join(METHODS)}.")
 @click.option(
     "--world",
     "worlds",

@@ -9,7 +9,17 @@ from typing import Any
 
 import click
 
-__all__ = ["SEED", "Command", "Number", "Whole", "each_once", "shared_sections", "success_option", "takes_prices"]
+__all__ = [
+    "SEED",
+    "Command",
+    "Number",
+    "Whole",
+    "each_once",
+    "several_methods",
+    "shared_sections",
+    "success_option",
+    "takes_prices",
+]
 
 READING = "Reading logs"
 LEDGER = "Ledger"
@@ -77,6 +87,11 @@ def each_once(ctx: click.Context, param: click.Parameter, values: Sequence[Any])
         if value in values[:place]:
             raise click.BadParameter(f"{value!r} is given twice", ctx, param)
     return tuple(values)
+
+
+def several_methods(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--method` of commands that take several, each once."""
+    return click.option("--method", "-m", "methods", multiple=True, callback=each_once, metavar="NAME", help=words)
 
 
 def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
