@@ -56,8 +56,8 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     a tool. And what is no action, such as a spawn, may wait for agents that were spawned before: c are also the last
     events of those that ended by then. Without any c, d(e) = 0.
 
-    What an action calls or starts has no d(e) of its own: until then its model was writing, and the interval is the
-    action's. Where the action's seconds are stated it is nobody's, as is all time before the latest end(c), which was
+    What an action calls or starts has no d(e): its model was writing until then, so the interval is the action's.
+    Where the action's seconds are stated, the interval is nobody's. So is all time before the latest end(c), which was
     waiting. So is the time until a person steps in, and d(e) = 0 there. Clocks that run backwards give 0.
 
     An effect without a time, such as a call of a tool beside its result, has the latest end of its causes.
