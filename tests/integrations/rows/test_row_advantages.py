@@ -247,7 +247,7 @@ def test_methods_name_the_columns_on_which_their_numbers_depend(name: str) -> No
     entry, draw, traces = credit.METHODS[name], np.random.default_rng(0), np.repeat(np.arange(8), 6)
     agent = np.array(["p", "w", "p", "w", "v", "p", "p", "w", "p", "v", "p", "w"] * 4)
     columns: dict[str, Any] = {
-        "group": traces // 4, "trace": traces, "agent": agent, "turn": np.tile([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 5, 4], 4),
+        "group": traces // 4, "trace": traces, "agent": agent, "turn": np.tile([*"abcdefabcdfe"], 4),
         "parent": np.where(agent == "p", None, "p"), "reward": draw.normal(size=8)[traces],
         "event_reward": draw.normal(size=48),
     }  # fmt: skip
