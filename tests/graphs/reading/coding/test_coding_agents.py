@@ -72,6 +72,25 @@ def test_openhands_commands_fail_by_their_exit_code(place: Callable[[Any], dict[
     assert statuses[3::3] == [None, None, None, "error", "error"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "failed"),
+    [("run_ipython", "[Your proposed edit has introduced new syntax error(s). Please", True),
+     ("run_ipython", "[No exact match found in /w/a.py for\n```\nx\n```\n]\n[Jupyter", True),
+     ("run_ipython", "ERROR: File /w/a.py not found.\n", True),
+     ("run_ipython", f"1\n{'-' * 75}\nNameError    Traceback (most recent call last)\nCell In[1], line 2", True),
+     ("run_ipython", "[File: /w/a.py (9 lines total after edit)]\nERROR: 1", False),
+     ("run_ipython", "2|Traceback (most recent call last)", False), ("run_ipython", None, False),
+     ("edit", "ERROR:\nNo replacement was performed", True), ("edit", "The file has been edited.", False),
+     ("read", "ERROR: a line of a file", False), ("run", "ERROR:\nprinted by a command that ended with 0", False)],
+)  # fmt: skip
+def test_openhands_rejected_edits_are_errors(kind: str, content: str | None, failed: bool, tmp_path: Path) -> None:
+    """Edits and cells have no status and no exit code: what OpenHands writes of them says whether they failed."""
+    pairs = [[{"action": kind}, {"observation": kind, "content": content}]]
+    row = OPENHANDS | {"history": [[{"action": "message"}, {"observation": "null"}], *pairs]}
+    traces = read(write(tmp_path / "output.jsonl", row))
+    assert traces.events["status"].to_pylist()[-1] == ("error" if failed else None)
+
+
 def test_openhands_calls_of_other_code_are_other_calls(tmp_path: Path) -> None:
     """Older versions write `code` beside `action`; every call of the tool was "same arguments"."""
     pairs = [[{"action": "run_ipython", "code": f"edit({i})"}, {"observation": "run_ipython"}] for i in range(5)]
