@@ -19,7 +19,7 @@ from graphs.event_types import EventType
 from graphs.logs import read
 from graphs.traces.batch import Traces
 
-from ..samples import OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT, codex
+from ..samples import OPENCODE, OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT, codex
 
 
 def shape(traces: Traces, row: int = 0) -> list[tuple[str, str]]:
@@ -89,6 +89,23 @@ def test_openhands_rejected_edits_are_errors(kind: str, content: str | None, fai
     row = OPENHANDS | {"history": [[{"action": "message"}, {"observation": "null"}], *pairs]}
     traces = read(write(tmp_path / "output.jsonl", row))
     assert traces.events["status"].to_pylist()[-1] == ("error" if failed else None)
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, None), (0, None), (2, "error")])
+def test_a_command_fails_by_its_exit_code_where_the_tool_is_said_to_have_succeeded(
+    code: int | None, status: str | None, tmp_path: Path
+) -> None:
+    """opencode calls such a call of `bash` "completed", Gemini CLI one of its shell "success"."""
+    session = json.loads(json.dumps(OPENCODE))
+    (tool,) = [part for message in session["messages"] for part in message["parts"] if part["type"] == "tool"]
+    tool |= {"tool": "bash", "state": tool["state"] | {"status": "completed", "metadata": {"exit": code}}}
+    assert read(write(tmp_path / "opencode.json", session)).events["status"].to_pylist()[-1] == status
+    output = "Output: x\nExit Code: 7\n" + ("" if code is None else f"Exit Code: {code}\n") + "Process Group PGID: 1"
+    answer = {"functionResponse": {"response": {"output": output if code is not None else "Output: x"}}}
+    call = {"name": "run_shell_command", "status": "success", "args": {}, "result": [answer]}
+    message = {"id": "m", "type": "gemini", "content": "", "toolCalls": [call]}
+    head = {"sessionId": "s", "projectHash": "h", "messages": [message]}
+    assert read(write(tmp_path / "gemini.json", head)).events["status"].to_pylist()[-1] == status
 
 
 def test_openhands_calls_of_other_code_are_other_calls(tmp_path: Path) -> None:
