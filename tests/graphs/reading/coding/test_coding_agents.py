@@ -108,6 +108,26 @@ def test_a_command_fails_by_its_exit_code_where_the_tool_is_said_to_have_succeed
     assert read(write(tmp_path / "gemini.json", head)).events["status"].to_pylist()[-1] == status
 
 
+@pytest.mark.parametrize(
+    ("name", "summary"),
+    [("codex", {"timestamp": "2026-11-26T17:26:53Z", "type": "compacted", "payload": {"message": "so far"}}),
+     ("copilot-cli", {"id": "z", "timestamp": "2026-11-26T17:26:53Z", "type": "session.compaction_complete",
+                      "data": {"success": True}}),
+     ("openhands-sdk", {"id": "z", "timestamp": "2026-11-26T17:26:53", "source": "environment",
+                        "kind": "Condensation", "summary": "so far", "llm_response_id": "r9"})],
+)  # fmt: skip
+def test_a_model_that_sums_up_a_long_session_leaves_sums_of_tokens_as_lower_bounds(
+    name: str, summary: dict[str, Any], tmp_path: Path
+) -> None:
+    """Its call is no step of an agent, and no event has its tokens."""
+    sample = SAMPLES[name]
+    before, after = (read(sample._replace(values=values).write(tmp_path)) for values in
+                     (sample.values, [*sample.values, summary]))  # fmt: skip
+    assert "metrics.unlogged_calls" not in before.evidence
+    assert after.evidence["metrics.unlogged_calls"].amounts.tolist() == [1]
+    assert shape(after) == shape(before)
+
+
 def test_openhands_calls_of_other_code_are_other_calls(tmp_path: Path) -> None:
     """Older versions write `code` beside `action`; every call of the tool was "same arguments"."""
     pairs = [[{"action": "run_ipython", "code": f"edit({i})"}, {"observation": "run_ipython"}] for i in range(5)]
