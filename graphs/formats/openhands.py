@@ -139,7 +139,7 @@ class _Event(msgspec.Struct):
 
     @property
     def is_error(self) -> bool:
-        """Whether the observation is an error, or the command, edit or cell that it shows failed. Code -1 is of none."""
+        """Whether it is an error, or the command, edit or cell that it shows failed. Code -1 is of none."""
         failed = _FAILED.get(self.observation or "")
         if failed is not None and isinstance(self.content, str) and failed.match(self.content):
             return True
