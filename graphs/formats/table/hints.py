@@ -117,5 +117,5 @@ def _naming(
             wanted[ours] = likely
     kinds = " and ".join(f"a column for the {ours} ({', '.join(known[ours])})" for ours in missing)
     alone = missing == ["reward"] and not wanted["reward"]
-    without = "; --format table reads the table without a reward" if alone else ""
+    without = "; --format table reads it without, and --rewards FILE joins outcomes" if alone else ""
     return f"{kinds}, or {columns_option(wanted)} to name {'it' if len(wanted) == 1 else 'them'}{without}"
