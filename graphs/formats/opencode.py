@@ -94,7 +94,6 @@ class _State(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
     metadata: msgspec.Raw = msgspec.Raw()
 
-
 class _Input(msgspec.Struct):
     """What the tool `task` is called with."""
 
@@ -105,6 +104,12 @@ class _Metadata(msgspec.Struct):
     """What the tool `task` states: the session that it started."""
 
     session: str = msgspec.field(default="", name="sessionId")
+
+
+class _Exit(msgspec.Struct):
+    """What the tool `bash` states: how its command ended, None where it was killed."""
+
+    exit: int | None = None
 
 
 class _Part(msgspec.Struct):
@@ -126,6 +131,7 @@ _EXPORT = msgspec.json.Decoder(_Export)
 _MESSAGE = msgspec.json.Decoder(_Message)
 _INPUT = msgspec.json.Decoder(_Input)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_EXIT = msgspec.json.Decoder(_Exit)
 
 
 def sniff(head: bytes) -> bool:
@@ -252,6 +258,9 @@ def _add_steps(
             state = part.state or _State()
             if state.status in _ENDED:
                 end, status = _seconds(state.time.end if state.time is not None else None), _ENDED[state.status]
+                if part.tool == "bash" and bytes(state.metadata):
+                    code = decode(_EXIT, state.metadata, file=place.file, line=place.line, field="metadata").exit
+                    status = "error" if code else status
                 result = f"{name}/{part.id}"
                 if part.id in joined:
                     team.returned(joined[part.id][0], result, agent, place, time=end, status=status)
