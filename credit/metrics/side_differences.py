@@ -24,8 +24,10 @@ from graphs.text import excerpt, near_names
 from graphs.traces.batch import Traces
 
 __all__ = [
+    "SideBound",
     "SideDifference",
     "Uncompared",
+    "bounds_of_sides",
     "costs_of_traces",
     "read_sides",
     "side_differences",
@@ -91,6 +93,24 @@ class Uncompared:
     metric: str
     sides: tuple[int, ...]
     reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SideBound:
+    """A cost that no trace of some side has as a whole: what is known of it.
+
+    Attributes:
+      metric: its name.
+      first, second: means over tasks, of means over their traces, of the known part.
+      whole: of each side, whether that is all of it.
+      tasks: of both sides.
+    """
+
+    metric: str
+    first: float
+    second: float
+    whole: tuple[bool, bool]
+    tasks: int
 
 
 def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
@@ -168,11 +188,12 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
 
 
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
-    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and seconds.
+    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and time.
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "tokens" are those generated and
-    "input_tokens" those read, where all actions have a count; seconds are those of the wall clock, without the time
-    until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known.
+    "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without the time
+    until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known. Of
+    other traces, `least` has the part of tokens and money that is known.
 
     Args:
       traces: what was read.
@@ -186,29 +207,31 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     facts, calls = TeamFacts(traces), ToolCalls(traces)
-    costs, seconds = event_costs(traces, prices, facts), facts.durations.wall
+    costs, wall = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
+    none = np.zeros(traces.sizes.events)
 
-    def counted(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
+    def counted(cost: np.ndarray, least: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
         total = np.bincount(trace, cost, m)
         of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
-        return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+        found = numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+        return found._replace(least=np.bincount(trace, np.where(np.isnan(cost), least, cost), m))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     found |= {
-        "tokens": counted(costs.tokens, ""),
-        "input_tokens": counted(costs.input_tokens, " that it read"),
+        "tokens": counted(costs.tokens, none, ""),
+        "input_tokens": counted(costs.input_tokens, none, " that it read"),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
-        "seconds": numbered(seconds, (np.isnan(seconds), "the log has no times in seconds")),
+        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
     }
     if prices is not None:
         names, model = event_models(traces)
         foreign = np.array([name not in prices.models for name in names])[model]
         acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
-        found["money"] = counted(costs.money, ", read or generated", (unpriced, UNPRICED))
+        found["money"] = counted(costs.money, costs.least_money, ", read or generated", (unpriced, UNPRICED))
     return found
 
 
@@ -259,6 +282,41 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
     return found
 
 
+def bounds_of_sides(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideBound]:
+    """What is known of costs that `side_differences` leaves out, where something is on both sides.
+
+    Args:
+      traces: what was read.
+      metrics: as of `side_differences`.
+      side: likewise.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> metric = TraceMetric(np.array([5.0, np.nan]), ["", "a count lacks"], np.array([5.0, 3.0]))
+      >>> bounds_of_sides(rows.traces, {"tokens": metric}, np.array([0, 1]))
+      [SideBound(metric='tokens', first=5.0, second=3.0, whole=(True, False), tasks=1)]
+    """
+    task, found = task_ids(traces), []
+    for name, metric in metrics.items():
+        known = np.isfinite(metric.value)
+        of_side = [np.flatnonzero(side == one) for one in (0, 1)]
+        if metric.least is None or all(known[rows].any() for rows in of_side):
+            continue
+        amount = np.where(known, metric.value, metric.least)
+        whole = tuple(bool(known[rows].all()) for rows in of_side)
+        means = [float(_by_task(amount, rows, task)[1].mean()) for rows in of_side]
+        if all(mean or all_ for mean, all_ in zip(means, whole, strict=True)):
+            found.append(SideBound(name, means[0], means[1], (whole[0], whole[1]), len(np.unique(task[side >= 0]))))
+    return found
+
+
+def _by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tasks of these traces, and the mean of each."""
+    tasks, inverse = np.unique(task[rows], return_inverse=True)
+    return tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse)
+
+
 def _refused(metric: TraceMetric, rows: np.ndarray) -> dict[str, int]:
     """The reasons of these traces that have no number, the most frequent first, and how many each has."""
     lacking = np.flatnonzero(rows & ~np.isfinite(metric.value))
@@ -270,8 +328,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     value, means = metric.value, []
     for one in (0, 1):
         rows = np.flatnonzero(np.isfinite(value) & (side == one))
-        tasks, inverse = np.unique(task[rows], return_inverse=True)
-        means.append((tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse), len(rows)))
+        means.append((*_by_task(value, rows, task), len(rows)))
     (tasks, first, before), (others, second, after) = means
     if not (before and after):
         return None

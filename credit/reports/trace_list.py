@@ -52,7 +52,7 @@ def counted_tokens(traces: Traces) -> np.ndarray:
 
 
 def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
-    """One row a trace: trace, group, reward, events, actions, agents, tokens, seconds, errors, format, file, line.
+    """One row a trace: trace, group, reward, events, actions, agents, tokens, wall_clock, errors, format, file, line.
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
     `errors` is None where the format states no status.
@@ -62,8 +62,8 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
       group: only the traces of this group.
 
     Returns:
-      Rows in the order of the batch; `seconds` is the wall clock without the time until a person stepped in, None
-      where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
+      Rows in the order of the batch; `wall_clock` is in seconds, without the time until a person stepped in,
+      None where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
       `errors` where no trace of the format states a status.
 
     Raises:
@@ -94,7 +94,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward, seconds = np.asarray(traces.reward)[: n.traces], TeamFacts(traces).durations.wall
+    reward, wall = np.asarray(traces.reward)[: n.traces], TeamFacts(traces).durations.wall
     rows = [
         {
             "trace": row["trace"],
@@ -103,7 +103,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
             **{name: int(count[i]) for name, count in counts.items()},
             "errors": int(counts["errors"][i]) if states[i] else None,
             "tokens": int(spent[i]) if has_tokens[i] else None,
-            "seconds": float(seconds[i]) if np.isfinite(seconds[i]) else None,
+            "wall_clock": float(wall[i]) if np.isfinite(wall[i]) else None,
             "format": row["format"],
             "file": row["file"],
             "line": row["line"],
