@@ -94,6 +94,7 @@ class _State(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
     metadata: msgspec.Raw = msgspec.Raw()
 
+
 class _Input(msgspec.Struct):
     """What the tool `task` is called with."""
 
