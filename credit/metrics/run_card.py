@@ -79,7 +79,7 @@ def _line(section: str, item: str, value: str, missing: str) -> CardLine:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.6g}"
 
 
 def _names(counts: collections.Counter[str]) -> str:

@@ -192,8 +192,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "tokens" are those generated and
     "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without the time
-    until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known. Of
-    other traces, `least` has the part of tokens and money that is known.
+    until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known.
 
     Args:
       traces: what was read.
@@ -210,18 +209,16 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     costs, wall = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
-    none = np.zeros(traces.sizes.events)
 
-    def counted(cost: np.ndarray, least: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
+    def counted(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
         total = np.bincount(trace, cost, m)
         of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
-        found = numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
-        return found._replace(least=np.bincount(trace, np.where(np.isnan(cost), least, cost), m))
+        return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     found |= {
-        "tokens": counted(costs.tokens, none, ""),
-        "input_tokens": counted(costs.input_tokens, none, " that it read"),
+        "tokens": counted(costs.tokens, ""),
+        "input_tokens": counted(costs.input_tokens, " that it read"),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
         "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
@@ -231,7 +228,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         foreign = np.array([name not in prices.models for name in names])[model]
         acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
-        found["money"] = counted(costs.money, costs.least_money, ", read or generated", (unpriced, UNPRICED))
+        found["money"] = counted(costs.money, ", read or generated", (unpriced, UNPRICED))
     return found
 
 
@@ -282,28 +279,41 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
     return found
 
 
-def bounds_of_sides(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideBound]:
-    """What is known of costs that `side_differences` leaves out, where something is on both sides.
+def bounds_of_sides(
+    traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray, prices: Prices | None = None
+) -> list[SideBound]:
+    """What is known of tokens and money that `side_differences` leaves out, where something is on both sides.
 
     Args:
       traces: what was read.
       metrics: as of `side_differences`.
       side: likewise.
+      prices: of models and tools.
 
     Examples:
-      >>> import credit
-      >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
-      >>> metric = TraceMetric(np.array([5.0, np.nan]), ["", "a count lacks"], np.array([5.0, 3.0]))
-      >>> bounds_of_sides(rows.traces, {"tokens": metric}, np.array([0, 1]))
-      [SideBound(metric='tokens', first=5.0, second=3.0, whole=(True, False), tasks=1)]
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> records = [TraceRecord(name, "q", "log.jsonl", instances={"a": Agent()}) for name in ("s", "t")]
+      >>> _ = [record.event(f"e{i}", 3, "a", action=True, tokens=count)
+      ...      for record in records for i, count in enumerate((5, None))]
+      >>> traces, side = assemble(records), np.array([0, 1])
+      >>> bounds_of_sides(traces, costs_of_traces(traces), side)
+      [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
     """
+    of_side = [np.flatnonzero(side == one) for one in (0, 1)]
+
+    def compared(metric: TraceMetric) -> bool:
+        return all(np.isfinite(metric.value[rows]).any() for rows in of_side)
+
+    names = [name for name in ("tokens", "input_tokens", "money") if name in metrics and not compared(metrics[name])]
+    if not names:
+        return []
+    costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     task, found = task_ids(traces), []
-    for name, metric in metrics.items():
-        known = np.isfinite(metric.value)
-        of_side = [np.flatnonzero(side == one) for one in (0, 1)]
-        if metric.least is None or all(known[rows].any() for rows in of_side):
-            continue
-        amount = np.where(known, metric.value, metric.least)
+    for name in names:
+        known, cost = np.isfinite(metrics[name].value), getattr(costs, name)
+        least = np.where(np.isnan(cost), costs.least_money if name == "money" else 0.0, cost)
+        amount = np.bincount(trace, least, traces.sizes.traces)
         whole = tuple(bool(known[rows].all()) for rows in of_side)
         means = [float(_by_task(amount, rows, task)[1].mean()) for rows in of_side]
         if all(mean or all_ for mean, all_ in zip(means, whole, strict=True)):

@@ -31,14 +31,10 @@ UNLINKED = "the log states no edge between its agents"
 
 
 class TraceMetric(NamedTuple):
-    """A number for each real trace. `value` float64 [traces], NaN where `reasons` says why; "" elsewhere.
-
-    `least` is of sums of which a part may be known: that part, float64 [traces].
-    """
+    """A number for each real trace. `value` float64 [traces], NaN where `reasons` says why; "" elsewhere."""
 
     value: np.ndarray
     reasons: list[str]
-    least: np.ndarray | None = None
 
 
 class TeamCounts(NamedTuple):

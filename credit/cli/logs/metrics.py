@@ -139,7 +139,7 @@ def metrics(
         if side is not None:
             measured = found | costs_of_traces(traces, prices)
             apart, lost = side_differences(traces, measured, side), uncompared(measured, side)
-            bounds = bounds_of_sides(traces, measured, side)
+            bounds = bounds_of_sides(traces, measured, side, prices)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
