@@ -311,8 +311,8 @@ class RowAdvantages:
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
-        version = amounts.get("policy_version", np.zeros(0))
-        if (strange := np.flatnonzero(~np.isnan(version) & (np.floor(version) < version) | np.isinf(version))).size:
+        version = amounts.get("policy_version")
+        if version is not None and (strange := np.flatnonzero((np.floor(version) < version) | np.isinf(version))).size:
             raise ColumnError("policy_version", strange, f"{version[strange[0]]:g} is none; expected integers")
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
@@ -421,8 +421,9 @@ class RowAdvantages:
     def _compiled(self) -> Callable[..., Any]:
         if self._program is None:
             import jax
+            import jax.numpy as jnp
 
-            from graphs.keys import event_keys
+            from graphs.keys import key_of, keyed
 
             def program(graph: EventGraph, reward: Any, evidence: Any, of_names: Any) -> tuple[Any, ...]:
                 self._compilations += 1  # tracing runs once for each shape
@@ -432,7 +433,10 @@ class RowAdvantages:
                     takes = inspect.signature(self._state_of).parameters
                     after = self._state_of(graph, reward, **{name: named[name] for name in named if name in takes})
                 by = evidence.get("by") if self._by is not None else self._facts.key or None
-                keys = None if by is None else event_keys(graph, by)
+                keys = None
+                if by is not None:  # on the coarsest units, as the method does: numbering events takes as long as it
+                    of_units = keyed(graph, key_of(by))
+                    keys = jnp.where(of_units.mask, of_units.ids, -1)[of_units.of_event]
                 advantage = result.advantage if self._scaled else result.credit - result.baseline
                 return advantage, result.reason, keys, after
 

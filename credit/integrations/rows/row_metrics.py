@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from credit.methods.units_apart import acting_units
 from graphs.structure.host_ids import distinct
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class Batch(NamedTuple):
       graph, reward, evidence: as the method got them, padded.
       rows: leads from events to those rows.
       advantage, reason: [E], the answer.
-      keys: int [E], what the method compares within, where `by=` or `Facts.key` names it.
+      keys: int [E], what the method compares within, where `by=` or `Facts.key` names it; -1 where a part is absent.
       of_names: what the method was passed besides: the state that it began with, the agents that an option names.
     """
 
@@ -112,22 +111,23 @@ def batch_metrics(
     count, resolved = group_spread(batch)
     _, teach, _ = _groups_answered(batch)
     answered = advantage[valid].astype(np.float64)  # the square of 1e30 is beyond single precision
-    reason = batch.reason[batch.rows.event]
-    entered = len(reason)
+    entered = len(batch.rows.event)
+    reasons = np.bincount(batch.reason[:entered], minlength=len(Reason))
     of_one = {}
     if batch.keys is not None:
-        key, trace = (np.asarray(ids)[batch.rows.event].astype(np.int64) for ids in (batch.keys, batch.graph.trace_ids))
-        many = len(batch.graph.trace_mask)
-        traces = np.bincount(distinct((key + 1) * many + trace) // many)  # the key -1 is of rows without one
-        of_one = {"keys_of_one": np.count_nonzero(traces[key + 1] == 1) / entered}
-        count = count if facts.key else traces[traces > 0]
-    units = acting_units(batch.graph)
+        key = batch.keys[:entered].astype(np.int64)
+        trace = np.asarray(batch.graph.trace_ids)[:entered]  # it rises
+        first, last = np.full((2, int(key.max()) + 2), -1)  # trace of each key; the key -1 is of rows without one
+        last[key] = trace  # of several assignments to one place the last counts
+        first[key[::-1]] = trace[::-1]
+        of_one = {"keys_of_one": np.count_nonzero((first == last)[key]) / entered}
+        count = count if facts.key else 1 + (first < last)[last >= 0]  # one trace, or several
     metrics = {
         "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
         "groups": float(len(teach)),
-        "agents": float(units["names"]),
-        "turns": float(units["turns"]),
+        "agents": 1.0 + int(batch.graph.agent_name_ids.max()),  # ids of rows skip no number, and all rows act
+        "turns": 1.0 + int(batch.graph.turn_ids.max()),
         "unscored": 1 - entered / rows,
         "refused": 1 - len(answered) / entered,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
@@ -136,7 +136,7 @@ def batch_metrics(
         **of_one,
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
-        "condition/compared": float(np.isin(reason, (Reason.VALID, Reason.FROZEN)).all()),
+        "condition/compared": float(reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered),
         "condition/scored": float(entered == rows),
         "condition/ordered": float(ordered),
         "condition/resolved": float(resolved),
@@ -145,11 +145,9 @@ def batch_metrics(
         metrics |= _versions(batch)
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
-    if len(answered) < entered:
-        reasons = np.bincount(reason, minlength=1)
-        for code in np.flatnonzero(reasons).tolist():
-            if code != Reason.VALID:
-                metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
+    for code in np.flatnonzero(reasons).tolist():
+        if code != Reason.VALID:
+            metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
     return {f"credit/{name}": float(value) for name, value in metrics.items()}  # NumPy counts are scalars of its own
 
 
@@ -259,6 +257,6 @@ def silent_groups(batch: Batch) -> list[Any]:
 def _groups_answered(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from credit.watching.step_numbers import groups_answered
 
-    event = batch.rows.event
-    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[event]]
-    return groups_answered(group, batch.reason[event] == 0, batch.advantage[event])
+    entered = len(batch.rows.event)  # their events stand before the padding
+    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[:entered]]
+    return groups_answered(group, batch.reason[:entered] == 0, batch.advantage[:entered])

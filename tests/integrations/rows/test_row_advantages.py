@@ -351,6 +351,24 @@ def test_rows_whose_key_one_trace_has_are_counted() -> None:
     assert "credit/keys_of_one" not in RowAdvantages("rloo")(**rows).metrics
 
 
+@pytest.mark.parametrize("by", ["task", "task,agent", "agent", "task,key"])
+def test_keys_of_one_are_counted_in_rows_of_any_order(by: str) -> None:
+    rng = np.random.default_rng(len(by))
+    trace = rng.integers(0, 12, 40)  # rows of a trace do not stand side by side
+    columns = {"task": trace // 4, "agent": rng.integers(0, 6, 40), "key": rng.integers(0, 9, 40)}
+    stated = {"key": [None if key == 8 else int(key) for key in columns["key"]]} if by == "task,key" else {}
+    keys = list(zip(*(columns[name] for name in by.split(",")), strict=True))
+    keys = [None if stated and stated["key"][row] is None else key for row, key in enumerate(keys)]
+    traces: dict[object, set[int]] = {}
+    for key, of in zip(keys, trace.tolist(), strict=True):
+        traces.setdefault(key, set()).add(of)
+    alone = {key for key, those in traces.items() if len(those) == 1}
+    rows = {"group": columns["task"], "trace": trace, "agent": columns["agent"], "reward": (trace % 3).astype(float)}
+    got = RowAdvantages("grpo", by=by)(**rows, evidence=stated).metrics
+    assert got["credit/keys_of_one"] == pytest.approx(sum(key in alone for key in keys) / 40)
+    assert got["credit/groups_of_one"] == pytest.approx(len(alone) / len(traces))
+
+
 def test_a_group_of_one_is_refused_by_reason() -> None:
     got = RowAdvantages("rloo")(group=["q", "q", "r"], reward=np.array([1.0, 0.0, 1.0]))
     assert got.advantages.tolist() == [1, -1, 0] and got.valid.tolist() == [True, True, False]
