@@ -31,8 +31,8 @@ from credit.integrations.rows.row_metrics import (
     Facts,
     MissingColumnWarning,
     batch_metrics,
-    falling_turns,
     no_metrics,
+    order_of_turns,
     several_agents,
     silent_groups,
 )
@@ -325,8 +325,8 @@ class RowAdvantages:
             places = slice(None) if take is None else take
             advantage[places] = batch.advantage[batch.rows.event]
             valid[places] = batch.reason[batch.rows.event] == 0
-            falls = self._falling_turns(batch)
-            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=falls is None)
+            ordered, falls = self._order(batch, stated=order is not None)
+            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered)
             if wrong := self._check_columns(batch, metrics, trace is not None, falls):
                 self.state = before  # so that the batch can be passed again
                 raise CreditError(wrong)
@@ -443,15 +443,16 @@ class RowAdvantages:
             self._program = jax.jit(program)
         return self._program
 
-    def _falling_turns(self, batch: Batch) -> str | None:
-        """Which rows stand before an earlier turn, where the method reads the order of rows."""
+    def _order(self, batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
+        """`order_of_turns` where the method reads the order of rows, with what is wrong in words."""
         # one outcome a trace is the same in any order of its rows
-        by_order = "turn" in self._facts.columns or batch.evidence or "event_reward" in batch.columns
-        falls = falling_turns(batch) if by_order else None
+        if "turn" not in self._facts.columns and not batch.evidence and "event_reward" not in batch.columns:
+            return True, ""
+        ordered, falls = order_of_turns(batch, stated=stated)
         how = "pass order=, or instance= for each agent"
-        return falls and f"reads rows in the order of their trace, and {falls}: {how}"
+        return ordered, falls and f"reads rows in the order of their trace, and {falls}: {how}"
 
-    def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str | None) -> str:
+    def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str) -> str:
         """Warn once of what the method compares and is absent, in the first batch that has a reward; the error, if any.
 
         Rows out of order are an error of every batch with `strict`: a trainer may move them in a later one.

@@ -880,3 +880,21 @@ def test_turns_out_of_order_are_told_from_texts_and_across_agents(agent: str, tu
         method(**rows, turn=turn * 2, event_reward=np.arange(8) / 8)
     in_order = sorted(turn, key=int)
     assert method(**rows, turn=in_order * 2, event_reward=np.arange(8) / 8).metrics["credit/condition/ordered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "turn", "ordered"),
+    [("ppss", [0, 1, 0, 1], None), ("ppss", [*"0101"], None), ("psps", [0, 0, 1, 1], 1), ("ppss", [0, 1, 2, 3], 1),
+     ("pppp", [0, 1, 2, 3], 1), ("ppss", [1, 0, 0, 1], 0), ("psps", [*"abcd"], None), ("psps", None, None)],
+)  # fmt: skip
+def test_an_order_that_turns_leave_open_is_not_called_kept(agent: str, turn: Any, ordered: float | None) -> None:
+    """Rows of one agent after another whose turns count within agents stood in order, said the metric."""
+    rows = {"group": ["q"] * 8, "trace": list("aaaabbbb"), "agent": list(agent) * 2, "reward": [1.0] * 4 + [0.0] * 4}
+    rows |= {"event_reward": np.arange(8) / 8} | ({} if turn is None else {"turn": turn * 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingColumnWarning)
+        assert RowAdvantages("discounted_return")(**rows).metrics.get("credit/condition/ordered") == ordered
+        placed = RowAdvantages("discounted_return")(**rows, order=np.arange(8)).metrics["credit/condition/ordered"]
+    assert placed == (1 if ordered is None else ordered)
+    each = {**rows, "trace": np.arange(8)} | ({} if turn is None else {"turn": [0] * 8})
+    assert RowAdvantages("discounted_return")(**each).metrics["credit/condition/ordered"] == 1  # one row a trace
