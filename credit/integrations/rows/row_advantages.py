@@ -80,9 +80,8 @@ class RowAdvantages:
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
-      strict: whether a first batch without the agents, spawns, turns or traces that the method compares, or any batch
-        with rows out of the order of their turns, is an error. Default: a `MissingColumnWarning` in the first, and
-        `credit/condition/ordered` in each.
+      strict: whether a batch without the agents, spawns, turns or traces that the method compares, or with rows out of
+        the order of their turns, is an error. Default: a `MissingColumnWarning`, in the first batch only.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
@@ -224,8 +223,8 @@ class RowAdvantages:
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
-        kept = self._watch, self._looked, self.state
-        self._watch, self._looked = None, True
+        kept = self._watch, self._looked, self._strict, self.state
+        self._watch, self._looked, self._strict = None, True, False
         for columns in _warm_columns(evidence):
             self(
                 group=["q"] * 6,
@@ -234,7 +233,7 @@ class RowAdvantages:
                 event_reward=[0.0] * 6 if event_reward else None,
                 evidence=columns,
             )
-        self.last, (self._watch, self._looked, self.state) = None, kept
+        self.last, (self._watch, self._looked, self._strict, self.state) = None, kept
         return time.perf_counter() - begin
 
     def __call__(
@@ -453,12 +452,12 @@ class RowAdvantages:
         return ordered, falls and f"reads rows in the order of their trace, and {falls}: {how}"
 
     def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str) -> str:
-        """Warn once of what the method compares and is absent, in the first batch that has a reward; the error, if any.
+        """Warn of what the method compares and is absent, in the first batch that has a reward; the error of `strict`.
 
-        Rows out of order are an error of every batch with `strict`: a trainer may move them in a later one.
+        With `strict` every batch is looked at: a trainer may lose a column, or move rows, in a later one.
         """
-        if self._looked:
-            return f"method {self.name!r} {falls}" if falls and self._strict else ""
+        if self._looked and not self._strict:
+            return ""
         from estimators.base import REASONS
 
         absent = alike_units(batch.graph, self._facts.columns, of_log="turn" in batch.columns)
@@ -474,6 +473,8 @@ class RowAdvantages:
             texts.append(falls)
         if texts and self._strict:
             return f"method {self.name!r} {texts[0]}"
+        if self._looked:
+            return ""
         self._looked = True
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")

@@ -200,7 +200,11 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
         metrics = advantages(**columns, **told).metrics
     assert (metrics["credit/agents"], metrics["credit/turns"]) == ((2, 4) if told else (1, 2))
     assert advantages(**columns, **told).metrics["credit/groups_of_one"] == 0
-    assert RowAdvantages(method)(**columns, **told, **{column: units[column]}).valid.all()
+    strict = RowAdvantages(method, strict=True)
+    strict.warmup(4)
+    assert strict(**columns, **told, **{column: units[column]}).valid.all()
+    with pytest.raises(CreditError, match=f"needs the column {column!r}, and {like}"):
+        strict(**columns, **told)  # a later batch lost it
 
 
 @pytest.mark.parametrize(
@@ -212,9 +216,12 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
 def test_ids_that_leave_nothing_to_compare_are_named(changed: dict[str, Any], words: str) -> None:
     """All advantages were 0 where executions were passed for tasks; without executions, long ones counted more."""
     columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "turn": [0, 1, 0, 1], "reward": [1.0, 1.0, 0.0, 0.0]}
-    RowAdvantages("rloo", strict=True)(**columns)
+    strict = RowAdvantages("rloo", strict=True)
+    strict(**columns)
     with pytest.warns(MissingColumnWarning, match=words):
         RowAdvantages("rloo")(**{**columns, **changed})
+    with pytest.raises(CreditError, match=words):  # what a later batch lacks went unnoticed
+        strict(**{**columns, **changed})
 
 
 def test_rows_out_of_the_order_of_their_turns_are_named() -> None:
