@@ -46,6 +46,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
+    from credit.methods.method_row import Method
     from credit.tables.batch_rows import RowNames
     from estimators.base import Credit
     from graphs.event_graph import EventGraph
@@ -122,7 +123,7 @@ class RowAdvantages:
 
         if isinstance(truncate, bool) or not isinstance(truncate, int | float) or not 0 < truncate < np.inf:
             raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
-        self.name, self._method, self._facts, self._state_of = _resolve(method)
+        self.name, self._method, self._facts, self._state_of = _resolve(method, options)
         self.scope = None if callable(method) else find_method(method).scope_of(options)[0]
         parameters = inspect.signature(self._method).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
@@ -130,10 +131,6 @@ class RowAdvantages:
             Request.of(method).check_names(options)
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
-        if any(
-            option in parameters and not _same(value, parameters[option].default) for option, value in options.items()
-        ):
-            self._facts = self._facts._replace(unbiased=None)  # stated of the method with its defaults
         if "by" in options:  # it names what is compared, in the place of agents
             self._facts = self._facts._replace(columns=(), in_groups=False, key=())
         from estimators.options import takes_key
@@ -578,14 +575,13 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
 
 
 def _resolve(
-    method: str | Callable[..., Credit],
+    method: str | Callable[..., Credit], options: Mapping[str, Any]
 ) -> tuple[str, Callable[..., Credit], Facts, Callable[..., Any] | None]:
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
         facts = Facts(None, tuple(getattr(method, "needs", ())), tuple(getattr(method, "columns", ())))
         return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method
-    from credit.methods.registry import METHODS
     from graphs.keys import PARTS, names_of_key
 
     entry = find_method(method)
@@ -594,12 +590,25 @@ def _resolve(
             f"{method!r} reads what each decision was from the types of events, which rows do not state; expected "
             "`credit.from_columns` with event_type, and the method on its graph"
         )
-    # `unbiased` is stated of a method without the options of a published one
-    unbiased = entry.unbiased if method in METHODS else None
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
-    facts = Facts(unbiased, entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ())
+    facts = Facts(_unbiased(method, entry, options), entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ())
     return method, entry.fn, facts, entry.state
+
+
+def _unbiased(name: str, entry: Method, options: Mapping[str, Any]) -> bool | None:
+    """Whether a method is unbiased; None of one's own, and under options that neither the key nor the table knows."""
+    from credit.methods.method_row import OF_KEYS
+    from estimators.options import takes_key
+
+    bound = getattr(entry.fn, "keywords", {})  # by a published name
+    stated = inspect.signature(getattr(entry.fn, "func", entry.fn)).parameters
+    known = OF_KEYS if takes_key(entry.fn) else ()
+    other = any(
+        option in stated and option not in known and not _same(value, stated[option].default)
+        for option, value in {**bound, **options}.items()
+    )
+    return None if other or ":" in name else entry.unbiased_with(options)[0]
 
 
 def _same(option: Any, default: Any) -> bool:

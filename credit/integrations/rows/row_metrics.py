@@ -103,7 +103,7 @@ def batch_metrics(
     policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
     groups_of_several_versions    groups with rows of several versions
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken, absent where
-                           that is not known: "unbiased" (of the method; absent where its options are not the defaults),
+                           that is not known: "unbiased" (of the method with its options, as of `Method.unbiased_with`),
                            "compared" (no row refused but those of frozen agents), "scored" (every row scored),
                            "ordered" (no row before an earlier turn, where the method reads the order), "resolved" (no
                            group whose differences, or baseline, single precision changes by more than 1 %)

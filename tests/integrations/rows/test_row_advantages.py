@@ -647,6 +647,19 @@ def test_an_option_that_biases_is_not_called_unbiased() -> None:
     assert RowAdvantages("discounted_return", discount=1.0)(**rows).metrics["credit/condition/unbiased"] == 1
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "unbiased"),
+    [("rloo", {"by": "task,turn", "singleton": "raw"}, 1), ("rloo", {"by": "task,turn"}, 0), ("rloo", {"by": "task"}, 1),
+     ("rloo", {"by": "task,length", "singleton": "raw"}, 0), ("grpo", {"by": "task,turn"}, 0), ("Dr. MAS", {}, 0),
+     ("shared_grpo", {}, 0), ("grpo", {"ddof": 0}, None), ("rloo", {"population": "row"}, 0)],
+)  # fmt: skip
+def test_the_bias_of_a_key_is_stated_where_it_is_known(method: str, options: dict[str, Any], unbiased: int) -> None:
+    """With `by=` the metric was absent."""
+    rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "agent": ["a", "b"] * 2, "reward": [1.0, 1.0, 0.0, 0.0]}
+    got = RowAdvantages(method, **options)(**rows, turn=[0, 1] * 2).metrics
+    assert got.get("credit/condition/unbiased") == unbiased
+
+
 def test_sessions_of_verl_bring_their_siblings_and_frozen_agents() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
     score = torch.tensor([[1.0], [1.0], [0.0], [0.0]])
