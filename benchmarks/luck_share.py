@@ -155,7 +155,8 @@ def main() -> None:
         "of 93 to 97 %": int(((covered >= 0.93) & (covered <= 0.97)).sum()),
         "by chance": round(sum(_in_band(row["answers"]) for row in some), 1),
         "few": len(few),
-        "few covered": float(np.average(*np.transpose([(r["covered"], r["answers"]) for r in few]))) if few else None,
+        "few answers": sum(row["answers"] for row in few),
+        "few covered": round(sum(r["covered"] * r["answers"] for r in few) / max(sum(r["answers"] for r in few), 1), 4),
         "by kind": {k: round(float(np.mean([r["covered"] for r in some if r["kind"] == k])), 4) for k in KINDS},
         "bounds": sum(row["bounds"] for row in rows),
         "bounds covered": round(sum(r["bounds"] * (r["bounds covered"] or 0) for r in rows)
