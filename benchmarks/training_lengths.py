@@ -36,7 +36,7 @@ WORLDS = (
     *itertools.product(("add",), (30,), (0.0, 0.3), ("sgd", "adam"), (("siblings",),)),
     *itertools.product(("shared",), (10,), (0.0, 0.1, 0.3), OPTIMIZERS, (ALL,)),
     *itertools.product(("add",), (300,), (0.0, 0.1, 0.3), OPTIMIZERS, (("rloo", "posterior", "exact"),)),
-    *itertools.product(("add",), (1000,), (0.0, 0.1, 0.3), ("sgd", "adam"), (("rloo", "posterior", "exact"),)),
+    *itertools.product(("add",), (1000,), (0.0, 0.1, 0.3, 0.6), ("sgd", "adam"), (("rloo", "posterior", "exact"),)),
 )
 BATCHES = tuple(
     (outcome, decisions, luck, optimizer, ("rloo", "posterior"), traces)
