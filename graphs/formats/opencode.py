@@ -23,7 +23,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
-from graphs.reading.decode import decode, decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import name_models
 from graphs.reading.keys import opening
@@ -260,8 +260,9 @@ def _add_steps(
             if state.status in _ENDED:
                 end, status = _seconds(state.time.end if state.time is not None else None), _ENDED[state.status]
                 if part.tool == "bash" and bytes(state.metadata):
-                    code = decode(_EXIT, state.metadata, file=place.file, line=place.line, field="metadata").exit
-                    status = "error" if code else status
+                    stated = object_text(state.metadata)
+                    command = decode(_EXIT, stated, file=place.file, line=place.line, field="metadata")
+                    status = "error" if command.exit else status
                 result = f"{name}/{part.id}"
                 if part.id in joined:
                     team.returned(joined[part.id][0], result, agent, place, time=end, status=status)
