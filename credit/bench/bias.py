@@ -98,7 +98,8 @@ def cells(
 def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
     """Whether two methods have the same scores in all worlds and sizes, up to rounding; False without any.
 
-    Two methods that answer nothing have no numbers, and so not the same. Two methods that differ in a batch of positive probability have equal scores only by accident.
+    Two methods that answer nothing have no numbers, and so not the same. Two methods that differ in a batch of positive
+    probability have equal scores only by accident.
     """
     table = {(row.world, row.k): row for row in other}
     pairs = [(row, table[row.world, row.k]) for row in rows if (row.world, row.k) in table]
