@@ -137,12 +137,14 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
       (Amount(total=4.0, missing=0), Amount(total=None, missing=6))
     """
     events, calls, errors = (sum(getattr(row, name) for row in rows) for name in ("events", "tool_calls", "errors"))
-    amounts = []
-    for name in ("tokens", "input_tokens", "seconds", "money"):
+
+    def summed(name: str) -> Amount:
         each: list[Amount] = [getattr(row, name) for row in rows]
         total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
-        amounts.append(Amount(total if total or not missing else None, missing))
-    return CostRow("total", events, calls, errors, *amounts)
+        return Amount(total if total or not missing else None, missing)
+
+    tokens, read, seconds, money = map(summed, ("tokens", "input_tokens", "seconds", "money"))
+    return CostRow("total", events, calls, errors, tokens, read, seconds, money)
 
 
 def _rows(names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls) -> list[CostRow]:

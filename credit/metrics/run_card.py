@@ -159,8 +159,8 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         lines.append(_line("costs", f"{item} of a trace", value, f"the log lacks {lacks}"))
     wall = facts.durations.wall
     timed = wall[np.isfinite(wall)]
-    some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"
-    value = f"{_number(timed.mean())}{some}" if len(timed) else ""
+    of_some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"
+    value = f"{_number(float(timed.mean()))}{of_some}" if len(timed) else ""
     lines.append(_line("costs", "wall clock of a trace, seconds", value, "the log lacks times in seconds"))
     lacking = "no trace has an outcome" if groups.of_trace else "an action lacks its tokens, read or generated"
     waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
