@@ -19,7 +19,7 @@
     ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
       (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
         : `No group has traces with different ${compared}, so none carries a training signal.`)
-    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. No action has credit; the page shows what to look at first.`;
+    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. ${data.explorer.labelled ? "Each waits for an outcome." : "No action has credit; the page shows what to look at first."}`;
   const { questions: asked } = overview;
   const { priced, stated } = asked;
   const paid = stated.money?.total == null ? null : stated.money;
