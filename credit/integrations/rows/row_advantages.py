@@ -592,7 +592,13 @@ def _resolve(
         )
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
-    facts = Facts(_unbiased(method, entry, options), entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ())
+    facts = Facts(
+        _unbiased(method, entry, options),
+        entry.needs,
+        entry.columns,
+        entry.scope == "group",
+        tuple(key) if of_graph else (),
+    )
     return method, entry.fn, facts, entry.state
 
 
