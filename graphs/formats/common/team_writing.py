@@ -278,7 +278,7 @@ class _Writer:
         if act is _Act.CALL:
             if span.id in tree.planned:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
-            columns |= {"model": span.model or None, "seconds": span.seconds}
+            columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
             position = team.call(agent, event_id, span.place, **columns | span.columns)
             if self.is_clocks or span.id not in tree.inside_tool:
                 self.calls[agent] = position
