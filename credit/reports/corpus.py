@@ -14,6 +14,7 @@ import numpy as np
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
 from credit.reports.look_alikes import look_alikes
 from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_numbers import TeamFacts
 from credit.reports.trace_returns import (
     UNRESOLVED,
     acting,
@@ -44,7 +45,9 @@ class Spread:
 
     @classmethod
     def of(cls, units: Mapping[int, int]) -> Spread:
-        """The spread, from how many units have each count; at least one has one."""
+        """The spread, from how many units have each count; 0 without any unit."""
+        if not units:
+            return cls(0, 0.0, 0, 0)
         values = sorted(units)
         below = list(itertools.accumulate(units[value] for value in values))
         low, high = (values[bisect.bisect_right(below, rank)] for rank in ((below[-1] - 1) // 2, below[-1] // 2))
@@ -64,7 +67,7 @@ class Survey:
     Every group is one of four: `teaching`, `equal`, `singletons` or `unscored_groups`.
 
     Attributes:
-      traces, groups, events, actions, agents: how many were read.
+      traces, groups, events, actions, agents: how many were read; agents are instances with an action.
       formats: traces of each format.
       group_sizes: for each size of a group, how many groups have it.
       teaching: groups with traces of different returns; only from these do group-relative methods learn.
@@ -217,15 +220,16 @@ class Tally:
         places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
         names = traces.traces["trace"].to_pylist()
         earned, acted, agents_scored = returns(traces), acting(traces), of_agents(traces)
-        numbers = {"traces": n.traces, "events": n.events, "agents": n.agents, "actions": int(action.sum())}
+        acts, members, actions = TeamFacts(traces).counts
+        numbers = {"traces": n.traces, "events": n.events, "agents": int(members.sum()), "actions": int(actions.sum())}
         numbers["of agents"] = int(np.sum(agents_scored & ~np.isfinite(earned)))
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
         numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
         spreads = {
-            "agents_per_trace": np.bincount(graph.agent_trace[: n.agents], minlength=n.traces),
-            "actions_per_trace": np.bincount(trace[action], minlength=n.traces),
-            "events_per_agent": np.bincount(agent, minlength=n.agents),
+            "agents_per_trace": members,
+            "actions_per_trace": actions,
+            "events_per_agent": np.bincount(agent, minlength=len(acts))[acts > 0],
             "tokens_per_trace": _tokens(traces, trace),
         }
         channels = {
