@@ -106,7 +106,7 @@ def found(traces: Traces) -> dict[str, Finding]:
 def test_of_several_reasons_each_says_of_how_many_traces_it_is(tmp_path: Path) -> None:
     """That all times are equal was said of all traces, where it held for two of three."""
     lines = [
-        {"trace_id": f"t{k}", "task_id": "q",
+        {"trace_id": f"t{k}", "task_id": "q", "rewards": {"team": k},
          "events": [event("0", "message", "a", first), event("1", "message", "b", second)]}
         for k, (first, second) in enumerate(((5, 5), (5, 5), (1, 2)))
     ]  # fmt: skip
