@@ -24,8 +24,10 @@ from graphs.text import excerpt, near_names
 from graphs.traces.batch import Traces
 
 __all__ = [
+    "SideBound",
     "SideDifference",
     "Uncompared",
+    "bounds_of_sides",
     "costs_of_traces",
     "read_sides",
     "side_differences",
@@ -91,6 +93,24 @@ class Uncompared:
     metric: str
     sides: tuple[int, ...]
     reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SideBound:
+    """A cost that no trace of some side has as a whole: what is known of it.
+
+    Attributes:
+      metric: its name.
+      first, second: means over tasks, of means over their traces, of the known part.
+      whole: of each side, whether that is all of it.
+      tasks: of both sides.
+    """
+
+    metric: str
+    first: float
+    second: float
+    whole: tuple[bool, bool]
+    tasks: int
 
 
 def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
@@ -168,10 +188,10 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
 
 
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
-    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and seconds.
+    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and time.
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "tokens" are those generated and
-    "input_tokens" those read, where all actions have a count; seconds are those of the wall clock, without the time
+    "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without the time
     until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known.
 
     Args:
@@ -186,7 +206,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     facts, calls = TeamFacts(traces), ToolCalls(traces)
-    costs, seconds = event_costs(traces, prices, facts), facts.durations.wall
+    costs, wall = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
 
@@ -201,7 +221,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         "input_tokens": counted(costs.input_tokens, " that it read"),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
-        "seconds": numbered(seconds, (np.isnan(seconds), "the log has no times in seconds")),
+        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
     }
     if prices is not None:
         names, model = event_models(traces)
@@ -259,6 +279,54 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
     return found
 
 
+def bounds_of_sides(
+    traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray, prices: Prices | None = None
+) -> list[SideBound]:
+    """What is known of tokens and money that `side_differences` leaves out, where something is on both sides.
+
+    Args:
+      traces: what was read.
+      metrics: as of `side_differences`.
+      side: likewise.
+      prices: of models and tools.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> records = [TraceRecord(name, "q", "log.jsonl", instances={"a": Agent()}) for name in ("s", "t")]
+      >>> _ = [record.event(f"e{i}", 3, "a", action=True, tokens=count)
+      ...      for record in records for i, count in enumerate((5, None))]
+      >>> traces, side = assemble(records), np.array([0, 1])
+      >>> bounds_of_sides(traces, costs_of_traces(traces), side)
+      [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
+    """
+    of_side = [np.flatnonzero(side == one) for one in (0, 1)]
+
+    def compared(metric: TraceMetric) -> bool:
+        return all(np.isfinite(metric.value[rows]).any() for rows in of_side)
+
+    names = [name for name in ("tokens", "input_tokens", "money") if name in metrics and not compared(metrics[name])]
+    if not names:
+        return []
+    costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    task, found = task_ids(traces), []
+    for name in names:
+        known, cost = np.isfinite(metrics[name].value), getattr(costs, name)
+        least = np.where(np.isnan(cost), costs.least_money if name == "money" else 0.0, cost)
+        amount = np.bincount(trace, least, traces.sizes.traces)
+        whole = tuple(bool(known[rows].all()) for rows in of_side)
+        means = [float(_by_task(amount, rows, task)[1].mean()) for rows in of_side]
+        if all(mean or all_ for mean, all_ in zip(means, whole, strict=True)):
+            found.append(SideBound(name, means[0], means[1], (whole[0], whole[1]), len(np.unique(task[side >= 0]))))
+    return found
+
+
+def _by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tasks of these traces, and the mean of each."""
+    tasks, inverse = np.unique(task[rows], return_inverse=True)
+    return tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse)
+
+
 def _refused(metric: TraceMetric, rows: np.ndarray) -> dict[str, int]:
     """The reasons of these traces that have no number, the most frequent first, and how many each has."""
     lacking = np.flatnonzero(rows & ~np.isfinite(metric.value))
@@ -270,8 +338,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     value, means = metric.value, []
     for one in (0, 1):
         rows = np.flatnonzero(np.isfinite(value) & (side == one))
-        tasks, inverse = np.unique(task[rows], return_inverse=True)
-        means.append((tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse), len(rows)))
+        means.append((*_by_task(value, rows, task), len(rows)))
     (tasks, first, before), (others, second, after) = means
     if not (before and after):
         return None

@@ -12,7 +12,8 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
-from credit.reports.trace_list import counted_tokens, error_mask
+from credit.reports.event_errors import error_mask
+from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
     NO_ACTION,
     UNLINKED,

@@ -335,7 +335,7 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
     found = TeamFacts(traces).durations
     if np.isnan(found.wall).all():
         return
-    yield "seconds", found.wall
+    yield "wall clock in seconds", found.wall
     time = traces.events["time"].to_numpy().astype(np.float64)
     longest = np.zeros(len(found.wall))
     np.fmax.at(longest, trace, since_previous(time, time, trace) - found.absent)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import event_texts, executed
-from credit.reports.trace_list import error_mask
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces

@@ -115,7 +115,9 @@ class ToolUse:
 
 @dataclasses.dataclass(frozen=True)
 class Triage:
-    """Workloads by agent and by tool, most errors first, and events to look at, most serious first.
+    """Workloads by agent and by tool, and events to look at, most serious first.
+
+    Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
 
     `quiet` is "" where these are errors and loops, of which `left_out` are not among them. Otherwise it says that there
     are none, and what the events are: the actions that generated the most tokens, if the log has counts.
@@ -240,7 +242,12 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
         _seconds(traces, name_of, width).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
-    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.tokens)))
+    return tuple(sorted(rows, key=_order))
+
+
+def _order(row: Workload) -> tuple[int, ...]:
+    """Logs may state no errors and no tokens: then who acts most comes first."""
+    return -(row.errors or 0), -(row.retries or 0), -row.loops, -row.tokens, -row.actions, -row.events
 
 
 def _names(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, list[str]]:

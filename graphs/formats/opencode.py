@@ -187,7 +187,7 @@ def _session(document: Document) -> _Parsed:
         for part in message.parts:
             if part.tool == "task" and part.state is not None and bytes(part.state.metadata):
                 origin: dict[str, Any] = {"file": where.file, "line": where.line, "field": field, "trace": info.id}
-                started = decode(_METADATA, part.state.metadata, **origin).session
+                started = decode(_METADATA, object_text(part.state.metadata), **origin).session
                 session.tasks[part.id] = started, decode(_INPUT, bytes(part.state.input) or b"{}", **origin).agent
     session.started = [started for started, _ in session.tasks.values()]
     return session
@@ -260,9 +260,10 @@ def _add_steps(
             if state.status in _ENDED:
                 end, status = _seconds(state.time.end if state.time is not None else None), _ENDED[state.status]
                 if part.tool == "bash" and bytes(state.metadata):
-                    stated = object_text(state.metadata)
-                    command = decode(_EXIT, stated, file=place.file, line=place.line, field="metadata")
-                    status = "error" if command.exit else status
+                    code = decode(
+                        _EXIT, object_text(state.metadata), file=place.file, line=place.line, field="metadata"
+                    ).exit
+                    status = "error" if code else status
                 result = f"{name}/{part.id}"
                 if part.id in joined:
                     team.returned(joined[part.id][0], result, agent, place, time=end, status=status)

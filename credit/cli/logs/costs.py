@@ -61,7 +61,7 @@ def costs(
 
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
-    from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums
+    from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
 
     traces = read_traces(paths, **reading)
@@ -70,11 +70,13 @@ def costs(
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
-        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": of_traces,
+        print_json({"by": by, "costs": plain, "total": dataclasses.asdict(total_costs(rows)),
+                    "groups": dataclasses.asdict(groups), "stated": of_traces,
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
-        _print(stdout(), rows, groups, by, None if prices is None else gaps)
+        summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
+        _print(stdout(), summed, groups, by, None if prices is None else gaps)
         for name, amount in stated.items():
             if amount.total is not None:
                 some = counted(traces.sizes.traces - amount.missing, "trace")

@@ -44,13 +44,16 @@ FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
+ROWS = 15
+"""Agents, tools or other units of a table."""
 
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
     "count once. "
-    "tokens: generated. seconds: sums of what events took; waiting is nobody's."
+    "tokens: generated. seconds: sums of what events took; waiting is nobody's. Most errors come first, then retries, "
+    "loops, tokens and actions."
 )
 
 
@@ -69,7 +72,10 @@ TRIAGE = (
 @method_options
 @success_option
 @click.option(
-    "--all", "all_", is_flag=True, help=f"Name all events to look at. Default: {FEW}, or {MANY} without outcomes."
+    "--all",
+    "all_",
+    is_flag=True,
+    help=f"Name all units, and all events to look at. Default: {ROWS}; {FEW}, or {MANY} without outcomes.",
 )
 @evidence_option
 @allow_bad
@@ -123,7 +129,7 @@ def summary(
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
             if units:
-                _print(stdout(), units, by, method, told)
+                _print(stdout(), units, by, method, told, all_)
             notes = [ended_note(credit), divided_note(divided) if divided else ""]
             for line in filter(None, notes if units else empty_notes(traces, credit, method)):
                 stdout().print(words(line), soft_wrap=True)
@@ -144,7 +150,8 @@ def summary(
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
-        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, traces.traces["trace"].to_pylist())
+        ids = traces.traces["trace"].to_pylist()
+        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, ids, all_)
     leave(ctx, traces, allow_bad)
 
 
@@ -152,7 +159,7 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool) -> None:
+def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool) -> None:
     from credit.reports.who_matters import alike_note
     from graphs.task_means import LEAST_TASKS
 
@@ -162,7 +169,7 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
     table = plain_table(
         by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
     )
-    for unit in units:
+    for unit in units if all_ else units[:ROWS]:
         interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "–"
         counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
         difference = f"{unit.difference:+z.3f}" if math.isfinite(unit.difference) else "–"
@@ -171,13 +178,19 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
             words(unit.name), *counts, f"{unit.advantage:+z.3f}", difference, interval, star, str(unit.signal)
         )
     console.print(table)
+    _print_rest(console, len(units), by, all_)
     console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
 
 
-def _agent_table(result: Triage) -> Table:
+def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
+    if rows > ROWS and not all_:
+        console.print(f"… and {counted(rows - ROWS, f'more {what}')}; `--all` shows them")
+
+
+def _agent_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
-    for row in result.agents:
+    for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
         counts = [_count(getattr(row, name)) for name in names[:-1]]
         counts.append(str(row.tokens) if row.actions_with_tokens else "–")
@@ -220,10 +233,10 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
     return f"{left} of {counted(len(paid), 'trace')} have no credit{why}. Errors, loops and time of all traces:"
 
 
-def _tool_table(result: Triage) -> Table:
+def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
     table = plain_table("tool", *(f"#{name}" for name in names))
-    for row in result.tools:
+    for row in result.tools if all_ else result.tools[:ROWS]:
         table.add_row(words(row.tool or "not named"), *(_count(getattr(row, name)) for name in names))
     return table
 
@@ -232,10 +245,14 @@ def _count(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, ids: list[str]) -> None:
+def _print_triage(
+    console: Console, result: Triage, inputs: list[str], by: str, unscored: int, ids: list[str], all_: bool
+) -> None:
     if by not in ("agent", "tool") and unscored == len(ids):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-    console.print(_tool_table(result) if by == "tool" else _agent_table(result))
+    console.print(_tool_table(result, all_) if by == "tool" else _agent_table(result, all_))
+    rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
+    _print_rest(console, rows, what, all_)
     if result.quiet or result.suspects:
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))

@@ -444,7 +444,7 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
     assert rows[0] | {"file": ""} == {
         "trace": "a", "group": "q", "reward": 1.0, "events": 3, "actions": 2, "agents": 2, "errors": None, "tokens": 7,
-        "actions_with_tokens": 1, "seconds": None,
+        "actions_with_tokens": 1, "wall_clock": None,
         "format": "native", "file": "", "line": 1,
     }  # fmt: skip
     assert {row["trace"] for row in json.loads(run("traces", good, "--group", "r", "--json").stdout)["traces"]} == {
@@ -453,6 +453,31 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     }
     wrong = run("traces", good, "--group", "rr")
     assert wrong.exit_code == 1 and "No group 'rr'. Did you mean r?" in wrong.output
+
+
+def test_an_error_of_a_call_and_its_result_is_one_in_every_table(tmp_path: Path) -> None:
+    """`traces` counted two where `summary`, `costs` and the page count one."""
+    events = [{"id": kind, "type": kind, "agent": "a", "tool": "web", "action": kind == "tool_call", "status": "error"}
+              for kind in ("tool_call", "tool_result")]  # fmt: skip
+    edges = [{"src": "tool_call", "dst": "tool_result", "type": "tool_dependency"}]
+    log = write(tmp_path / "x.jsonl", [trace("t", "q", 1.0, events=events, edges=edges)])
+    (row,) = json.loads(run("traces", log, "--json").stdout)["traces"]
+    told = json.loads(run("summary", log, "--json").stdout)["agents"]
+    assert row["errors"] == told[0]["errors"] == json.loads(run("costs", log, "--json").stdout)["total"]["errors"] == 1
+
+
+def test_agents_without_errors_and_tokens_are_ordered_by_their_actions_and_the_top_ones_shown(tmp_path: Path) -> None:
+    """A log of 80 experts listed them as they came."""
+    names = [f"expert-{i}" for i in range(20)]
+    events = [
+        {"id": f"{name}/{j}", "type": "message", "agent": name} for i, name in enumerate(names) for j in range(i + 1)
+    ]
+    log = write(tmp_path / "x.jsonl", [trace("t", "q", None, events=events, edges=[])])
+    shown = run("summary", log).stdout.splitlines()
+    assert [line.split()[0] for line in shown if line.startswith("expert")] == names[:4:-1]
+    assert "… and 5 more agents; `--all` shows them" in shown
+    assert sum(line.startswith("expert") for line in run("summary", log, "--all").stdout.splitlines()) == 20
+    assert "then retries, loops, tokens and actions" in " ".join(shown)
 
 
 def test_near_names_of_traces(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> No
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "tool"]).stdout.splitlines()
     assert shown[0].split() == ["tool", "events", "tool", "calls", "tokens", "input", "tokens", "seconds", "errors"]
     assert next(row for row in shown if row.startswith("web")).split() == ["web", "2", "1", "0", "0", "2", "1"]
+    assert next(row for row in shown if row.startswith("total")).split()[1:] == ["4", "1", "40", "300", "5", "1"]
 
 
 def test_a_group_costs_k_traces(traces: Traces) -> None:

@@ -214,7 +214,7 @@ def test_an_agent_whose_session_is_not_in_the_log_leaves_costs_unknown(tmp_path:
     assert {name: metric.reasons for name, metric in found.items() if np.isnan(metric.value[0])} == {
         **{name: [SILENT] for name in ("tokens", "input_tokens", "money")},
         "errors": ["the log states no status"],
-        "seconds": ["the log has no times in seconds"],
+        "wall_clock": ["the log has no times in seconds"],
     }
 
 
@@ -238,3 +238,27 @@ def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path
     value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
     metric = TraceMetric(value, ["", "rare", "often", "often", ""])
     assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]
+
+
+def test_costs_that_no_trace_of_a_side_has_whole_are_shown_as_bounds(tmp_path: Path) -> None:
+    """Sessions of a coding agent count some of their tokens: money was "no number", though most of it is known."""
+    for name, read in (("old", 1_000_000), ("new", 3_000_000)):
+        (tmp_path / name).mkdir()
+        call = {"type": "message", "agent": "a", "tokens": 10, "input_tokens": read}
+        cut = {key: value for key, value in call.items() if key != "tokens"}
+        events = [{"id": "e", **call}, {"id": "f", **(cut if name == "new" else call)}]
+        lines = [trace(f"{name}{i}", f"q{i}", None, events=events, edges=[], model="big") for i in range(2)]
+        write(tmp_path / name / "log.jsonl", lines)
+    table = tmp_path / "prices.csv"
+    table.write_text("model,input,output\nbig,2,100000\n")
+    sides = ("metrics", tmp_path, "--sides", f"{tmp_path}/old,{tmp_path}/new", "--prices", table)
+    told = json.loads(run(*sides, "--json").stdout)
+    bounds = {row["metric"]: row for row in told["bounds"]}
+    assert bounds["money"] == {"metric": "money", "first": 6.0, "second": 13.0, "whole": [True, False], "tasks": 2}
+    assert (bounds["tokens"]["first"], bounds["tokens"]["second"]) == (20, 10)
+    assert not bounds.keys() & {row["metric"] for row in told["differences"]}
+    shown = run(*sides).stdout
+    assert ["money", "6", "≥", "13", "–", "–", "–", "2"] in [line.split() for line in shown.splitlines()]
+    assert shown.splitlines()[0].split()[:3] == ["metric", "old", "new"]  # not the paths, which no table has room for
+    assert "known in part: tokens (an action has no count of tokens), money" in shown
+    assert "no number on new: money" not in shown

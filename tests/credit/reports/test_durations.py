@@ -194,6 +194,6 @@ def test_traces_are_listed_with_their_seconds_and_sorted_by_them(tmp_path: Path)
         events = [{"id": f"e{t}", "t": t, "type": "message", "agent": "x"} for t in (0, last)]
         record = {"trace_id": name, "task_id": "q", "events": events, "rewards": {"team": 1.0}}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"schema_version": "1.0"} | record))
-    assert [row["seconds"] for row in trace_rows(credit.read(tmp_path))] == [5, 9]
-    shown = CliRunner().invoke(cli, ["traces", str(tmp_path), "--sort", "seconds"]).stdout.splitlines()
-    assert [line.split()[0] for line in shown[1:3]] == ["b", "a"] and "seconds" in shown[0]
+    assert [row["wall_clock"] for row in trace_rows(credit.read(tmp_path))] == [5, 9]
+    shown = CliRunner().invoke(cli, ["traces", str(tmp_path), "--sort", "wall_clock"]).stdout.splitlines()
+    assert [line.split()[0] for line in shown[1:3]] == ["b", "a"] and "wall clock" in shown[0]

@@ -207,7 +207,7 @@ def test_stated_spans_add_up_to_the_seconds_of_tools_agents_and_traces(
     assert by_agent == pytest.approx(summed(steps, lambda step: name[step.parent]), abs=1e-3)
     acted = [step for step in steps if step.kind != "agent"]
     run = max(step.end for step in acted) - min(step.begin for step in acted)
-    assert [row["seconds"] for row in trace_rows(traces)] == pytest.approx([run], abs=1e-3)
+    assert [row["wall_clock"] for row in trace_rows(traces)] == pytest.approx([run], abs=1e-3)
 
 
 def all_seconds(traces: Traces) -> list[float | None]:
@@ -221,7 +221,7 @@ def test_seconds_survive_a_round_trip_through_otlp(tmp_path: Path) -> None:
     otlp.write(traces, tmp_path / "again")
     again = read(tmp_path / "again")
     assert all_seconds(again) == all_seconds(traces) and 6.0 in all_seconds(again)
-    assert [row["seconds"] for row in trace_rows(again)] == [row["seconds"] for row in trace_rows(traces)]
+    assert [row["wall_clock"] for row in trace_rows(again)] == [row["wall_clock"] for row in trace_rows(traces)]
 
 
 @pytest.mark.parametrize(("shape", "work", "path"), [("agents at once", 15, 11), ("tools side by side", 12, 10)])
