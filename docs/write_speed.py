@@ -111,6 +111,12 @@ ten; in brackets without the kernel's time.
 
 No command has an exponent above 1.1 over all sizes. `convert --to otlp` of one trace of 1,000,000 events takes 11 GB.
 
+## Before and after
+
+`python benchmarks/beside.py FOLDER` runs this checkout and an earlier one, turn about; here, {before} of 26 November.
+
+[table speed of beside](../benchmarks/results/beside.json)
+
 ## Folders larger than memory
 
 `python benchmarks/chunks.py`: `read_chunks` in chunks of whole groups of about 200,000 events, with Dr. MAS advantages
@@ -185,6 +191,16 @@ def formats_table() -> str:
         plain = forms["canonical"]
         rows.append([name.partition(",")[0], f"{plain['bytes'] / plain['events']:,.0f}", *quotients])
     return table(["", "bytes an event", *FORMATS.values()], rows)
+
+
+def beside_table() -> str:
+    """Medians of every figure of this checkout and of an earlier one, in turns."""
+    rows = []
+    for part, found in results("beside").items():
+        for name, samples in found["figures"].items():
+            medians = (f"{statistics.median(values):.3g}" if values else "–" for values in samples.values())
+            rows.append([part, name, *medians])
+    return table(["", "", "before", "after"], rows)
 
 
 def larger_logs() -> str:
@@ -275,6 +291,7 @@ def page() -> str:
         arrow=columns["loop over Arrow"],
         objects=columns["loop over objects"],
         chunks=chunks_memory(),
+        before=next(iter(results("beside").values()))["commits"]["before"],
     )
 
 

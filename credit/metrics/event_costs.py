@@ -15,6 +15,7 @@ from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
 from graphs.text import near_names
 from graphs.traces.batch import Traces
+from graphs.traces.record import UNLOGGED_CALLS
 
 __all__ = [
     "COSTS_OF_EVENTS",
@@ -275,7 +276,8 @@ def token_counts(traces: Traces, name: str) -> np.ndarray:
     """A count of each real event, float64 [events].
 
     Without one it is NaN of an action, and at the last event of an agent that was spawned and has no action: what it
-    did is not in the log. It is 0 of others.
+    did is not in the log. It is 0 of others. A trace with model calls that are in no event (`UNLOGGED_CALLS`) has NaN
+    at its first event without a count, or at its first.
     """
     graph, n = traces.graph, traces.sizes.events
     stated = traces.evidence.get(name)
@@ -286,7 +288,11 @@ def token_counts(traces: Traces, name: str) -> np.ndarray:
     last = np.full(len(parent), -1)
     np.maximum.at(last, agent, np.arange(n))
     absent[last[silent & (last >= 0)]] = np.nan
-    if stated is None:
-        return absent
-    counts: np.ndarray = np.where(stated.mask[:n], stated.array[:n], absent)
+    counts: np.ndarray = absent if stated is None else np.where(stated.mask[:n], stated.array[:n], absent)
+    hidden = traces.evidence.get(f"metrics.{UNLOGGED_CALLS}")
+    if hidden is not None:
+        trace, bare = np.asarray(graph.trace_ids)[:n], np.ones(n, bool) if stated is None else ~stated.mask[:n]
+        order = np.argsort(~bare, kind="stable")
+        first = order[np.unique(trace[order], return_index=True)[1]]  # of each trace
+        counts[first[hidden.array[trace[first]] > 0]] = np.nan
     return counts

@@ -161,6 +161,8 @@ class _Session:
                 self.usage[agent, used.api_call_id] = used
             elif line.type == "assistant.message":
                 self._message(agent, name, data, place, time, data.model or model)
+            elif line.type == "session.compaction_complete":
+                self.record.unlogged_call()
             elif line.type == "tool.execution_start":
                 if data.tool_call_id not in self.tools and data.tool_call_id not in self.callers:
                     self._tool(agent, data.tool_call_id or name, data.tool_name or "tool", place, time, None)

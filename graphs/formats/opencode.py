@@ -23,7 +23,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
-from graphs.reading.decode import decode, decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import name_models
 from graphs.reading.keys import opening
@@ -107,6 +107,12 @@ class _Metadata(msgspec.Struct):
     session: str = msgspec.field(default="", name="sessionId")
 
 
+class _Exit(msgspec.Struct):
+    """What the tool `bash` states: how its command ended, None where it was killed."""
+
+    exit: int | None = None
+
+
 class _Part(msgspec.Struct):
     type: str
     id: str = ""
@@ -126,6 +132,7 @@ _EXPORT = msgspec.json.Decoder(_Export)
 _MESSAGE = msgspec.json.Decoder(_Message)
 _INPUT = msgspec.json.Decoder(_Input)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_EXIT = msgspec.json.Decoder(_Exit)
 
 
 def sniff(head: bytes) -> bool:
@@ -180,7 +187,7 @@ def _session(document: Document) -> _Parsed:
         for part in message.parts:
             if part.tool == "task" and part.state is not None and bytes(part.state.metadata):
                 origin: dict[str, Any] = {"file": where.file, "line": where.line, "field": field, "trace": info.id}
-                started = decode(_METADATA, part.state.metadata, **origin).session
+                started = decode(_METADATA, object_text(part.state.metadata), **origin).session
                 session.tasks[part.id] = started, decode(_INPUT, bytes(part.state.input) or b"{}", **origin).agent
     session.started = [started for started, _ in session.tasks.values()]
     return session
@@ -252,6 +259,11 @@ def _add_steps(
             state = part.state or _State()
             if state.status in _ENDED:
                 end, status = _seconds(state.time.end if state.time is not None else None), _ENDED[state.status]
+                if part.tool == "bash" and bytes(state.metadata):
+                    code = decode(
+                        _EXIT, object_text(state.metadata), file=place.file, line=place.line, field="metadata"
+                    ).exit
+                    status = "error" if code else status
                 result = f"{name}/{part.id}"
                 if part.id in joined:
                     team.returned(joined[part.id][0], result, agent, place, time=end, status=status)

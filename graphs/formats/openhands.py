@@ -11,6 +11,7 @@ effect; actions of one model response are one call. `docs/formats/openhands.md` 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -39,6 +40,14 @@ _AGENT = "agent"
 _SILENT = frozenset({"null", "system", "recall", "change_agent_state", "condensation", "condensation_request", "pause"})
 _SILENT_RESULTS = frozenset({"null", "recall", "agent_state_changed", "condense", "user_rejected", "success"})
 _WITHOUT_TOOL = frozenset({"message", "finish", "reject", "think"})
+# How what OpenHands writes of an edit or a cell that failed begins: it states no status of them. A cell that a program
+# ended early shows an exception under a line of 75 dashes.
+_EDITOR = re.compile(r"ERROR:\n")
+_CELL = re.compile(
+    r"ERROR:\s|\[Your proposed edit has introduced new syntax error|\[No exact match found in "
+    r"|(?:.*\n)*?-{75}\n.*Traceback \(most recent call last\)"
+)
+_FAILED = {"edit": _EDITOR, "read": _EDITOR, "run_ipython": _CELL}
 
 
 class _Usage(ChatUsage):
@@ -130,7 +139,10 @@ class _Event(msgspec.Struct):
 
     @property
     def is_error(self) -> bool:
-        """Whether the observation is an error, or the command that it shows ended with one. Code -1 is of none."""
+        """Whether it is an error, or the command, edit or cell that it shows failed. Code -1 is of none."""
+        failed = _FAILED.get(self.observation or "")
+        if failed is not None and isinstance(self.content, str) and failed.match(self.content):
+            return True
         extras = self.extras if isinstance(self.extras, dict) else {}
         metadata = extras.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}

@@ -287,6 +287,8 @@ class _Conversation:
             self.waiting[event.tool_call_id] = None if position is None else (position, tool)
         elif event.kind in _RESULTS:
             self._result(event, document)
+        elif event.kind == "Condensation" and event.llm_response_id is not None:
+            self.record.unlogged_call()
         elif event.kind == "ConversationErrorEvent":
             self.record.error = f"{event.code}: {event.detail}"
         elif event.kind != "MessageEvent" and event.kind not in _SILENT:

@@ -324,8 +324,10 @@ def _unknown(source: Source, head: bytes) -> Problem:
     if close is None and table is not None:
         return Problem("unknown-format", source.name, 0, "content", *table)
     if close is None:
-        kinds = "a supported format: " + ", ".join(FORMATS)
-        kinds += "; or a table with a row an action and --columns, or the native format (`credit schema`)"
+        kinds = (
+            f"a supported format: {', '.join(FORMATS)}; or a table with a row an action and --columns, or the native "
+            "format (`credit schema`); outcomes alone join logs by --rewards"
+        )
         return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds + _by_name(head))
     value_text, expected = close
     if "--format" not in expected:

@@ -36,7 +36,10 @@ from graphs.traces.record import TraceRecord
 __all__ = ["MISSING_PART", "Holds", "undamaged"]
 
 MISSING_PART = "missing-subagent"
-"""The kind of the note, which a reader yields before the trace, that a session of a sub-agent was not found."""
+"""The kind of the note that a session of a sub-agent was not found.
+
+A reader yields it before the trace where any file may hold that session, and behind it where only one of its name may.
+"""
 
 _MAY_HOLD = (".json", ".jsonl", ".ndjson")
 """Names of files that may hold the session of a sub-agent."""
@@ -77,11 +80,14 @@ def undamaged(
     suspects: list[Problem] | None = None  # what may hold such a part
     waiting: list[TraceRecord | Part] = []
     read: set[str] = set()  # ids of waiting traces: a fault that a reader names behind its trace does not refuse it
+    passed: set[str] = set()  # ids of traces that have come
     noted = [record for source in sources for record in source.lost.values()]
     for source in sources:
         source.lost.noted = noted
     for item in items:
         note = lacking.pop(item.trace_id, None) if isinstance(item, TraceRecord) else None
+        if isinstance(item, TraceRecord):
+            passed.add(item.trace_id)
         if note is not None:
             if suspects is None:
                 suspects = _that_may_hold_a_part([*without_trace, *unread], sources)
@@ -90,7 +96,7 @@ def undamaged(
                 yield refused[note.trace]
                 continue
             yield note
-        if isinstance(item, Problem) and item.kind == MISSING_PART:
+        if isinstance(item, Problem) and item.kind == MISSING_PART and item.trace not in passed:
             lacking[item.trace] = item
         elif isinstance(item, Problem):
             yield item

@@ -50,6 +50,16 @@ def traces(tmp_path: Path) -> Traces:
     return read(tmp_path, line("a", "q", 1.0, "big"), line("b", "q", 0.0, "big"), line("c", "r", 1.0, "small"))
 
 
+def test_a_call_in_no_event_makes_sums_lower_bounds(tmp_path: Path) -> None:
+    """A compaction's tokens are in no sum; the trace without one has exact sums, as has the other of its own events."""
+    traces = read(tmp_path, line("a", "q", 1.0, "big", metrics={"unlogged_calls": 2}), line("b", "q", 0.0, "big"))
+    rows = {row.unit: row for row in cost_rows(traces, "trace", Prices({"big": Price(2, 8)}))}
+    assert rows["a"].tokens == Amount(40, 1) and rows["a"].input_tokens.missing == 1
+    assert rows["a"].money.missing == 1 and rows["a"].money.total == rows["b"].money.total
+    assert rows["b"].tokens == Amount(40, 0) and rows["b"].input_tokens == Amount(300, 0)
+    assert group_costs(traces).of_trace is None
+
+
 def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text(PRICES)
     prices = read_prices(tmp_path / "prices.csv")

@@ -20,7 +20,7 @@ from credit.plot.reliability_diagram import _binned
 from credit.reports.outcome_differences import outcome_differences
 from credit.reports.who_matters import who_matters
 from estimators.base import Credit
-from graphs.task_means import task_mean
+from graphs.task_means import median_interval, task_mean
 from graphs.traces.batch import Traces
 
 LENGTHS = ("equal", "log-normal", "one huge")
@@ -189,3 +189,19 @@ def test_bars_of_calibration_are_covered() -> None:
                 covered["luck of tasks" if seed % 2 else "independent"].append(low <= chance <= high)
     assert min(map(len, covered.values())) > 300
     holds(covered)
+
+
+@pytest.mark.parametrize("seeds", [5, 6, 8, 11, 20])
+def test_intervals_of_medians_over_seeds_hold_the_median(seeds: int) -> None:
+    """Of `bench train`: of runs that rarely fail, of skewed ones, and of ones without a mean."""
+    rng = np.random.default_rng(seeds)
+    draws = {
+        "fails": 0.9 - 0.02 * rng.random((4000, seeds)) - 0.5 * (rng.random((4000, seeds)) < 0.08),
+        "log-normal": np.exp(1.5 * rng.normal(size=(4000, seeds))),
+        "Cauchy": rng.standard_cauchy((4000, seeds)),
+    }
+    median = {"fails": 0.9 - 0.02 * 0.5 / 0.92, "log-normal": 1.0, "Cauchy": 0.0}
+    for world, drawn in draws.items():
+        low, high = np.array([median_interval(values) for values in drawn]).T
+        held = float(np.mean((low <= median[world]) & (median[world] <= high)))
+        assert 0.925 < held < 0.965, (world, held)
