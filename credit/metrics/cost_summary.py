@@ -138,14 +138,13 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
     """
     events, calls, errors = (sum(getattr(row, name) for row in rows) for name in ("events", "tool_calls", "errors"))
 
-    def amount(name: str) -> Amount:
+    def summed(name: str) -> Amount:
         each: list[Amount] = [getattr(row, name) for row in rows]
         total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
         return Amount(total if total or not missing else None, missing)
 
-    return CostRow(
-        "total", events, calls, errors, amount("tokens"), amount("input_tokens"), amount("seconds"), amount("money")
-    )
+    tokens, read, seconds, money = map(summed, ("tokens", "input_tokens", "seconds", "money"))
+    return CostRow("total", events, calls, errors, tokens, read, seconds, money)
 
 
 def _rows(names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls) -> list[CostRow]:

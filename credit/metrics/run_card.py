@@ -78,8 +78,8 @@ def _line(section: str, item: str, value: str, missing: str) -> CardLine:
     return CardLine(section, item, value, "" if value else missing)
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.6g}"
+def _number(value: float, digits: int = 6) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.{digits}g}"
 
 
 def _names(counts: collections.Counter[str]) -> str:
@@ -97,14 +97,14 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     used = set(zip(trace[action].tolist(), model[action].tolist(), strict=True))
     models = collections.Counter(names[number] for _, number in used)
-    sizes = ", ".join(f"{size} ({count})" for size, count in found.group_sizes.items())
+    sizes = ", ".join(f"{counted(count, 'group')} of {size}" for size, count in found.group_sizes.items())
     versions = traces.evidence.get("policy_version")
     stated = [] if versions is None else versions.amounts.tolist()
     span = f"{int(min(stated))} to {int(max(stated))}" if stated else ""
     refused = sum(problem.count for problem in found.problems)
     return [
         _line("tasks", "traces, tasks", f"{found.traces}, {len(of['task'])}", ""),
-        _line("tasks", "traces of a group", sizes, ""),
+        _line("tasks", "groups, by traces", sizes, ""),
         _line("tasks", "formats", _names(collections.Counter(found.formats)), ""),
         _line("tasks", "problems of reading", str(refused), ""),
         _line("policies", "models", _names(models), "no trace names its model"),
@@ -155,12 +155,16 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         cost = getattr(costs, name)
         known = np.isfinite(cost)
         some = bool(known.any()) and (name == "seconds" or bool((known & action).any()))
-        value = f"{'' if known.all() else '≥ '}{_number(cost[known].sum() / m)}" if some else ""
+        value = (
+            f"{'' if known.all() else '≥ '}{_number(cost[known].sum() / m, 4 if name == 'seconds' else 6)}"
+            if some
+            else ""
+        )
         lines.append(_line("costs", f"{item} of a trace", value, f"the log lacks {lacks}"))
     wall = facts.durations.wall
     timed = wall[np.isfinite(wall)]
-    which = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"
-    value = f"{_number(timed.mean())}{which}" if len(timed) else ""
+    of_some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"
+    value = f"{_number(float(timed.mean()), 4)}{of_some}" if len(timed) else ""
     lines.append(_line("costs", "wall clock of a trace, seconds", value, "the log lacks times in seconds"))
     lacking = "no trace has an outcome" if groups.of_trace else "an action lacks its tokens, read or generated"
     waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"

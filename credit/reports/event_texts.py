@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -12,11 +14,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.source import Source
+from graphs.reading.tables.rows import is_parquet, open_parquet
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -28,8 +33,8 @@ DEPTH = 8  # levels of a record that are searched for text
 
 # Keys whose values are what an event said or did, the most telling first. The last word of a key counts, so that
 # `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
-SAID = ("text", "content", "output", "outputs", "result", "response", "arguments", "command", "message", "tool_calls",
-        "function")  # fmt: skip
+SAID = ("text", "content", "output", "outputs", "result", "response", "output_response", "arguments", "command",
+        "message", "tool_calls", "function")  # fmt: skip
 COMMANDS = ("command", "cmd", "code", "script")
 CALLED = ("arguments", "args", *COMMANDS, "action")
 ASKED = ("arguments", "args", "input", "inputs", *COMMANDS, "action")
@@ -68,25 +73,71 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
       >>> event_texts(rows.traces, np.array([0]), 20)
       ['']
     """
-    columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "event"))
+    columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "line", "event"))
     types = np.asarray(traces.graph.event_type)[rows].tolist()
     shared = _shared(traces, rows).tolist()
-    contents: dict[str, bytes] = {}
+    contents: dict[str, bytes | TableRows] = {}
     texts = []
     place, record = ("", -1), _Record(None)  # many formats hold a whole trace in one record
-    for file, offset, event, kind, several in zip(*columns, types, shared, strict=True):
+    for file, offset, line, event, kind, several in zip(*columns, types, shared, strict=True):
         if file not in contents:
             if len(contents) >= MOST_FILES:
                 del contents[next(iter(contents))]
             try:
-                contents[file] = bytes(Source(file, Path(file)).data) if Path(file).is_file() else b""
+                contents[file] = _content(file)
             except (CreditError, OSError):
                 contents[file] = b""
-        if place != (file, -1 if offset is None else offset):
-            place = file, -1 if offset is None else offset
-            record = _Record(_value(contents[file], place[1]))
+        content = contents[file]
+        number = line if isinstance(content, TableRows) else -1 if offset is None else offset
+        if place != (file, number):
+            place = file, number
+            is_row = isinstance(content, TableRows)
+            record = _Record(
+                content[line] if isinstance(content, TableRows) else _value(content, number), is_row=is_row
+            )
         texts.append(printable(record.text(event, EventType(kind), several), limit).strip())
     return texts
+
+
+def _content(file: str) -> bytes | TableRows:
+    """The bytes of a file, or the rows of a Parquet file; nothing of one that is no longer there.
+
+    Raises:
+      CreditError, OSError: it cannot be read.
+    """
+    source = Source(file, Path(file))
+    if not Path(file).is_file():
+        return b""
+    return TableRows(open_parquet(source)) if is_parquet(source) else bytes(source.data)
+
+
+class TableRows:
+    """Rows of a Parquet file by number, of which one group of rows is kept."""
+
+    def __init__(self, file: pq.ParquetFile) -> None:
+        self._file = file
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        self._ends = list(itertools.accumulate(sizes))
+        self._kept: tuple[int, pa.Table] = -1, pa.table({})
+
+    def __getitem__(self, number: int) -> Any:
+        """The row of a number from 1, calls of tools in its messages being decoded; None where there is none."""
+        group = bisect.bisect_left(self._ends, number)
+        if number < 1 or group >= len(self._ends):
+            return None
+        with contextlib.suppress(pa.ArrowException, OSError, ValueError):
+            if self._kept[0] != group:
+                self._kept = group, self._file.read_row_group(group)
+            table = self._kept[1]
+            row = table.slice(number - 1 - (self._ends[group] - self._file.metadata.row_group(group).num_rows), 1)
+            (values,) = row.to_pylist()
+            if "completion" in values:  # of TRL; in other logs it is an id
+                values["output"] = values.pop("completion")
+            for message in values.get("messages") or ():
+                if isinstance(message, dict) and isinstance(calls := message.get("tool_calls"), str):
+                    message["tool_calls"] = _value(calls.encode(), 0)
+            return values
+        return None
 
 
 def executed(text: str) -> str:
@@ -108,7 +159,10 @@ def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
     low = int(np.searchsorted(trace, trace[rows].min()))
     high = int(np.searchsorted(trace, trace[rows].max(), "right"))  # what belongs to other traces is not looked at
     files = traces.events["file"].slice(low, high - low).combine_chunks().dictionary_encode().indices
-    offsets = traces.events["offset"].slice(low, high - low).fill_null(-1).to_numpy()
+    offsets, lines = (
+        traces.events[name].slice(low, high - low).fill_null(-1).to_numpy() for name in ("offset", "line")
+    )
+    offsets = np.where(offsets < 0, -1 - lines, offsets)  # rows of Parquet have a number alone
     keys = offsets, files.to_numpy(zero_copy_only=False), trace[low:high]
     order = np.lexsort(keys)
     begins = np.zeros(len(order), bool)
@@ -124,8 +178,8 @@ def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
 class _Record:
     """A record of a log, which is passed over once however many events it holds."""
 
-    def __init__(self, value: Any) -> None:
-        self._value = value
+    def __init__(self, value: Any, *, is_row: bool = False) -> None:
+        self._value, self._is_row = value, is_row
         self._events = _events(value)
         self._by_kind: dict[EventType, tuple[str, ...]] = {}
 
@@ -157,10 +211,11 @@ class _Record:
             return _by_name(fields).get(base, fields)
         if event in self._parts or base in self._parts:
             return self._parts.get(event, self._parts.get(base))
-        owner, _, place = base.rpartition("/")  # a message of a part, by its place there
-        if owner not in self._parts or not place.isdigit():
+        owner, _, place = base.rpartition("/")  # a message of a part, or of a row of a table, by its place there
+        part = self._parts.get(owner) if owner or not self._is_row else self._value
+        if part is None or not place.isdigit():
             return None
-        messages = next((one for one in _lists(self._parts[owner], 0)), [])
+        messages = next((one for one in _lists(part, 0)), [])
         return messages[int(place)] if int(place) < len(messages) else None
 
 

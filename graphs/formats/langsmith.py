@@ -89,6 +89,8 @@ class _Run(msgspec.Struct):
     completion_tokens: _Count | None = None
     prompt_token_details: InputDetails | None = None
     reference_example_id: str | None = None
+    session_name: str | None = None  # of the project; each experiment is one
+    session_id: str | None = None
     feedback_stats: dict[str, _Stats] | None = None
     extra: _Extra | None = None
     outputs: msgspec.Raw = msgspec.Raw(b"null")
@@ -254,6 +256,7 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
 def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
+    record.system = next((name for run in trace.runs.values() if (name := run.session_name or run.session_id)), "")
     try:
         spans = _in_order(trace, trace_id)
         keep_agents(spans)

@@ -39,6 +39,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
 
+_REFERENCE = "weave:///"
 _OP = re.compile(rb'"op_name"\s*:\s*"')
 _NAME = re.compile(r"(?:.*/op/)?(?P<name>[^/:]+)(?::[^/:]*)?$")
 _EVALUATION, _EXAMPLE = "Evaluation.", ("predict_and_score", "Evaluation.predict_and_score")
@@ -86,6 +87,7 @@ class _Summary(msgspec.Struct):
 
 class _Example(msgspec.Struct):
     example: msgspec.Raw = msgspec.Raw(b"null")
+    model: msgspec.Raw = msgspec.Raw(b"null")  # what is evaluated on the row
 
 
 class _Scored(msgspec.Struct):
@@ -116,6 +118,7 @@ class _Stated(msgspec.Struct):
     usage: dict[str, ChatUsage]
     has_kind: bool
     group: str = ""
+    system: str = ""
     scores: dict[str, float] | None = None
     feedback: list[tuple[str, float, str, int]] = []  # name, number, id, place in the list
 
@@ -166,8 +169,11 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     if name in _EXAMPLE:
         inputs, output = object_text(call.inputs), object_text(call.output)
         if inputs.startswith(b"{"):
-            row = _VALUE.decode(decode(_INPUTS, inputs, field="inputs", **where).example)
+            asked = decode(_INPUTS, inputs, field="inputs", **where)
+            row, model = _VALUE.decode(asked.example), _VALUE.decode(asked.model)
             stated.group = row if isinstance(row, str) else "" if row is None else run_digest(row)
+            if isinstance(model, str) and model.startswith(_REFERENCE):  # other texts may be of one process alone
+                stated.system = model.removeprefix(_REFERENCE)
         if output.startswith(b"{"):
             scores = decode(_OUTPUT, output, field="output", **where).scores or {}
             stated.scores = dict(_numbers({key: _VALUE.decode(value) for key, value in scores.items()}))
@@ -217,12 +223,13 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
     for example, within in parts.items():
         if not example and len(parts) > 1 and all(span.kind in (Kind.OTHER, Kind.JUDGE) for span in within):
             continue
-        group, scores = (stated[example].group, stated[example].scores) if example else ("", None)
+        of = stated[example] if example else _Stated({}, has_kind=False)
         place = spans[example].place if example else trace.place
         name = example or trace_id
-        _silence_scorers(within, example, scores or {})
-        record = TraceRecord(name, group or name, *place, format="weave", sources=list(trace.files))
-        record.rewards |= scores or {}
+        _silence_scorers(within, example, of.scores or {})
+        record = TraceRecord(name, of.group or name, *place, format="weave", sources=list(trace.files))
+        record.system = of.system
+        record.rewards |= of.scores or {}
         try:
             written = write_spans(record, within, "workflow", ("id", "parent_id"))
             feedback = (

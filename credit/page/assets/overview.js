@@ -19,7 +19,7 @@
     ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
       (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
         : `No group has traces with different ${compared}, so none carries a training signal.`)
-    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. No action has credit; the page shows what to look at first.`;
+    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. ${data.explorer.labelled ? "Each waits for an outcome." : "No action has credit; the page shows what to look at first."}`;
   const { questions: asked } = overview;
   const { priced, stated } = asked;
   const paid = stated.money?.total == null ? null : stated.money;
@@ -37,7 +37,7 @@
     return whole < 60 ? `${number(seconds)} s` : whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
       : `${number(Math.floor(minutes / 60))} h ${minutes % 60} min`;
   };
-  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
+  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replace("≥ ", "≥\u00a0")), make("span", {}, text));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(!scored.length ? [] : [
@@ -49,7 +49,7 @@
     !priced && !paid && !(some && named) ? null
       : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: --prices adds it"),
     tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
-    tile(clock.total == null ? "–" : `${clock.missing ? "≥ " : ""}${time(clock.total)}`, "wall clock of traces"),
+    tile(clock.total == null ? "–" : `${clock.missing ? "≥ " : ""}${time(clock.total)}`, clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
     tile(number(corpus.problem_count), "problems of reading"),
   ].filter(Boolean));
 
@@ -319,7 +319,7 @@
 
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's."),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."),
     triage.quiet ? make("p", {}, triage.quiet) : null,
     triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),

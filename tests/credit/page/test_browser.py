@@ -420,7 +420,9 @@ def tiles(window: Any, out: Path, traces: credit.Traces, prices: Prices | None =
     with window(out.as_uri(), size=(390, 844)) as opened:
         assert fits(opened.page) and opened.complaints == []
         found = opened.page.locator("#tiles .tile").all()
-        return {tile.locator("span").inner_text(): tile.locator("b").inner_text() for tile in found}
+        return {
+            tile.locator("span").inner_text(): tile.locator("b").inner_text().replace("\xa0", " ") for tile in found
+        }
 
 
 def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_path: Path) -> None:

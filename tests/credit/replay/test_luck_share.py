@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import credit
-from benchmarks.luck_share import KINDS, judged, world_of
+from benchmarks.luck_share import KINDS, World, judged, world_of
 from credit.cli import cli
 from credit.replay.luck_share import luck_of_log, luck_share
 from graphs.errors import CreditError
@@ -52,6 +52,16 @@ def test_the_interval_holds_what_it_says(kind: int) -> None:
     covered = np.nansum([row["covered"] * row["answers"] for row in found if row["answers"]]) / answers.sum()
     assert answers.sum() > 100
     assert 0.95 - 3.5 * np.sqrt(0.05 * 0.95 / answers.sum()) < covered < 0.9999
+
+
+@pytest.mark.parametrize(("kind", "size", "share"), [
+    ("success or failure", (22, 8, 2), 0.12), ("rare failure", (16, 5, 2), 0.8),
+])  # fmt: skip
+def test_an_interval_that_some_logs_get_holds_what_it_says(kind: str, size: tuple[int, int, int], share: float) -> None:
+    # Repeats of about ten traces or fewer differ: it is the logs with more luck than usual that get two ends.
+    found = judged(World(kind, *size, share), np.random.default_rng(7), 300)
+    assert 10 < found["answers"] < 200
+    assert found["covered"] > 0.95 - 3.5 * np.sqrt(0.05 * 0.95 / found["answers"])
 
 
 def test_the_share_is_one_less_the_intraclass_correlation() -> None:
