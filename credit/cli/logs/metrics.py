@@ -254,9 +254,9 @@ def _compared_traces(rows: list[SideDifference], of_side: tuple[int, int]) -> li
         if row.refused:
             most = "mostly " if len(row.refused) > 1 else ""
             fewer.setdefault(f"{_and(row.traces)}: {most}{next(iter(row.refused))}", []).append(row.metric)
-    line = f"of {_and(of_side)} traces"
+    line = f"traces: {_and(of_side)}"
     if fewer:
-        line += f"; of a selection, which may differ in more than its side: {_by_reason(fewer)}"
+        line += f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
     return [line] if rows else []
 
 

@@ -104,7 +104,7 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert told["sides"] == ["before", "after"] and row["difference"] == 1 and row["traces"] == [7, 6]
     assert row["low"] is None and row["p"] is None and not row["paired"]
     printed = run("metrics", log, "--sides", table).stdout
-    assert "1 trace without a side" in printed and "\nof 7 and 6 traces\n" in printed
+    assert "1 trace without a side" in printed and "\ntraces: 7 and 6\n" in printed
 
 
 def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     assert rows["money"]["traces"] == [3, 2]
     assert rows["money"]["refused"] == {UNPRICED: 2, "an action has no count of tokens, read or generated": 1}
     shown = run(*sides, "--prices", table).stdout  # one side's count alone hid that a side lacks more of its traces
-    assert f"money (3 and 2: mostly {UNPRICED})" in shown and "of 4 and 4 traces; of a selection" in shown
+    assert f"money (3 and 2: mostly {UNPRICED})" in shown and "traces: 4 and 4; a selection of them" in shown
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
     assert "rows of the table that match nothing in these logs: tool web" in run(*sides, "--prices", table).stdout
