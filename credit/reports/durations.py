@@ -109,11 +109,19 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(known, whole / stated, 1.0)
     reasons = np.select(
-        [untimed, positions, span <= 0, high > LATEST, (part < IN_SECONDS[0]) | (part > IN_SECONDS[1])],
+        [
+            untimed,
+            positions,
+            (span <= 0) & (np.bincount(trace, minlength=m) < 2),
+            span <= 0,
+            high > LATEST,
+            (part < IN_SECONDS[0]) | (part > IN_SECONDS[1]),
+        ],
         [
             "an event has no time",
             "the log says that its times are positions",
-            "all times are equal",
+            "the trace has one event, so no time passes",
+            "all times of the trace are equal",
             "the times are dates in a smaller unit than seconds",
             "the times and costs.wall_clock_s do not agree: the times are not in seconds",
         ],
