@@ -45,9 +45,7 @@ class Spread:
 
     @classmethod
     def of(cls, units: Mapping[int, int]) -> Spread:
-        """The spread, from how many units have each count; 0 without any unit."""
-        if not units:
-            return cls(0, 0.0, 0, 0)
+        """The spread, from how many units have each count; at least one has one."""
         values = sorted(units)
         below = list(itertools.accumulate(units[value] for value in values))
         low, high = (values[bisect.bisect_right(below, rank)] for rank in ((below[-1] - 1) // 2, below[-1] // 2))
@@ -327,7 +325,7 @@ class Tally:
             reward_channels=dict(self.channels),
             agents_per_trace=spreads["agents_per_trace"],
             actions_per_trace=spreads["actions_per_trace"],
-            events_per_agent=spreads["events_per_agent"],
+            events_per_agent=spreads.get("events_per_agent", Spread(0, 0.0, 0, 0)),  # nobody may act
             tokens_per_trace=spreads.get("tokens_per_trace"),
             actions_with_tokens=self.counts["actions with tokens"],
             traces_with_tokens=self.counts["traces with tokens"],
