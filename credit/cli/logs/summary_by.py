@@ -34,6 +34,7 @@ LEGEND = (
     "95 % interval: over tasks; – with fewer than {least} with a signal. "
     "* p < 0.05 with Holm's correction for all rows."
 )
+ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
     "equal pair counting half; 50 % is no difference. tasks: that this rests on, where traces of a task are compared "
@@ -179,7 +180,8 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
         )
     console.print(table)
     _print_rest(console, len(units), by, all_)
-    console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
+    legend = LEGEND.format(method=method, least=LEAST_TASKS)
+    console.print(legend if by == "turn" else f"{legend} {ORDER}", soft_wrap=True)
 
 
 def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
@@ -302,8 +304,8 @@ def _print_triage(
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
     if unscored:
-        why = "To get credit, pass outcomes" if unscored == len(ids) else "To give the others an outcome, pass"
+        why = "To get credit, pass outcomes:" if unscored == len(ids) else "To give the others an outcome, pass"
         console.print(
-            f"{why}: --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
+            f"{why} --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
             soft_wrap=True,
         )

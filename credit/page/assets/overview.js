@@ -37,7 +37,7 @@
     return whole < 60 ? `${number(seconds)} s` : whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
       : `${number(Math.floor(minutes / 60))} h ${minutes % 60} min`;
   };
-  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replace("≥ ", "≥\u00a0")), make("span", {}, text));
+  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replace(/(≥) | (\/) /, (found) => found.replaceAll(" ", "\u00a0"))), make("span", {}, text));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(!scored.length ? [] : [
