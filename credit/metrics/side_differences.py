@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, event_models
+from credit.metrics.trace_metrics import PARTS
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
+from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
@@ -35,6 +37,8 @@ __all__ = [
     "uncompared",
 ]
 
+LEVEL = 0.05
+"""Of the p-value below which a difference stands out."""
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "the log has no action of an agent that was spawned"
@@ -52,9 +56,12 @@ class SideDifference:
       metric: a name of `METRICS`, or of `costs_of_traces`.
       first, second: means over the tasks compared, of means over their traces.
       difference: second − first.
-      low, high: its 95 % interval over tasks; None where too few have a number, or none differ.
-      p: of the test that the sides are alike, by Holm's method for all metrics; None likewise.
-      seen: the least difference that such a test would find in 4 of 5 cases; None likewise.
+      low, high: its 95 % interval over tasks; None where too few have a number or differ, or all differ alike. Of a
+        part, as success is one, it ends at −1 and 1.
+      p: of the test that the sides are alike, by Holm's method for all metrics; None where too few have a number or
+        differ.
+      least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
+      seen: the least difference that such a test would find in 4 of 5 cases; None where there is no interval.
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side.
       paired: whether tasks are compared with themselves.
@@ -68,6 +75,7 @@ class SideDifference:
     low: float | None
     high: float | None
     p: float | None
+    least: float | None
     seen: float | None
     tasks: int
     traces: tuple[int, int]
@@ -77,7 +85,7 @@ class SideDifference:
     @property
     def stands_out(self) -> bool:
         """Whether p is below 0.05."""
-        return self.p is not None and self.p < 0.05
+        return self.p is not None and self.p < LEVEL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,13 +245,15 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
 
     Where `LEAST_TASKS` tasks have traces of both sides, each gives the difference of its two means: paired, so that
     hard tasks weigh on both sides alike. Otherwise each side's tasks give one number each, and the interval is Welch's.
+    P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
+    Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone.
 
     Args:
       traces: what was read.
       metrics: of `trace_metrics` on these traces.
       side: 0 or 1 of each trace, -1 for none: int [traces].
 
-    Reference: Student 1908; Welch 1947.
+    Reference: Student 1908; Fisher 1935, The Design of Experiments; Welch 1947.
 
     Examples:
       >>> from credit.metrics.trace_metrics import trace_metrics
@@ -344,23 +354,31 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         return None
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
     paired = len(shared) >= LEAST_TASKS
+    error, freedom, test = 0.0, 0.0, Dealt(1.0, 1.0)
     if paired:
         first, second = first[i], second[j]
         apart = np.where(_alike(first, second), 0.0, second - first)
-        error, freedom = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0
+        if np.count_nonzero(apart) >= LEAST_TASKS:
+            error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
     elif min(len(first), len(second)) >= LEAST_TASKS and not len(shared):
-        parts = [_spread(x) ** 2 / len(x) for x in (first, second)]
-        error = sum(parts) ** 0.5
-        squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (first, second), strict=True))
-        freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
-    else:
-        error, freedom = 0.0, 0.0
+        both = np.concatenate([first, second])
+        if _spread(both) > 0:
+            parts = [_spread(x) ** 2 / len(x) for x in (first, second)]
+            error = sum(parts) ** 0.5
+            squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (first, second), strict=True))
+            freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
+            test = dealt(both, np.arange(len(both)) < len(first), np.zeros(len(both)))
     before_mean, after_mean = float(first.mean()), float(second.mean())
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
-    low, high, p, seen = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
+    low, high, p, seen = None, None, test.p, None
+    if error > 0:
+        low, high, welch, seen = _interval(difference, error, freedom)
+        p = p if paired else max(p, welch)
+        low, high = (max(low, -1.0), min(high, 1.0)) if name in PARTS else (low, high)
+    numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     counts = compared, (before, after), paired, _refused(metric, side >= 0)
-    return SideDifference(name, before_mean, after_mean, difference, low, high, p, seen, *counts)
+    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts)
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["costs"]
 
 LEGEND = (
-    "≥: the log lacks the number of some events. –: of all. seconds: sums of what events took, so what ran at once "
+    "≥: the log lacks the number of some calls. –: of all. seconds: sums of what events took, so what ran at once "
     "counts each and waiting for none; `credit traces` has the wall clock."
 )
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."

@@ -59,6 +59,42 @@ def test_what_would_be_seen_is_seen_in_four_of_five_cases_and_nothing_in_one_of_
     assert found[0.0] < 35 and 280 < found[expected] < 350
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_clearest_differences_have_a_verdict(tmp_path: Path, shared: bool) -> None:
+    """30 of 30 tasks that succeed on one side alone had no `*`, and 29 of 30 had one, with an interval up to 1.03."""
+    lines = []
+    for i in range(60):
+        bad = i % 2 == 0
+        calls = [{"id": f"e{k}", "type": "message", "agent": "a", "status": "error"} for k in range(6 if bad else 0)]
+        events = [*calls, {"id": "x", "type": "message", "agent": "a", "status": "ok"}]
+        lines.append(trace(f"t{i}", f"q{i // 2 if shared else i}", float(not bad), events=events, edges=[]))
+    table = tmp_path / "sides.csv"
+    table.write_text("trace,side\n" + "".join(f"t{i},{('before', 'after')[i % 2]}\n" for i in range(60)))
+
+    def found() -> dict[str, dict[str, float]]:
+        told = run("metrics", write(tmp_path / "x.jsonl", lines), "--sides", table, "--json").stdout
+        return {row["metric"]: row for row in json.loads(told)["differences"]}
+
+    rows, printed = found(), run("metrics", tmp_path / "x.jsonl", "--sides", table).stdout.splitlines()
+    for name, difference in (("success", 1), ("errors", -6)):
+        row = rows[name]
+        assert row["difference"] == difference and row["low"] is None and row["p"] < 1e-6
+        (line,) = [one for one in printed if one.startswith(name)]
+        assert "no spread" in line and line.split()[6] == "*", line
+    lines[1]["rewards"] = {"team": 0.0}
+    row = found()["success"]
+    assert 0.85 < row["low"] < row["high"] == 1 and row["p"] < 1e-6
+
+
+def test_too_few_tasks_for_so_many_metrics_are_said() -> None:
+    """Eight tasks cannot give a p below 2 / 2⁸, which seven metrics make 0.055."""
+    side, value = np.tile([0, 1], 8), np.tile([0.0, 1.0], 8) + np.repeat(np.arange(8.0), 2)
+    traces = traces_of([f"q{i // 2}" for i in range(16)])
+    for many in (6, 7):
+        rows = side_differences(traces, {str(i): numbered(value) for i in range(many)}, side)
+        assert all(row.stands_out == (many < 7) and row.least == 2 / 2**8 for row in rows)
+
+
 def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", [trace(f"t{i}", f"q{i // 2}", float(i % 2)) for i in range(14)])
     table = tmp_path / "sides.csv"
@@ -68,7 +104,7 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert told["sides"] == ["before", "after"] and row["difference"] == 1 and row["traces"] == [7, 6]
     assert row["low"] is None and row["p"] is None and not row["paired"]
     printed = run("metrics", log, "--sides", table).stdout
-    assert "1 trace without a side" in printed and "success is of 7 and 6 traces" in printed
+    assert "1 trace without a side" in printed and "\ntraces: 7 and 6\n" in printed
 
 
 def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:
@@ -181,7 +217,8 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     assert (rows["input_tokens"]["first"], rows["input_tokens"]["second"]) == (100, 200)
     assert rows["money"]["traces"] == [3, 2]
     assert rows["money"]["refused"] == {UNPRICED: 2, "an action has no count of tokens, read or generated": 1}
-    assert f"money (3 traces: mostly {UNPRICED})" in run(*sides, "--prices", table).stdout
+    shown = run(*sides, "--prices", table).stdout  # one side's count alone hid that a side lacks more of its traces
+    assert f"money (3 and 2: mostly {UNPRICED})" in shown and "traces: 4 and 4; a selection of them" in shown
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
     assert "rows of the table that match nothing in these logs: tool web" in run(*sides, "--prices", table).stdout
