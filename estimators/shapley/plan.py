@@ -185,7 +185,7 @@ def endpoint_rows(n: int, budget: int) -> int:
       >>> endpoint_rows(2, 40), endpoint_rows(8, 100)
       (10, 5)
     """
-    return max(1, round(budget / (2 + n * bound_constant(n) ** 0.5)))
+    return max(1, round(float(budget / (2 + n * bound_constant(n) ** 0.5))))
 
 
 def bound_constant(n: int) -> float:
