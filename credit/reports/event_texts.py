@@ -25,7 +25,7 @@ from graphs.reading.tables.rows import is_parquet, open_parquet
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["call_arguments", "event_texts"]
+__all__ = ["call_arguments", "event_texts", "executed"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
 MOST_FILES = 16  # contents of files that are kept at a time
@@ -82,7 +82,7 @@ def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
 
     They are "" where the log has none. What else a record says, such as how its call ended, is no argument.
     """
-    return [_executed(text) for text in _texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,)))]
+    return [executed(text) for text in _texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,)))]
 
 
 def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
@@ -150,7 +150,7 @@ class TableRows:
         return None
 
 
-def _executed(text: str) -> str:
+def executed(text: str) -> str:
     """Arguments as calls compare."""
     try:
         arguments = msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
