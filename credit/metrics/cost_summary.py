@@ -128,7 +128,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
 
 
 def total_costs(rows: Sequence[CostRow]) -> CostRow:
-    """The sum of rows, as a row "total".
+    """The sum of rows, as a row "total"; `stated` sums what traces have.
 
     Examples:
       >>> known, unknown = Amount(2.0, 0), Amount(None, 3)
@@ -144,7 +144,9 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
         return Amount(total if total or not missing else None, missing)
 
     tokens, read, seconds, money = map(summed, ("tokens", "input_tokens", "seconds", "money"))
-    return CostRow("total", events, calls, errors, tokens, read, seconds, money)
+    names = dict.fromkeys(name for row in rows for name in row.stated)
+    stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
+    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated)
 
 
 def _rows(names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls) -> list[CostRow]:

@@ -17,7 +17,7 @@ from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import counted, printable
+from graphs.text import counted
 from graphs.traces.batch import Traces
 
 __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
@@ -78,8 +78,9 @@ class Suspect:
     Attributes:
       trace, event: where it is.
       agent: name of the agent.
+      tool: name of the tool; "" where it has none.
       position: its place within the trace.
-      why: in words.
+      why: in words, the tool's name among them.
       outcome: of its trace; None where it has none.
       text: the beginning of its text, or of its tool's input; "" where the log has none.
     """
@@ -87,6 +88,7 @@ class Suspect:
     trace: str
     event: str
     agent: str
+    tool: str
     position: int
     why: str
     outcome: float | None
@@ -316,6 +318,7 @@ def _suspects(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
             event=traces.events["event"][row].as_py(),
             agent=names[int(graph.agent_ids[row])].as_py(),
+            tool=traces.events["tool"][row].as_py() or "",
             position=row - int(first[trace[row]]),
             why=why,
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
@@ -326,7 +329,7 @@ def _suspects(
 
 
 def _failure_words(run: Failures) -> str:
-    tool = "" if run.tool is None else f" of {printable(run.tool, 24)}"
+    tool = "" if run.tool is None else f" of {run.tool}"
     if run.same > 1:
         return f"error{tool}; the same call failed {run.same} times{', then succeeded' if run.mended else ''}"
     if len(run.rows) > 1:
@@ -339,4 +342,4 @@ def _failure_words(run: Failures) -> str:
 
 
 def _loop_words(times: int, tool: str, compared: bool) -> str:
-    return f"first of {times} calls of {printable(tool, 24)} in a row" + (", same arguments" if compared else "")
+    return f"first of {times} calls of {tool} in a row" + (", same arguments" if compared else "")

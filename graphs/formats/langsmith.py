@@ -28,6 +28,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import InputDetails
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
@@ -64,6 +65,7 @@ class _Extra(msgspec.Struct):
 class _Usage(msgspec.Struct):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    total_cost: Any = None
     input_token_details: InputDetails | None = None
 
 
@@ -88,6 +90,7 @@ class _Run(msgspec.Struct):
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     prompt_token_details: InputDetails | None = None
+    total_cost: Any = None
     reference_example_id: str | None = None
     session_name: str | None = None  # of the project; each experiment is one
     session_id: str | None = None
@@ -243,13 +246,13 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     span.failed = bytes(run.error) not in (b"null", b'""')
     if kind is Kind.CALL:
         tokens, read, details = run.completion_tokens, run.prompt_tokens, run.prompt_token_details
-        outputs_text = object_text(run.outputs)
+        outputs_text, usage = object_text(run.outputs), _Usage()
         if tokens is None and read is None and outputs_text.startswith(b"{"):
-            outputs = decode(_OUTPUTS, outputs_text, field="outputs", **where)
-            usage = outputs.usage_metadata or _Usage()
+            usage = decode(_OUTPUTS, outputs_text, field="outputs", **where).usage_metadata or usage
             tokens, read, details = usage.output_tokens, usage.input_tokens, usage.input_token_details
         span.columns = {"tokens": tokens, "input_tokens": read, "cached_tokens": details.cached if details else None}
         span.model = (metadata.ls_model_name if metadata else None) or ""
+        span.money = stated_money(run.total_cost, usage.total_cost)
     return span
 
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
@@ -85,6 +86,7 @@ class _About(msgspec.Struct):
     model: str | None = msgspec.field(default=None, name="modelID")
     provider: str | None = msgspec.field(default=None, name="providerID")
     tokens: _Tokens | None = None
+    cost: Any = None
     error: msgspec.Raw = msgspec.Raw()
 
 
@@ -120,6 +122,7 @@ class _Part(msgspec.Struct):
     tool: str = "tool"
     state: _State | None = None
     tokens: _Tokens | None = None
+    cost: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -231,8 +234,9 @@ def _add_steps(
             steps.append([])
         steps[-1].append(part)
     for number, step in enumerate(steps):
-        used = next((part.tokens for part in step if part.type == "step-finish"), None)
-        used = used or (message.info.tokens if len(steps) == 1 else None) or _Tokens()
+        finish = next((part for part in step if part.type == "step-finish"), None)
+        whole = message.info if len(steps) == 1 else None
+        used = (finish and finish.tokens) or (whole and whole.tokens) or _Tokens()
         cache, name = used.cache or _Cache(), message.info.id if len(steps) == 1 else f"{message.info.id}/{number}"
         tools = [part for part in step if part.type == "tool"]
         # A message with tools is completed after their results.
@@ -241,7 +245,7 @@ def _add_steps(
             agent, name, place, time=time, seconds=took,
             model="/".join(part for part in (message.info.provider, message.info.model) if part) or None,
             tokens=used.output + used.reasoning or None, input_tokens=used.input + cache.read + cache.write or None,
-            cached_tokens=cache.read or None,
+            cached_tokens=cache.read or None, money=stated_money(finish and finish.cost, whole and whole.cost),
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
         )  # fmt: skip
         effects: list[int] = []

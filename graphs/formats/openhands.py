@@ -59,6 +59,7 @@ class _Usage(ChatUsage):
 class _Response(msgspec.Struct):
     id: str | None = None
     usage: _Usage | None = None
+    model: str | None = None
 
 
 class _Tool(msgspec.Struct):
@@ -239,6 +240,7 @@ class _History:
         """
         self.record, self.stated, self.team = record, stated, Team(record)
         self.usages = {usage.response_id: usage for usage in usages if usage.response_id}
+        self.is_of_one = bool(record.model)  # which responses may spell in another way
         self.team.agent(_AGENT, _AGENT)
         self.working = [_AGENT]  # who works, the delegates innermost
         self.calls: dict[str, int] = {}  # model response -> position of its call
@@ -303,10 +305,11 @@ class _History:
         if name in self.calls:
             return self.calls[name]
         usage = self.usages.get(name) or (response.usage if response is not None else None) or _Usage()
+        model = usage.model or (response.model if response is not None and not self.is_of_one else None)
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
-            model=usage.model or None, **usage.columns,
+            model=model or None, **usage.columns,
         )  # fmt: skip
         if name:
             self.calls[name] = position

@@ -13,17 +13,19 @@ sub-agent's conversation is a trace of its own. `docs/formats/openhands-sdk.md` 
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.formats.common.input_tokens import read_counts
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
 from graphs.reading.addresses import FetchedPath, real_folder
@@ -92,6 +94,7 @@ class _Usage(msgspec.Struct):
 
 class _Metrics(msgspec.Struct):
     token_usages: list[_Usage] = []
+    accumulated_cost: Any = None
 
 
 class _Stats(msgspec.Struct):
@@ -219,6 +222,10 @@ class _Conversation:
         record.system = agent.kind or "openhands"
         metrics = state.stats.usage_to_metrics.values() if state.stats is not None else ()
         self.usages = {usage.response_id: usage for each in metrics for usage in each.token_usages}
+        amounts = [stated_money(each.accumulated_cost) for each in metrics if each.token_usages]
+        known = [amount for amount in amounts if amount is not None]
+        if known and len(known) == len(amounts):  # of all models, also those that sum up a conversation
+            record.costs["money"] = math.fsum(known)
         self.team.agent(_AGENT, _AGENT)
         self.calls: dict[str, int] = {}  # response of the model -> position of its call
         self.waiting: dict[str, tuple[int, str] | None] = {}  # tool call without a result -> position and tool, if any

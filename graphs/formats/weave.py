@@ -26,6 +26,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Span
@@ -78,6 +79,7 @@ class _Feedback(msgspec.Struct):
 
 class _OfWeave(msgspec.Struct):
     feedback: list[_Feedback] | None = None
+    costs: Any = None
 
 
 class _Summary(msgspec.Struct):
@@ -112,11 +114,15 @@ _KINDS = {
 }  # fmt: skip
 
 
+_PRICED = ("prompt_tokens", "completion_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
 class _Stated(msgspec.Struct):
     """What a call states beside its span."""
 
     usage: dict[str, ChatUsage]
     has_kind: bool
+    costs: Any = None
     group: str = ""
     system: str = ""
     scores: dict[str, float] | None = None
@@ -166,6 +172,7 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     stated = _Stated((summary.usage if summary else None) or {}, bool(kind))
     if summary and summary.weave:
         stated.feedback = list(_judgements(summary.weave.feedback or []))
+        stated.costs = summary.weave.costs
     if name in _EXAMPLE:
         inputs, output = object_text(call.inputs), object_text(call.output)
         if inputs.startswith(b"{"):
@@ -260,6 +267,10 @@ def _find_calls(trace: Traced[_Stated]) -> None:
         if span.kind is Kind.CALL and len(stated.usage) == 1:
             ((span.model, used),) = stated.usage.items()
             span.columns = used.columns
+            costs: Any = stated.costs.get(span.model) if isinstance(stated.costs, dict) else None
+            parts = [stated_money((costs or {}).get(f"{part}_total_cost")) for part in _PRICED]
+            if None not in parts[:2]:  # read and generated; little is read from a cache or written to one
+                span.money = math.fsum(part or 0.0 for part in parts)
 
 
 def _silence_scorers(spans: list[Span], example: str, scores: dict[str, float]) -> None:

@@ -109,7 +109,7 @@ class Corpus:
             if orphans == ATTACH and not attaches:
                 items = map(_unattached, items)
             is_silent = True
-            whole = undamaged(items, members, FORMATS[name].holds, self.problems)
+            whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
             for item in outcomes.noted(apply_run_states(whole, errors)):
                 is_silent = False
                 if not (isinstance(item, Problem) and item in reported):

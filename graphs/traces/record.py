@@ -39,6 +39,7 @@ __all__ = [
     "LARGEST_FLOAT",
     "NEVER_NEGATIVE",
     "ONE_ZONE",
+    "SPANNED",
     "UNLOGGED_CALLS",
     "Agent",
     "TraceRecord",
@@ -54,6 +55,9 @@ NEVER_NEGATIVE = ("tokens", "input_tokens", "wall_clock_s", "tool_calls", "messa
 """Costs that are 0 or more."""
 
 ONE_ZONE = "a zone in every time of the trace, or in none"
+SPANNED = "spanned_s"
+"""The metric of the seconds from the first begin to the last end of all spans, where events span less: of a span that
+only gives structure, as the root, there is no event."""
 UNLOGGED_CALLS = "unlogged_calls"
 """The metric that counts model calls which are in no event, as those that sum up a long conversation."""
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["costs"]
 
 LEGEND = (
-    "≥: the log lacks the number of some events. –: of all. seconds: sums of what events took, so what ran at once "
+    "≥: the log lacks the number of some calls. –: of all. seconds: sums of what events took, so what ran at once "
     "counts each and waiting for none; `credit traces` has the wall clock."
 )
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
@@ -92,11 +92,15 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
     stated = sorted({name for row in rows for name in row.stated})
     named = [f"#costs.{name}" for name in stated]
     table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money, *named)
+    of_traces = rows[:-1]  # before the row of the total
+    lacking = {name for name in stated if any(name not in row.stated for row in of_traces)}
     for row in rows:
         amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money)]
         wrong = [str(row.errors)] if by == "tool" else []
-        told = [printed(row.stated.get(name), 6) for name in stated]
+        told = [
+            ("≥ " if row is rows[-1] and name in lacking else "") + printed(row.stated.get(name), 6) for name in stated
+        ]
         table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
     console.print(table)
     console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)

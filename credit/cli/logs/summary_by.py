@@ -14,7 +14,7 @@ from credit.cli.shared.answers import amount, json_option, plain_table, print_js
 from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
-from graphs.text import counted, cut_id
+from graphs.text import counted, cut_id, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,7 @@ LEGEND = (
     "95 % interval: over tasks; – with fewer than {least} with a signal. "
     "* p < 0.05 with Holm's correction for all rows."
 )
+ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
     "equal pair counting half; 50 % is no difference. tasks: that this rests on, where traces of a task are compared "
@@ -179,7 +180,8 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
         )
     console.print(table)
     _print_rest(console, len(units), by, all_)
-    console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
+    legend = LEGEND.format(method=method, least=LEAST_TASKS)
+    console.print(legend if by == "turn" else f"{legend} {ORDER}", soft_wrap=True)
 
 
 def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
@@ -259,7 +261,8 @@ def _print_triage(
     if result.suspects:
         single = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
         scored = any(suspect.outcome is not None for suspect in result.suspects)
-        columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0)][single:]
+        reason = max(44, console.width // 3)
+        columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", reason), ("text", 0)][single:]
         if scored and not single:
             columns.insert(1, ("#outcome", 7))
         table = plain_table(*(name for name, _ in columns))
@@ -272,7 +275,9 @@ def _print_triage(
             outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
             trace = cut_id(suspect.trace, ids, columns[0][1])
             of_trace = [] if single else [trace, outcome] if scored else [trace]
-            cells = [*of_trace, str(suspect.position), suspect.agent, suspect.why, suspect.text]
+            tool = suspect.tool  # a long name leaves room for what is said of it
+            why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
+            cells = [*of_trace, str(suspect.position), suspect.agent, why, suspect.text]
             table.add_row(*map(words, cells))
         if not single:
             wide = max(len(str(cell)) for cell in table.columns[0].cells)  # cut again, an id would be that of several
@@ -299,8 +304,8 @@ def _print_triage(
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
     if unscored:
-        why = "To get credit, pass outcomes" if unscored == len(ids) else "To give the others an outcome, pass"
+        why = "To get credit, pass outcomes:" if unscored == len(ids) else "To give the others an outcome, pass"
         console.print(
-            f"{why}: --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
+            f"{why} --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
             soft_wrap=True,
         )

@@ -273,10 +273,11 @@ class RowAdvantages:
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces.
           policy_version: the version of the policy that sampled the row, an integer, null where unknown. Metrics say
-            how old rows are, and how many groups hold several; `by="task,policy_version"` compares within one.
+            how far rows are behind the newest of the batch, which may be older than the policy that is trained, and how
+            many groups hold several; `by="task,policy_version"` compares within one.
           log_ratio: log π(row) of the policy that is trained, less that of the policy that sampled it, [N], or [N, L]
-            for tokens with `mask`: the advantage is multiplied by min(exp(log_ratio), truncate). Leave it out where the
-            trainer's loss weighs so itself.
+            for tokens with `mask`: the advantage is multiplied by min(exp(log_ratio), truncate), after metrics were
+            taken of it. Leave it out where the trainer's loss weighs so itself.
           where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
             say nothing. A trace that ran and should not count has the reward NaN instead.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
@@ -592,13 +593,8 @@ def _resolve(
         )
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
-    facts = Facts(
-        _unbiased(method, entry, options),
-        entry.needs,
-        entry.columns,
-        entry.scope == "group",
-        tuple(key) if of_graph else (),
-    )
+    of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
+    facts = Facts(_unbiased(method, entry, options), *of_method)
     return method, entry.fn, facts, entry.state
 
 

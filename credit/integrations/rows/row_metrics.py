@@ -99,8 +99,8 @@ def batch_metrics(
     groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
     keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, or keep the raw
                            reward, as the method says; absent where a method compares by something else
-    advantage_mean, advantage_std   over the rows with an answer
-    policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
+    advantage_mean, advantage_std   over the rows with an answer, before `log_ratio`, as all that is of advantages
+    policy_age, policy_age_mean   versions between the newest row of the batch and its oldest one, and its mean
     groups_of_several_versions    groups with rows of several versions
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken, absent where
                            that is not known: "unbiased" (of the method with its options, as of `Method.unbiased_with`),

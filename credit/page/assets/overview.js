@@ -37,7 +37,7 @@
     return whole < 60 ? `${number(seconds)} s` : whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
       : `${number(Math.floor(minutes / 60))} h ${minutes % 60} min`;
   };
-  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replace("≥ ", "≥\u00a0")), make("span", {}, text));
+  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replace(/(≥) | (\/) /, (found) => found.replaceAll(" ", "\u00a0"))), make("span", {}, text));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
     ...(!scored.length ? [] : [
@@ -306,7 +306,7 @@
       ["Seconds of wall clock", clock.total == null ? null : part(clock)],
       ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds)],
     ]),
-    make("p", { class: "note" }, `≥: the log lacks the number of some events${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waiting for a person. Seconds of work: sums of what events took; a model's are those of its calls.`),
+    make("p", { class: "note" }, `≥: the log lacks the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waiting for a person. Seconds of work: sums of what events took; a model's are those of its calls.`),
     named ? costs("model", "models") : null,
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),

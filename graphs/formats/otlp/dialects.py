@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
@@ -90,6 +91,8 @@ _HANDOFF = (
 )
 _MEMORY = ("_memory", "_memory_store")  # ends of GenAI operations on memories, which are tools
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
+_COSTS = ("llm.cost.total", "gen_ai.usage.cost", "operation.cost")
+_PARTS_OF_COST = ("llm.cost.prompt", "llm.cost.completion")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
@@ -124,6 +127,7 @@ class Meaning(NamedTuple):
     cached_tokens: int | None = None
     response_id: str = ""
     model: str = ""
+    money: float | None = None
 
 
 _UNKNOWN = Meaning(Kind.OTHER, known=False)
@@ -160,6 +164,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             cached_tokens=_count(attributes, names.cached_tokens),
             response_id=_text(attributes, names.response_id),
             model=_text(attributes, names.model),
+            money=_money(attributes),
             emitted=_emitted(attributes)
             if names is _OPENINFERENCE
             else emitted_ids(attributes.get("gen_ai.output.messages")),
@@ -219,6 +224,15 @@ def _count(attributes: Attributes, keys: tuple[str, ...]) -> int | None:
                 raise BadAttribute(key, plain_or_text(value), "an integer in [0, 2147483648)")
             return int(amount)
     return None
+
+
+def _money(attributes: Attributes) -> float | None:
+    """What a call cost: OpenInference has a sum or its two parts, OpenLIT and Pydantic AI a sum."""
+    if all("cost" not in key for key in attributes):
+        return None
+    amount = {key: stated_money(number(attributes.get(key))) for key in (*_COSTS, *_PARTS_OF_COST)}
+    parts = [amount[key] for key in _PARTS_OF_COST]
+    return stated_money(*(amount[key] for key in _COSTS), None if None in parts else sum(filter(None, parts)))
 
 
 def plain_or_text(value: Any) -> Any:

@@ -399,6 +399,22 @@ def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(
     assert "trace" not in header
 
 
+def test_a_long_name_of_a_tool_is_whole_in_json_and_leaves_room_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cut after 24 characters in both, and the table's column at 44 in the widest terminal."""
+    tool = "mcp__github__create_pull_request_review"
+    events = [{"id": "m", "type": "message", "agent": "a"},
+              {"id": "c", "type": "tool_call", "agent": "a", "tool": tool},
+              {"id": "r", "type": "tool_result", "agent": "a", "tool": tool, "status": "error"}]  # fmt: skip
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": []}))
+    (found,) = json.loads(run("summary", log, "--json").stdout)["suspects"]
+    assert found["tool"] == tool and found["why"] == f"error of {tool}; no later call succeeded"
+    monkeypatch.setenv("COLUMNS", "180")
+    assert "error of mcp__github__create_pul…; no later call succeeded" in run("summary", log).stdout
+
+
 def test_suspects_have_the_names_of_their_agents(tmp_path: Path) -> None:
     record = tool_log("a", "q", None, [("book", "error: full")])
     agents = {event["agent"] for event in record["events"]}

@@ -178,6 +178,7 @@ def test_costs_that_a_log_states_of_a_trace_stand_beside_it(tmp_path: Path) -> N
     assert [row.stated for row in cost_rows(read(tmp_path, *lines), "trace")] == [{"usd": 0.25}, {}]
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "trace"]).stdout
     assert "costs.usd" in shown.splitlines()[0] and "0.25" in shown.splitlines()[1]
+    assert next(row for row in shown.splitlines() if row.startswith("total")).split()[-2:] == ["≥", "0.25"]
 
 
 def test_each_known_count_is_priced(tmp_path: Path) -> None:

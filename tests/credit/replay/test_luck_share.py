@@ -110,9 +110,12 @@ def test_from_a_plan_to_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_plan_for_luck_says_what_it_lacks(tmp_path: Path) -> None:
-    few = CliRunner().invoke(cli, ["plan", str(log(tmp_path / "l.jsonl", tasks=2)), "--for", "luck", "--budget", "99",
+    source = str(log(tmp_path / "l.jsonl", tasks=2))
+    few = CliRunner().invoke(cli, ["plan", source, "--for", "luck", "--budget", "99",
                                    "-o", str(tmp_path / "p.jsonl")])  # fmt: skip
     assert few.exit_code != 0 and "8 traces can be repeated" in few.output
+    with pytest.raises(CreditError, match="no last action was drawn again, and too few can be: 8 traces"):
+        luck_of_log(credit.read(source))  # no advice to plan what a plan refuses
 
 
 def test_siblings_of_an_earlier_action_say_nothing_of_luck(tmp_path: Path) -> None:

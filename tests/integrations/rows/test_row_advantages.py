@@ -650,7 +650,8 @@ def test_an_option_that_biases_is_not_called_unbiased() -> None:
 @pytest.mark.parametrize(
     ("method", "options", "unbiased"),
     [("rloo", {"by": "task,turn", "singleton": "raw"}, 1), ("rloo", {"by": "task,turn"}, 0),
-     ("rloo", {"by": "task"}, 1), ("rloo", {"by": "task,length", "singleton": "raw"}, 0), ("grpo", {"by": "task,turn"}, 0), ("Dr. MAS", {}, 0),
+     ("rloo", {"by": "task"}, 1), ("rloo", {"by": "task,length", "singleton": "raw"}, 0),
+     ("grpo", {"by": "task,turn"}, 0), ("Dr. MAS", {}, 0),
      ("shared_grpo", {}, 0), ("grpo", {"ddof": 0}, None), ("rloo", {"population": "row"}, 0)],
 )  # fmt: skip
 def test_the_bias_of_a_key_is_stated_where_it_is_known(method: str, options: dict[str, Any], unbiased: int) -> None:

@@ -50,6 +50,21 @@ def test_openhands_actions_of_one_response_are_one_call(tmp_path: Path) -> None:
     assert traces.events["tool"].to_pylist()[4:6] == ["read", "bash"]  # as `cause` says, not in order
 
 
+def test_a_model_of_openhands_stream_is_that_of_its_responses(tmp_path: Path) -> None:
+    stream = SAMPLES["openhands stream"]
+    path = stream._replace(
+        values=json.loads(json.dumps(stream.values).replace('{"id": "r1"}', '{"id": "r1", "model": "m"}'))
+    )
+    traces = read(path.write(tmp_path))
+    assert traces.traces["model"].to_pylist() == ["m"]
+    row = SAMPLES["openhands"]  # whose settings may spell the model in another way
+    path = row._replace(
+        values=json.loads(json.dumps(row.values).replace('{"id": "r1"}', '{"id": "r1", "model": "v/m"}'))
+    )
+    traces = read(path.write(tmp_path / "row"))
+    assert set(traces.traces["model"].to_pylist()) == {"m"} and set(traces.events["model"].to_pylist()) == {None}
+
+
 def test_openhands_tests_count_before_the_models_own_judgement(tmp_path: Path) -> None:
     row = OPENHANDS | {"success": True, "test_result": {"report": {"resolved": False}}}
     assert float(read(write(tmp_path / "output.jsonl", row)).reward[0]) == 0
