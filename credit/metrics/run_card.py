@@ -101,7 +101,7 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
     versions = traces.evidence.get("policy_version")
     stated = [] if versions is None else versions.amounts.tolist()
     span = f"{int(min(stated))} to {int(max(stated))}" if stated else ""
-    refused = sum(problem.count for problem in found.problems)
+    refused = sum(problem.count for problem in found.problems if problem.is_failure)
     return [
         _line("tasks", "traces, tasks", f"{found.traces}, {len(of['task'])}", ""),
         _line("tasks", "groups, by traces", sizes, ""),

@@ -8,7 +8,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from graphs.reading.tables.rows import is_parquet, open_parquet
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["event_texts", "executed"]
+__all__ = ["call_arguments", "event_texts", "executed"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
 MOST_FILES = 16  # contents of files that are kept at a time
@@ -40,7 +40,8 @@ CALLED = ("arguments", "args", *COMMANDS, "action")
 ASKED = ("arguments", "args", "input", "inputs", *COMMANDS, "action")
 GAVE = ("output", "outputs", "result", "content", "observation", "response")
 TOLD = ("input", "inputs", "query", "prompt", "thought")
-TRIED = {
+_Tried = Mapping[EventType, tuple[tuple[str, ...], ...]]
+TRIED: _Tried = {
     EventType.TOOL_CALL: (ASKED, SAID),
     EventType.SPAWN: (ASKED, SAID),
     EventType.TOOL_RESULT: (GAVE, SAID),
@@ -73,12 +74,23 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
       >>> event_texts(rows.traces, np.array([0]), 20)
       ['']
     """
+    return list(_texts_of(traces, rows, limit, TRIED))
+
+
+def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
+    """The arguments of calls by their rows, as calls compare: keys in one order, no `COMMENTS` beside a command.
+
+    They are "" where the log has none. What else a record says, such as how its call ended, is no argument.
+    """
+    return [executed(text) for text in _texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,)))]
+
+
+def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
     columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "line", "event"))
     types = np.asarray(traces.graph.event_type)[rows].tolist()
     shared = _shared(traces, rows).tolist()
     contents: dict[str, bytes | TableRows] = {}
-    texts = []
-    place, record = ("", -1), _Record(None)  # many formats hold a whole trace in one record
+    place, record = ("", -1), _Record(None, tried)  # many formats hold a whole trace in one record
     for file, offset, line, event, kind, several in zip(*columns, types, shared, strict=True):
         if file not in contents:
             if len(contents) >= MOST_FILES:
@@ -92,11 +104,9 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
         if place != (file, number):
             place = file, number
             is_row = isinstance(content, TableRows)
-            record = _Record(
-                content[line] if isinstance(content, TableRows) else _value(content, number), is_row=is_row
-            )
-        texts.append(printable(record.text(event, EventType(kind), several), limit).strip())
-    return texts
+            value = content[line] if isinstance(content, TableRows) else _value(content, number)
+            record = _Record(value, tried, is_row=is_row)
+        yield printable(record.text(event, EventType(kind), several), limit).strip()
 
 
 def _content(file: str) -> bytes | TableRows:
@@ -141,7 +151,7 @@ class TableRows:
 
 
 def executed(text: str) -> str:
-    """The text of a call as calls compare: without `COMMENTS` where its arguments have a command, keys in one order."""
+    """Arguments as calls compare."""
     try:
         arguments = msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
     except JSON_ERRORS:  # no JSON, or longer than what is compared
@@ -178,8 +188,8 @@ def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
 class _Record:
     """A record of a log, which is passed over once however many events it holds."""
 
-    def __init__(self, value: Any, *, is_row: bool = False) -> None:
-        self._value, self._is_row = value, is_row
+    def __init__(self, value: Any, tried: _Tried, *, is_row: bool = False) -> None:
+        self._value, self._tried, self._is_row = value, tried, is_row
         self._events = _events(value)
         self._by_kind: dict[EventType, tuple[str, ...]] = {}
 
@@ -189,14 +199,22 @@ class _Record:
 
     def _whole(self, kind: EventType) -> tuple[str, ...]:
         if kind not in self._by_kind:
-            self._by_kind[kind] = _texts(self._value, kind)
+            self._by_kind[kind] = self._texts(self._value, kind)
         return self._by_kind[kind]
+
+    def _texts(self, value: Any, kind: EventType) -> tuple[str, ...]:
+        """Its texts for an event of a type, in the order of the log; an empty argument or result is a text."""
+        for keys in self._tried.get(kind, (SAID, CALLED, TOLD)):
+            texts = tuple(_below(value, keys, 0))
+            if texts and (kind in TRIED or any(text.strip() for text in texts)):
+                return texts
+        return ()
 
     def text(self, event: str, kind: EventType, shared: bool) -> str:
         """What the record says of an event; "" where it says nothing of its own."""
         base = _PART.sub("", event)
         part = self._part(event, base)
-        texts = () if part is None else _texts(part, kind)
+        texts = () if part is None else self._texts(part, kind)
         if not texts and not shared and not self._events:
             texts = self._whole(kind)
         numbered = (_NUMBERED if part is None or self._events else _CALL).search(event)
@@ -226,15 +244,6 @@ def _lists(value: Any, depth: int) -> Iterator[list[Any]]:
             yield inner
         else:
             yield from _lists(inner, depth + 1)
-
-
-def _texts(value: Any, kind: EventType) -> tuple[str, ...]:
-    """The texts of a record for an event of a type, in the order of the log; an empty argument or result is a text."""
-    for keys in TRIED.get(kind, (SAID, CALLED, TOLD)):
-        texts = tuple(_below(value, keys, 0))
-        if texts and (kind in TRIED or any(text.strip() for text in texts)):
-            return texts
-    return ()
 
 
 def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from credit.reports.event_errors import error_mask
-from credit.reports.event_texts import event_texts, executed
+from credit.reports.event_texts import call_arguments
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
@@ -205,10 +205,10 @@ class ToolCalls:
 
     def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
         """What each call executes, or the call that a result answers, as text; "" where the log has none."""
-        chosen = list(dict.fromkeys(rows))
-        calls = np.array([self._call_of.get(row, row) for row in chosen], np.int64)
-        texts = event_texts(self._traces, calls, LONGEST) if chosen else []
-        return {row: executed(text) for row, text in zip(chosen, texts, strict=True)}
+        calls = {row: self._call_of.get(row, row) for row in rows}
+        own = sorted(set(calls.values()) & set(self.rows.tolist()))
+        texts = dict(zip(own, call_arguments(self._traces, np.array(own, np.int64), LONGEST), strict=True))
+        return {row: texts.get(call, "") for row, call in calls.items()}
 
 
 def _most(texts: list[str]) -> int:

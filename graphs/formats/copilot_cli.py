@@ -61,6 +61,10 @@ class _Usage(msgspec.Struct, rename="camel"):
     api_call_id: str | None = None
 
 
+class _Command(msgspec.Struct, rename="camel"):
+    exit_code: int | None = None
+
+
 class _Data(msgspec.Struct, rename="camel"):
     """What is used of the data of all types of events."""
 
@@ -80,6 +84,7 @@ class _Data(msgspec.Struct, rename="camel"):
     is_autopilot_continuation: bool | None = None
     api_call_id: str | None = None
     usage: msgspec.Raw = msgspec.Raw()
+    shell_execution: _Command | None = None
 
 
 RECORDS = (_Line, _Data)
@@ -208,7 +213,8 @@ class _Session:
 
     def _end(self, line: _Line, data: _Data, place: Place, time: float) -> None:
         """Append a tool's result, or the return of an agent: where its end is stated, else with the tool's result."""
-        tool_call, failed = data.tool_call_id or "", data.success is False or line.type == "subagent.failed"
+        tool_call, command = data.tool_call_id or "", data.shell_execution or _Command()
+        failed = data.success is False or line.type == "subagent.failed" or bool(command.exit_code)
         status = "error" if failed else None
         if tool_call in self.callers:
             if line.type in _ENDS or tool_call not in self.ended:

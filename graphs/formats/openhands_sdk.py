@@ -66,6 +66,12 @@ _RESULTS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservat
 class _Kind(msgspec.Struct):
     kind: str = ""
     is_error: bool = False
+    exit_code: int | None = None  # of a command; -1 where it has not ended
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is an error, or its command ended with one."""
+        return self.is_error or self.exit_code not in (None, 0, -1)
 
 
 class Event(msgspec.Struct):
@@ -327,7 +333,7 @@ class _Conversation:
         answered = self.waiting.pop(event.tool_call_id)
         if answered is None:
             return
-        failed = event.kind != "ObservationEvent" or (event.observation is not None and event.observation.is_error)
+        failed = event.kind != "ObservationEvent" or (event.observation is not None and event.observation.has_failed)
         position, tool = answered
         self.team.result(
             _AGENT, event.id, document.place, answers=position, tool=tool, status="error" if failed else None,

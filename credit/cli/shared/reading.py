@@ -272,13 +272,17 @@ def check_channel(channel: str, logged: Iterable[str]) -> None:
 
 
 def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:
-    """Print what was refused: how many of each kind, then one line each, the first twenty unless all are asked for."""
+    """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless all are asked."""
     if not problems:
         return
     from graphs.problem_log import count_kinds
 
-    kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(problems).items())
-    console.print(words(f"problems ({sum(p.count for p in problems)}): {kinds}"), soft_wrap=True)
+    heads = []
+    for name, wrong in (("problems", True), ("notes", False)):
+        kinds = count_kinds([problem for problem in problems if problem.is_failure == wrong])
+        named = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        heads += [f"{name} ({sum(kinds.values())}): {named}"] if kinds else []
+    console.print(words("; ".join(heads)), soft_wrap=True)
     listed = list(problems) if all_ else condensed(problems)
     shown = listed if all_ else listed[:SHOWN]
     said: set[str] = set()

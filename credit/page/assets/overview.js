@@ -50,7 +50,7 @@
       : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: --prices adds it"),
     tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
     tile(clock.total == null ? "–" : `${clock.missing ? "≥ " : ""}${time(clock.total)}`, clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
-    tile(number(corpus.problem_count), "problems of reading"),
+    tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
   ].filter(Boolean));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
@@ -70,10 +70,10 @@
         : `${number(corpus.tokens_per_trace.total)} in ${number(corpus.actions_with_tokens)} of ${number(corpus.actions)} actions; a trace has ${spread(corpus.tokens_per_trace)}`],
       ["Evidence", counts(corpus.evidence)],
       ["Files passed over", corpus.ignored.length ? number(corpus.ignored.length) : null],
-      ["Not read, or not as expected", corpus.problem_count ? counts(corpus.problem_kinds) : "nothing"],
+      ["Not read, or not as expected", corpus.problem_texts.length ? counts(corpus.problem_kinds) : "nothing"],
     ]),
     corpus.problem_texts.length
-      ? make("details", {}, make("summary", {}, `Problems (${number(corpus.problem_count)})`), table([["problem", (text) => text]], corpus.problem_texts, "Problems"))
+      ? make("details", {}, make("summary", {}, `Problems and notes (${number(corpus.problem_count + corpus.note_count)})`), table([["problem or note", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
   const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: "fewer than two outcomes" };

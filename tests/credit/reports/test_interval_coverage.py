@@ -223,7 +223,8 @@ def test_differences_of_sides_are_covered(paired: bool) -> None:
         if not effect:
             starred.append(any(row.stands_out for row in found))
     holds(covered)
-    assert np.mean(starred) < 0.05  # of tables, however many numbers they have
+    known_to = 2 * (0.05 * 0.95 / len(starred)) ** 0.5  # two standard errors
+    assert np.mean(starred) <= 0.05 + known_to  # of tables, however many numbers they have
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import credit
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
@@ -50,6 +52,27 @@ def test_errors_in_a_row_are_one_run_and_the_same_call_is_counted(tmp_path: Path
         ("test", (13,), 1, False),
         ("read", (15,), 1, False),
     ]
+
+
+@pytest.mark.parametrize(("arguments", "same"), [(None, False), ('{"q": "x"}', True), ('{"q": "%d"}', False)])
+def test_calls_without_arguments_are_not_the_same_call(tmp_path: Path, arguments: str | None, same: bool) -> None:
+    """Spans of calls that all timed out: how they ended counted as what they were called with."""
+    spans: list[dict[str, Any]] = []
+    for k in range(4):
+        said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search", "error.type": "Timeout"}
+        if arguments is not None:
+            said["gen_ai.tool.call.arguments"] = arguments % k if "%" in arguments else arguments
+        attributes = [{"key": key, "value": {"stringValue": value}} for key, value in said.items()]
+        times = {"startTimeUnixNano": str(10**18 + k * 10**9), "endTimeUnixNano": str(10**18 + k * 10**9 + 10**8)}
+        status = {"code": 2, "message": "Timeout: no answer"}
+        span = {"traceId": "1" * 32, "spanId": f"{k + 2:016x}", "parentSpanId": f"{1:016x}", "name": "search"}
+        spans.append(span | {"status": status, "attributes": attributes} | times)
+    (tmp_path / "log.json").write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    traces = credit.read(tmp_path / "log.json")
+    calls = ToolCalls(traces)
+    assert [(run.same, len(run.rows)) for run in calls.failures()] == [(4 if same else 1, 4)]
+    assert [loop.compared for loop in calls.loops] == ([same] if same or arguments is None else [])
+    assert ("the same call failed 4 times" in triage(traces).suspects[0].why) == same
 
 
 def test_other_commands_neither_mend_a_call_nor_break_its_failures(tmp_path: Path) -> None:
