@@ -13,11 +13,8 @@ import jax.numpy as jnp
 
 __all__ = ["cholesky", "lower_inverse"]
 
-PANELS, LEAST = 4, 32
-"""How many panels, and their least width."""
-
-WIDEST = 64
-"""The widest blocks whose inverses are found row by row."""
+PANELS, LEAST, WIDEST = 8, 32, 64
+"""How many panels, their least width, and the widest whose columns are found one by one."""
 
 
 def cholesky(matrix: jax.Array) -> jax.Array:
@@ -34,8 +31,6 @@ def cholesky(matrix: jax.Array) -> jax.Array:
       >>> cholesky(jnp.array([[[4.0, 2.0], [2.0, 2.0]]])).tolist()
       [[[2.0, 0.0], [1.0, 1.0]]]
     """
-    if matrix.shape[2] <= LEAST:
-        return _panel(matrix)
     columns: list[jax.Array] = []
     width = max(LEAST, -(-matrix.shape[2] // PANELS))
     for start in range(0, matrix.shape[2], width):
@@ -45,7 +40,8 @@ def cholesky(matrix: jax.Array) -> jax.Array:
             found = jnp.einsum("kfg,khg->kfh", before, before[:, : panel.shape[2]], precision="highest")
             panel = panel - found
         # A panel is factored in the same way: a loop over the columns of a wide one would write all of it each time.
-        columns.append(jnp.pad(cholesky(panel), ((0, 0), (start, 0), (0, 0))))
+        factor = _panel(panel) if width <= WIDEST else cholesky(panel)
+        columns.append(jnp.pad(factor, ((0, 0), (start, 0), (0, 0))))
     return jnp.concatenate(columns, axis=2)
 
 
@@ -109,7 +105,5 @@ def _block_inverses(lower: jax.Array) -> jax.Array:
         longer: jax.Array = jax.lax.dynamic_update_index_in_dim(found, next_row, j, 1)
         return longer
 
-    inverses: jax.Array = jax.lax.fori_loop(
-        jnp.uint32(0), jnp.uint32(lower.shape[1]), row, jnp.zeros_like(lower)
-    )
+    inverses: jax.Array = jax.lax.fori_loop(jnp.uint32(0), jnp.uint32(lower.shape[1]), row, jnp.zeros_like(lower))
     return inverses
