@@ -105,7 +105,7 @@ class Uncompared:
 
 @dataclasses.dataclass(frozen=True)
 class SideBound:
-    """A cost that no trace of some side has as a whole: what is known of it.
+    """A cost that some traces do not have as a whole: what is known of it, over all traces.
 
     Attributes:
       metric: its name.
@@ -292,7 +292,9 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
 def bounds_of_sides(
     traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray, prices: Prices | None = None
 ) -> list[SideBound]:
-    """What is known of tokens and money that `side_differences` leaves out, where something is on both sides.
+    """What is known of tokens and money where some traces lack a part, and something is known on both sides.
+
+    `side_differences` compares only traces that lack nothing, and these may be the small ones.
 
     Args:
       traces: what was read.
@@ -311,11 +313,10 @@ def bounds_of_sides(
       [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
     """
     of_side = [np.flatnonzero(side == one) for one in (0, 1)]
-
-    def compared(metric: TraceMetric) -> bool:
-        return all(np.isfinite(metric.value[rows]).any() for rows in of_side)
-
-    names = [name for name in ("tokens", "input_tokens", "money") if name in metrics and not compared(metrics[name])]
+    costs_known = {
+        name: metrics[name].value[side >= 0] for name in ("tokens", "input_tokens", "money") if name in metrics
+    }
+    names = [name for name, value in costs_known.items() if not np.isfinite(value).all()]
     if not names:
         return []
     costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]

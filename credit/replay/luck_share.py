@@ -14,8 +14,7 @@ The interval is Student's on θ = ln (1 + ñ D / L), with ñ the harmonic mean o
 squares between and within, whose standard error is that of a jackknife (Arvesen 1969; Arvesen and Layard 1975). Unlike
 that of F it needs no normal outcomes. Left out one by one are tasks, from `MANY` of them on, else traces. Where few of
 them hold most of the spread, the degrees of freedom are 2 / (κ − 1) times as many, κ being the kurtosis of the θ that
-leaving out gives. Of 11 to 20 tasks of two traces with long tails such intervals held the truth in 92 to 93 % of 3,000
-logs.
+leaving out gives, by Fisher's k-statistics.
 
 Two ends take `UNEQUAL` traces with different repeats. Where fewer are to be expected, logs that have so many show more
 luck than usual, so the lower end is made for those. With p the chance that repeats of a trace differ, and U of G whose
@@ -206,7 +205,8 @@ def _interval(
     u = units[stratum]
     variance = float(np.sum((u - 1) / u * off**2))
     freedom = float(np.sum(np.maximum(units - 1, 0)))
-    kurtosis = float(np.mean(off**4) / max(np.mean(off**2) ** 2, 1e-300))
+    g, m = float(np.mean(off**4) / max(np.mean(off**2) ** 2, 1e-300)) - 3, len(off)
+    kurtosis = 3 + (m - 1) / ((m - 2) * (m - 3)) * ((m + 1) * g + 6)  # that of few is too small; m is 10 or more
     freedom = max(freedom * min(2 / max(kurtosis - 1, 1e-9), 1.0), 1.0)
     reach = float(stdtrit(freedom, 0.975)) * math.sqrt(variance)
     high, low = (1 / (1 + max(math.expm1(end), 0.0) / size) for end in (theta - reach, theta + reach))

@@ -70,7 +70,7 @@ class OutcomeDifferences:
     """What differs between failed and succeeded traces.
 
     Attributes:
-      failed, succeeded: how many traces.
+      failed, succeeded: how many traces; none of either where all outcomes are equal.
       cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal.
       median: of more than two different outcomes, of which `cut` is the first from there on, or the next above it where
         it is the least. NaN where a person says what a success is, and where two outcomes leave no choice.
@@ -78,6 +78,7 @@ class OutcomeDifferences:
       tasks: that are compared: those with both kinds, or those with one kind only.
       rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
         without an interval those of more tasks.
+      equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
     """
 
     failed: int
@@ -87,6 +88,7 @@ class OutcomeDifferences:
     within: bool
     tasks: int
     rows: tuple[Difference, ...]
+    equal: float = math.nan
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -113,8 +115,8 @@ class OutcomeDifferences:
         """What was compared and what came of it, in sentences."""
         known = self.failed + self.succeeded
         if not self.rows:
-            if math.isnan(self.cut) and self.failed:
-                return ["All outcomes are equal, so no trace failed beside one that succeeded."]
+            if not math.isnan(self.equal):
+                return [f"All outcomes are equal, {self.equal:g}, so no trace failed beside one that succeeded."]
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
@@ -183,7 +185,10 @@ def outcome_differences(
     known, cut = outcome[scored], least_success(outcome, success_at)
     failed = ~(known >= cut)
     if failed.all() or not failed.any():
-        return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, False, False, 0, ())
+        counts, equal = (int(failed.sum()), int((~failed).sum())), math.nan
+        if len(known) and math.isnan(cut):
+            counts, equal = (0, 0), float(known[0])
+        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal)
     median = float(np.median(known)) if success_at is None and len(np.unique(known)) > 2 else float("nan")
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
@@ -285,7 +290,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
 
     yield "events", count(np.arange(n.events))
-    yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
+    yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
     states = has_statuses(traces)
     yield "errors", np.where(states, count(np.flatnonzero(calls.counted)), np.nan)
     if len(calls.rows):

@@ -66,6 +66,12 @@ _RESULTS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservat
 class _Kind(msgspec.Struct):
     kind: str = ""
     is_error: bool = False
+    exit_code: int | None = None  # of a command; -1 where it has not ended
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is an error, or its command ended with one."""
+        return self.is_error or self.exit_code not in (None, 0, -1)
 
 
 class Event(msgspec.Struct):
@@ -90,6 +96,7 @@ class _Usage(msgspec.Struct):
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
 
 
 class _Metrics(msgspec.Struct):
@@ -312,7 +319,8 @@ class _Conversation:
         usage = self.usages.get(response) or _Usage()
         position = self.team.call(
             _AGENT, event.id, document.place, time=seconds(event.timestamp), event_type=event_type,
-            tokens=usage.completion_tokens, **read_counts(usage.prompt_tokens, usage.cache_read_tokens),
+            tokens=usage.completion_tokens,
+            **read_counts(usage.prompt_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
         )  # fmt: skip
         if response:
             self.calls[response] = position
@@ -325,7 +333,7 @@ class _Conversation:
         answered = self.waiting.pop(event.tool_call_id)
         if answered is None:
             return
-        failed = event.kind != "ObservationEvent" or (event.observation is not None and event.observation.is_error)
+        failed = event.kind != "ObservationEvent" or (event.observation is not None and event.observation.has_failed)
         position, tool = answered
         self.team.result(
             _AGENT, event.id, document.place, answers=position, tool=tool, status="error" if failed else None,

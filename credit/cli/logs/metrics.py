@@ -221,10 +221,12 @@ def _print_sides(
         numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
         star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
         table.add_row(words(row.metric), *numbers, star, amount(row.seen), tasks)
+    compared = {row.metric for row in rows}
     for bound in bounds:
+        name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
         known = zip((bound.first, bound.second), bound.whole, strict=True)
         shown = (amount(least) if whole else f"≥ {amount(least)}" for least, whole in known)
-        table.add_row(words(bound.metric), *shown, "–", "–", "", "–", str(bound.tasks))
+        table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
     console.print(table)
     if without:
         console.print(f"{counted(without, 'trace')} without a side", soft_wrap=True)

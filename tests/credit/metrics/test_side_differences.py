@@ -299,3 +299,22 @@ def test_costs_that_no_trace_of_a_side_has_whole_are_shown_as_bounds(tmp_path: P
     assert shown.splitlines()[0].split()[:3] == ["metric", "old", "new"]  # not the paths, which no table has room for
     assert "known in part: tokens (an action has no count of tokens), money" in shown
     assert "no number on new: money" not in shown
+
+
+def test_where_traces_with_a_part_unknown_are_left_out_the_known_part_of_all_stands_below(tmp_path: Path) -> None:
+    """The longest session lacked one count: without it the other side seemed to read more."""
+    for name, sizes in (("old", (900, 100)), ("new", (200, 200))):
+        (tmp_path / name).mkdir()
+        lines = []
+        for i, size in enumerate(sizes):
+            events = [
+                {"id": f"e{j}", "type": "message", "agent": "a", "tokens": 1, "input_tokens": size} for j in (0, 1)
+            ]
+            if size == 900:
+                del events[1]["input_tokens"]
+            lines.append(trace(f"{name}{i}", f"q{i}", None, events=events, edges=[], model="big"))
+        write(tmp_path / name / "log.jsonl", lines)
+    shown = run("metrics", tmp_path, "--sides", f"{tmp_path}/old,{tmp_path}/new").stdout.splitlines()
+    found = [line.split() for line in shown if line.startswith("input_tokens")]
+    assert found[0][:4] == ["input_tokens", "200", "400", "+200"]
+    assert found[1] == ["input_tokens,", "all", "traces", "≥", "550", "400", "–", "–", "–", "2"]

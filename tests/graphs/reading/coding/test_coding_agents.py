@@ -110,7 +110,7 @@ def test_openhands_rejected_edits_are_errors(kind: str, content: str | None, fai
 def test_a_command_fails_by_its_exit_code_where_the_tool_is_said_to_have_succeeded(
     code: int | None, status: str | None, tmp_path: Path
 ) -> None:
-    """opencode calls such a call of `bash` "completed", Gemini CLI one of its shell "success"."""
+    """opencode calls such a call "completed", Gemini CLI and Copilot CLI call it a success, OpenHands' SDK no error."""
     session = json.loads(json.dumps(OPENCODE))
     (tool,) = [part for message in session["messages"] for part in message["parts"] if part["type"] == "tool"]
     tool |= {"tool": "bash", "state": tool["state"] | {"status": "completed", "metadata": {"exit": code}}}
@@ -121,6 +121,15 @@ def test_a_command_fails_by_its_exit_code_where_the_tool_is_said_to_have_succeed
     message = {"id": "m", "type": "gemini", "content": "", "toolCalls": [call]}
     head = {"sessionId": "s", "projectHash": "h", "messages": [message]}
     assert read(write(tmp_path / "gemini.json", head)).events["status"].to_pylist()[-1] == status
+    for name, kind, change in (
+        ("copilot-cli", "type", {"data": {"toolCallId": "t1", "success": True, "shellExecution": {"exitCode": code}}}),
+        ("openhands-sdk", "kind", {"observation": {"kind": "TerminalObservation", "exit_code": code}}),
+    ):
+        sample = SAMPLES[name]
+        ends = ("tool.execution_complete", "ObservationEvent")
+        values = [value | change if value[kind] in ends else value for value in sample.values]
+        results = read(sample._replace(values=values).write(tmp_path / name)).events
+        assert {row["status"] for row in results.to_pylist() if row["tool"] and row["status"]} == {status} - {None}
 
 
 @pytest.mark.parametrize(
