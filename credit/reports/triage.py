@@ -317,13 +317,14 @@ def _suspects(
         for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons[row] = f"generated {int(amount[row])} tokens"
     names: list[str] = traces.agents["name"].to_pylist()
+    owners = {row: calls.call_of(row) for row in reasons}
+    asked = dict(zip(reasons, texts(np.array([*owners.values()], np.int64), ARGUMENTS), strict=True))
     alike: dict[tuple[str, str, str | int], list[int]] = {}
-    said: dict[int, str] = {}
-    for row, (call, text) in zip(reasons, _words(list(reasons), calls, texts), strict=True):
-        same = row if most is None else call or text or row
-        alike.setdefault((reasons[row], names[int(graph.agent_ids[row])], same), []).append(row)
-        said[row] = text
+    for row, why in reasons.items():
+        same = row if most is None else command_of(asked[row]) or row
+        alike.setdefault((why, names[int(graph.agent_ids[row])], same), []).append(row)
     shown = list(alike.values())[:most]
+    own = texts(np.array([row for row, *_ in shown], np.int64), EXCERPT)
     suspects = tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -333,27 +334,18 @@ def _suspects(
             position=row - int(first[trace[row]]),
             why=reasons[row],
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
-            text=said[row],
+            text=_words(asked[row], "" if owners[row] == row else text),
             traces=len({int(trace[one]) for one in (row, *others)}),
         )
-        for row, *others in shown
+        for (row, *others), text in zip(shown, own, strict=True)
     )
     return suspects, len(reasons) - sum(map(len, shown))
 
 
-def _words(rows: list[int], calls: ToolCalls, texts: Callable[[np.ndarray, int], list[str]]) -> list[tuple[str, str]]:
-    """What was called, "" where nothing was, and the text to show: that, and what came of it."""
-    owners = [calls.call_of(row) for row in rows]
-    is_call = np.isin(owners, calls.rows)
-    asked = texts(np.array(owners, np.int64), ARGUMENTS)
-    said = []
-    for row, owner, called, whole, own in zip(
-        rows, owners, is_call.tolist(), asked, texts(np.array(rows, np.int64), EXCERPT), strict=True
-    ):
-        call = printable(command_of(whole), EXCERPT if owner == row else CALL) if called else ""
-        came = "" if called and owner == row else own.removeprefix(whole).strip() if called else own
-        said.append((call, printable(" → ".join(filter(None, (call, came))), EXCERPT)))
-    return said
+def _words(asked: str, came: str) -> str:
+    """What was called, and what came of it; a span says both at once."""
+    call, came = printable(command_of(asked), CALL if came else EXCERPT), came.removeprefix(asked).strip()
+    return printable(" → ".join(filter(None, (call, came))), EXCERPT)
 
 
 def _failure_words(run: Failures) -> str:
