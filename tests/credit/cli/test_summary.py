@@ -177,6 +177,14 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert "5 of 9 traces have no credit; 4 of these have no outcome. Errors" in printed
 
 
+def test_what_was_asked_comes_before_why_no_action_has_credit(tmp_path: Path) -> None:
+    """Half a page on a method that nobody had asked for stood above errors and differences."""
+    lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None if i % 2 else "error: full")]) for i in range(20)]
+    printed = run("summary", write(tmp_path / "x.jsonl", lines)).stdout
+    places = [printed.index(part) for part in ("Failed against", "Look at these first", "No action has an advantage")]
+    assert places == sorted(places) and printed.startswith("Failed against")
+
+
 def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
     """Of 19 errors five stood there, and nothing said that there were more."""
     bad = [tool_log(f"t{i}", f"q{i}", None, [("edit", "error: full")]) for i in range(13)]
