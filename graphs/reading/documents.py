@@ -90,7 +90,8 @@ def documents(source: Source) -> Iterator[Document]:
     try:
         data = content(source)
     except TraceError as error:
-        source.lost[0] = Lost(error.problem)
+        # A file that cannot be decompressed to its end may show whose records it holds.
+        source.lost[0] = Lost(error.problem, source.beginning() if error.problem.kind == "unreadable" else b"")
         return
     lines = source.lines()
     first = next(lines, None)

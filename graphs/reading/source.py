@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path, PurePath
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import zstandard
@@ -139,6 +139,27 @@ class Source:
                 return first[:size].removeprefix(BYTE_ORDER_MARK)
         with self.path.open("rb") as file:
             return _unpack(file, size, self.limits.file_bytes).removeprefix(BYTE_ORDER_MARK)
+
+    def beginning(self) -> bytes:
+        """What a compressed file holds up to the place where it is damaged; nothing of any other file.
+
+        Raises:
+          OSError: it cannot be opened.
+        """
+        unpacked, packed = io.BytesIO(), b"" if self.path is None else self.path.read_bytes()
+        stream: Any = None
+        try:
+            for start in range(0, len(packed) if is_packed(packed[:4]) else 0, _FRAME_CHUNK):
+                chunk = packed[start : start + _FRAME_CHUNK]
+                while chunk and unpacked.tell() <= self.limits.file_bytes:
+                    if stream is None or stream.eof:
+                        is_gzip = packed.startswith(_GZIP)
+                        stream = zlib.decompressobj(31) if is_gzip else zstandard.ZstdDecompressor().decompressobj()
+                    unpacked.write(stream.decompress(chunk))
+                    chunk = stream.unused_data
+        except (zlib.error, zstandard.ZstdError):
+            pass  # what stands before is whole
+        return unpacked.getvalue().removeprefix(BYTE_ORDER_MARK)
 
     @property
     def file_name(self) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from graphs.errors import TraceError
 from graphs.formats import FORMATS, Format
@@ -162,6 +165,28 @@ def test_a_file_of_which_nothing_is_read_refuses_the_traces_that_it_states(tmp_p
     left, problems = found(tmp_path)
     assert not left and {p.trace for p in problems if p.kind == "lost-row"} == good
     assert all("write the file anew" in p.expected for p in problems if p.kind == "lost-row")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+def test_a_packed_file_that_is_cut_refuses_the_traces_that_it_states(
+    pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    path = ALL["otlp of openinference"].write(tmp_path)
+    (trace,) = found(path)[0]
+    noise = random.Random(SEED).randbytes(1 << 17).hex()  # a head decompresses, and tells the format
+    line = json.loads(path.read_text())
+    line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"].append(
+        {"key": "input.value", "value": {"stringValue": noise}}
+    )
+    other = json.dumps(line).replace(trace, trace[:-1] + ("0" if trace[-1] != "0" else "1")).encode()
+    packed = pack(other + b"\n" + other)
+    (tmp_path / "cut.jsonl.gz").write_bytes(packed[: len(packed) - 9])
+    left, problems = found(tmp_path)
+    assert set(left) == {trace} and [problem.kind for problem in problems] == ["unreadable"]
+    packed = pack(json.dumps(line).encode())
+    (tmp_path / "cut.jsonl.gz").write_bytes(packed[: len(packed) - 9])
+    left, problems = found(tmp_path)
+    assert not left and [problem.kind for problem in problems] == ["unreadable", "lost-row"]
 
 
 def test_a_last_line_that_is_cut_refuses_the_one_trace_that_it_states(tmp_path: Path) -> None:
