@@ -170,7 +170,7 @@ class _Writer:
             tokens=call.tokens,
             input_tokens=call.read,
             cached_tokens=call.cached,
-            cache_write_tokens=call.written,
+            cache_write_tokens=call.written or None,
             model=call.entry.message.model,
         )
         for cause, edge_type in self.causes.pop(agent, ()):
