@@ -703,7 +703,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "data: growth": growth_table,
     **{
         f"data: speed of {name}": functools.partial(speed_of, name)
-        for name in ("commands", "steps", "reading", "formats")
+        for name in ("commands", "steps", "reading", "formats", "beside")
     },
     "data: training": training_table,
     "data: lengths": lengths_table,

@@ -31,7 +31,7 @@ KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
     "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
     "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
-    "95 % interval: over tasks; – with fewer than {least} with a signal. "
+    "95 % interval: over tasks; – with fewer than {least} with a signal, or where all are alike. "
     "* p < 0.05 with Holm's correction for all rows."
 )
 ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."

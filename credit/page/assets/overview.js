@@ -167,7 +167,7 @@
     let method = summary.method, by = kinds[0] ?? "agent"; // a unit alone has nothing to be compared with
     const units = () => who[method][by];
     const noted = make("div");
-    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal`;
+    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or all alike`;
     const holder = make("div");
     const tint = (row) => color(row.stands_out ? (row.difference > 0 ? "plus" : "minus") : "none");
     const picture = chart("Advantage against the rest of the trace, with its 95 % interval", () => {
@@ -197,7 +197,7 @@
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}${r.stands_out ? " *" : ""}`), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
       units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
