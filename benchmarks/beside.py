@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from graphs.atomic import atomic_write
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"before": "", "after": str(ROOT)}
 COMMANDS = ("validate", "assign", "summary", "report")
@@ -208,41 +210,55 @@ def in_turns(part: str, arguments: list[str], rounds: int) -> dict[str, list[dic
 
 
 def processes(folder: Path, verbs: dict[str, Path], rounds: int) -> dict[str, list[dict[str, float]]]:
-    """Seconds of the clock and peak megabytes of commands; the first round, in which caches are empty, is `cold`."""
+    """Seconds of the clock and peak megabytes of commands; their caches are empty in the first round."""
+    import waits
+
     found: dict[str, list[dict[str, float]]] = {when: [] for when in FOLDERS}
     for turn in range(rounds + 1):
         for when in sorted(FOLDERS, reverse=bool(turn % 2)):
             spent = {}
             for verb, logs in verbs.items():
-                output = {
-                    "assign": ["--method", "rloo", "-o", f"{folder}/a.parquet"],
-                    "report": ["-o", f"{folder}/r.html"],
-                }
-                cache = folder / (f"{when}-cache" if turn else f"{when}-cache-{verb}-cold")
-                begin = time.perf_counter()
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "credit", verb, str(logs), *output.get(verb, [])],
-                    cwd=FOLDERS[when], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                    env=os.environ | {"PYTHONPATH": FOLDERS[when], "XDG_CACHE_HOME": str(cache)},
-                )  # fmt: skip
-                _, status, used = os.wait4(process.pid, 0)
-                if status:
-                    raise SystemExit(f"credit {verb} in {FOLDERS[when]} left with status {status}")
-                spent[f"{verb}: seconds"] = time.perf_counter() - begin
-                spent[f"{verb}: MB"] = used.ru_maxrss / 1024
+                _, *options = waits.COMMANDS[verb]
+                options = [option.replace("OUT", str(folder)) for option in options]
+                command = [sys.executable, "-m", "credit", verb, str(logs), *options]
+                cache = folder / f"cache {when} {verb}"
+                sample = waits.run(command, os.sched_getaffinity(0), cache, Path(FOLDERS[when]))
+                spent |= {f"{verb}: seconds": sample["wall"], f"{verb}: MB": sample["megabytes"]}
             found[when].append(spent)
     return found
 
 
-def show(part: str, found: dict[str, list[dict[str, float]]]) -> None:
-    """Medians before and after, with the least in brackets."""
-    print(f"\n{part}, {len(found['after'])} rounds, load {os.getloadavg()[0]:.1f}: median (least)")
+def write_format(folder: Path, name: str, form: str, size: int) -> Path:
+    """Logs of another project, of about so many bytes."""
+    import formats
+
+    suffix, text = formats.FORMS[form]
+    make, _ = formats.CASES[name]
+    of_few = len(text(make(formats.FEW, np.random.default_rng(0))))
+    path = folder / f"{name.partition(',')[0]} {form}.{suffix}"
+    path.write_text(text(make(max(formats.FEW, size * formats.FEW // of_few), np.random.default_rng(0))))
+    return path
+
+
+def report(part: str, found: dict[str, list[dict[str, float]]], output: Path) -> None:
+    """Print medians before and after, with the least in brackets, and keep every sample."""
+    load = round(os.getloadavg()[0], 1)
+    print(f"\n{part}, {len(found['after'])} rounds, load {load}: median (least) before and after")
+    figures: dict[str, dict[str, list[float]]] = {}
     for name in found["after"][0]:
-        cells = []
-        for when in FOLDERS:
-            values = [turn[name] for turn in found[when] if name in turn]
-            cells.append(f"{statistics.median(values):9.3g} ({min(values):.3g})" if values else "-")
+        figures[name] = {when: [turn[name] for turn in found[when] if name in turn] for when in FOLDERS}
+        cells = [f"{statistics.median(v):9.3g} ({min(v):.3g})" if v else "-" for v in figures[name].values()]
         print(f"  {name:60} {cells[0]:>20} {cells[1]:>20}", flush=True)
+    stored = json.loads(output.read_text()) if output.exists() else {}
+    commits = {
+        when: subprocess.run(
+            ["git", "describe", "--always"], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for when, folder in FOLDERS.items()
+    }
+    stored[part] = {"commits": commits, "load": load, "figures": figures}
+    with atomic_write(output) as file:
+        file.write((json.dumps(stored, indent=1) + "\n").encode())
 
 
 def main() -> None:
@@ -252,54 +268,49 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--megabytes", type=float, default=5)
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=list(FORMATS))
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "beside.json")
     given = parser.parse_args()
     if given.parts[0].startswith("worker="):
         worker(given.parts[0].removeprefix("worker="), given.parts[1:])
         return
     FOLDERS["before"] = given.folder
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    import formats
     import reading
     import waits
 
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder, size = Path(name), int(given.megabytes * 1e6)
         for part in given.parts:
             if part == "commands":
-                small, large = (
-                    waits.write_logs(folder / "small", 80, 30, 0),
-                    waits.write_logs(folder / "large", 100, 500, 0),
-                )
+                small = waits.write_logs(folder / "small", 80, 30, 0)
+                large = waits.write_logs(folder / "large", 100, 500, 0)
                 found = processes(folder, {v: large if v == "report" else small for v in COMMANDS}, given.rounds)
-                show("commands, cold", {when: turns[:1] for when, turns in found.items()})
-                show("commands, warm", {when: turns[1:] for when, turns in found.items()})
+                report("commands, cold", {when: turns[:1] for when, turns in found.items()}, given.output)
+                report("commands, warm", {when: turns[1:] for when, turns in found.items()}, given.output)
             elif part == "memory":
-                size = int(given.megabytes * 1e6)
                 logs = reading.write_form(folder / "memory", "our own", size, 4000, 0)
                 least = reading.write_form(folder / "least", "our own", 1, 8, 0)
-                verbs = ("validate", "assign")
-                above, found = (processes(folder, dict.fromkeys(verbs, path), 1) for path in (least, logs))
+                above, found = (
+                    processes(folder, {v: path for v in ("validate", "assign")}, 1) for path in (least, logs)
+                )
                 for when, turns in found.items():
                     for turn, few in zip(turns, above[when], strict=True):
-                        for verb in verbs:
-                            grown = turn[f"{verb}: MB"] - few[f"{verb}: MB"]
-                            turn[f"{verb}: MB above those of a few events, over the input's"] = 1e6 * grown / size
-                show(f"memory at {given.megabytes:g} MB", found)
+                        for name in [name for name in turn if name.endswith("MB")]:
+                            turn[f"{name}, above those of a few events, over the input's"] = (
+                                1e6 * (turn[name] - few[name]) / size
+                            )
+                report(f"memory at {given.megabytes:g} MB", found, given.output)
+            elif part == "logs":
+                files = [str(reading.write_form(folder / form, form, size, 4000, 0)) for form in reading.FORMS]
+                files += [
+                    str(write_format(folder, name, form, size))
+                    for name in given.formats
+                    for form in ("canonical", "messy")
+                ]
+                report(f"logs of {given.megabytes:g} MB", in_turns(part, files, given.rounds), given.output)
             else:
                 arguments = list(METHODS) if part == "methods" else []
-                if part == "logs":
-                    size = int(given.megabytes * 1e6)
-                    arguments = [str(reading.write_form(folder / form, form, size, 4000, 0)) for form in reading.FORMS]
-                    for kind in given.formats:
-                        for form in ("canonical", "messy"):
-                            suffix, text = formats.FORMS[form]
-                            make, _ = formats.CASES[kind]
-                            one = len(text(make(100, np.random.default_rng(0))))
-                            traces = max(100, round(given.megabytes * 1e8 / one))
-                            path = folder / f"{kind.partition(',')[0]} {form}.{suffix}"
-                            path.write_text(text(make(traces, np.random.default_rng(0))))
-                            arguments.append(str(path))
-                show(part, in_turns(part, arguments, given.rounds))
+                report(part, in_turns(part, arguments, given.rounds), given.output)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.language.questions import optimum
 from benchmarks.language.training import LanguageSettings, train_language
-from credit.bench.training.training_comparison import cells
+from credit.bench.training.training_comparison import cells, plain
 
 RESULTS = Path(__file__).parent / "results" / "language_team.json"
 SIGNALS = ("rloo", "grpo", "dr_mas", "turn_baseline", "c3", "control_c3")
@@ -82,8 +82,8 @@ def main() -> None:
         rows += [of(signal, seed, rate) for seed in range(SEEDS)]
     nothing = {"cosine": float("nan"), "entropy": float("nan")}  # no exact gradient here
     compared = cells([{**r, **nothing} for r in rows], "rloo")
-    plain = [{k: v for k, v in c._asdict().items() if k not in (*nothing, "events_to_90")} for c in compared]
-    stored = {"settings": stated, "against": "rloo", "cells": plain, "rows": list(found.values())}
+    shown = [{k: v for k, v in plain(c._asdict()).items() if k not in (*nothing, "events_to_90")} for c in compared]
+    stored = {"settings": stated, "against": "rloo", "cells": shown, "rows": list(found.values())}
     RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
 
 

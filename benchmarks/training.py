@@ -29,7 +29,7 @@ import numpy as np
 from credit.bench.training.learning_tasks import LearningTask, learning_task
 from credit.bench.training.reruns import coalition_shares, greedy_rewards, replaced_rewards, rerun_decisions
 from credit.bench.training.rollouts import Rollout
-from credit.bench.training.training_comparison import Cell, cells
+from credit.bench.training.training_comparison import Cell, cells, plain
 from credit.bench.training.training_loop import CHUNK, Answer, Signal, TrainingSettings, train
 from credit.bench.training.training_runs import run_training
 from credit.bench.training.training_signals import training_signal
@@ -217,8 +217,8 @@ def drawn(seed: int) -> LearningTask:
 
 
 def _write(name: str, compared: list[Cell]) -> None:
-    plain = [{k: None if v == math.inf else v for k, v in c._asdict().items()} for c in compared]
-    (RESULTS / f"{name}.json").write_text(json.dumps({"against": BASE, "cells": plain}, indent=1) + "\n")
+    stored = {"against": BASE, "cells": [plain(cell._asdict()) for cell in compared]}
+    (RESULTS / f"{name}.json").write_text(json.dumps(stored, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python benchmarks/training_lengths.py [MINUTES]    (resumes from results/training_lengths.json; stops after MINUTES)
     python benchmarks/training_lengths.py bound        (what a regression with the right model needs, without a policy)
+    python benchmarks/training_lengths.py intervals    (in how many cells `posterior` needs fewer events, and more)
 
 Rates are chosen on seeds 0 to 4, and the cells are of seeds 1000 and up. The budget of a signal is 2.5 times the median
 of `rloo`. Cells are computed in the order of `WORLDS`, then those of `BATCHES`, with other numbers of traces a step.
@@ -36,7 +37,7 @@ WORLDS = (
     *itertools.product(("add",), (30,), (0.0, 0.3), ("sgd", "adam"), (("siblings",),)),
     *itertools.product(("shared",), (10,), (0.0, 0.1, 0.3), OPTIMIZERS, (ALL,)),
     *itertools.product(("add",), (300,), (0.0, 0.1, 0.3), OPTIMIZERS, (("rloo", "posterior", "exact"),)),
-    *itertools.product(("add",), (1000,), (0.0, 0.1, 0.3), ("sgd", "adam"), (("rloo", "posterior", "exact"),)),
+    *itertools.product(("add",), (1000,), (0.0, 0.1, 0.3, 0.6), ("sgd", "adam"), (("rloo", "posterior", "exact"),)),
 )
 BATCHES = tuple(
     (outcome, decisions, luck, optimizer, ("rloo", "posterior"), traces)
@@ -65,6 +66,20 @@ def bound(decisions: int, luck: float) -> float:
                 break
         needed.append(n / 16)
     return float(np.median(needed))
+
+
+def intervals() -> tuple[int, int, int]:
+    """Cells that `rloo` reaches; those with the 95 % bootstrap interval of the medians' ratio below 1, and above."""
+    rows, rng, ends = json.loads(RESULT.read_text()), np.random.default_rng(0), []
+    cells = {tuple(row[n] for n in NAMES): np.array([e or 1e99 for e in row["events"]]) for row in rows}  # None: never
+    for key, events in cells.items():
+        least = cells[*key[:4], "rloo", key[5]]
+        if key[4:] == ("posterior", 16) and np.median(least) < 1e90:
+            drawn = rng.integers(len(events), size=(10_000, len(events)))
+            ratio = np.median(events[drawn], axis=1) / np.median(least[drawn], axis=1)
+            ends.append(np.quantile(ratio, (0.025, 0.975)))
+    low, high = np.transpose(ends)
+    return len(ends), int((high < 1).sum()), int((low > 1).sum())
 
 
 def main(minutes: float) -> None:
@@ -101,5 +116,7 @@ def main(minutes: float) -> None:
 if __name__ == "__main__" and sys.argv[1:] == ["bound"]:
     for decisions in (30, 100, 300):
         print(decisions, {luck: bound(decisions, luck) for luck in (0.0, 0.1, 0.3)}, flush=True)
+elif __name__ == "__main__" and sys.argv[1:] == ["intervals"]:
+    print("{} cells: fewer events in {}, more in {}".format(*intervals()))
 elif __name__ == "__main__":
     main(float(sys.argv[1]) if len(sys.argv) > 1 else math.inf)

@@ -62,22 +62,32 @@ def write_logs(folder: Path, traces: int, events: int, seed: int) -> Path:
     return folder
 
 
-def run(command: list[str], cores: set[int], cache: Path) -> dict[str, float]:
-    """Processor and wall-clock seconds, and the peak memory in MB, of a process on some cores."""
+LAUNCH = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+print(status, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+"""Starts a process from a small one, since the peak of the memory of a process begins with that of its parent."""
+
+
+def run(command: list[str], cores: set[int], cache: Path, root: Path = ROOT) -> dict[str, float]:
+    """Processor and wall-clock seconds, and the peak memory in MB, of a process of a checkout on some cores."""
     begin = time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    launched = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", LAUNCH, *command],
+        cwd=root,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
         preexec_fn=lambda: os.sched_setaffinity(0, cores),
     )
-    _, status, used = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{' '.join(command)} left with status {status}")
     wall = time.perf_counter() - begin
-    return {"process": used.ru_utime + used.ru_stime, "wall": wall, "megabytes": used.ru_maxrss / 1024}
+    status, process, megabytes = map(float, launched.stdout.split())
+    if status:
+        raise SystemExit(f"{' '.join(command)} in {root} left with status {status:g}")
+    return {"process": process, "wall": wall, "megabytes": megabytes}
 
 
 def commands(folder: Path, rounds: int) -> dict[str, Any]:

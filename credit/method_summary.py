@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 SHOWN = 20  # names listed before "…"
-ALONE = "the group has one trace; the method gives its reward or 0, compared with nothing"
+ALONE = "the group has one trace, compared with nothing: the table has its reward or 0, and calls it valid"
 
 ELSEWHERE = "refused traces that share an id of a choice with an answered one of another task"
 """The heading of the list `replays_elsewhere`."""

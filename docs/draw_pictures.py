@@ -97,14 +97,15 @@ def draw_lengths(cells: list[dict[str, Any]]) -> Figure:
         panel.set_title(f"{outcome}, {optimizer}", fontsize=9)
         panel.axhline(1, color="0.5", linewidth=0.8)
         lengths = sorted({key[2] for key in found if key[:2] == (outcome, optimizer)})
-        for length, marker in zip(lengths, "os^D", strict=False):
+        for length, marker in zip(lengths, "os^Dv"[: len(lengths)], strict=True):
             for (colour, _), signal in zip(CYCLE, ("control", "posterior", "exact"), strict=False):
                 key = (outcome, optimizer, length)
                 lucks = [k[3] for k in found if k[:3] == key and k[4] == signal]
                 lucks = [x for x in sorted(lucks) if found[*key, x, signal] and found.get((*key, x, "rloo"))]
                 ratios = [found[*key, x, signal] / found[*key, x, "rloo"] for x in lucks]
-                panel.plot(lucks, ratios, color=colour, marker=marker, markersize=4, linewidth=1,
-                           label=f"{signal}, {length} decisions")  # fmt: skip
+                if lucks:
+                    panel.plot(lucks, ratios, color=colour, marker=marker, markersize=4, linewidth=1,
+                               label=f"{signal}, {length} decisions")  # fmt: skip
         panel.set_yscale("log")
         panel.set_xlabel("share of luck", fontsize=9)
     for row in panels:

@@ -72,7 +72,7 @@ REASONS: tuple[str, ...] = (
     "the trace has no outcome, or the agent none of its own (agent_reward)",
     "nothing to compare with: the group has one member",
     "the log lacks the evidence that the method needs here",
-    "too few members, or their spread or mean is about 0 or less: no divisor",
+    "too few members, or no divisor: their spread or mean is about 0 or less",
     "no sibling: one alternative under this context",
     "a single replay, which is this trace's own outcome",
     "the action's propensity is missing, or not between 0 and 1: no alternative was possible",

@@ -349,7 +349,14 @@ def beyond_members(m: Members, n: jax.Array, apart: jax.Array, divisor: jax.Arra
 
 
 def settle_alone(
-    m: Members, row_mask: jax.Array, alone: jax.Array, x: jax.Array, subtracted: jax.Array, singleton: Singleton
+    m: Members,
+    row_mask: jax.Array,
+    alone: jax.Array,
+    x: jax.Array,
+    subtracted: jax.Array,
+    singleton: Singleton,
+    *,
+    few: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """What is subtracted from each event's score, and its reason, where there is nothing to compare with: [E] each.
 
@@ -361,11 +368,15 @@ def settle_alone(
       alone: bool [E], events whose key has one member.
       x, subtracted: float [E], the score, and what is subtracted where the key has several members.
       singleton: "refuse", "zero" or "raw". A key of replays of one trace is refused under each of them.
+      few: bool [E], events whose key has several members, and fewer than what is subtracted takes, as the second
+        largest of the others takes three. They are refused under each `singleton`, with TOO_FEW.
 
     Raises:
       CreditError: an unknown `singleton`.
     """
     reason = jnp.where(row_mask, Reason.VALID, Reason.NO_REWARD)
+    if few is not None:
+        reason = jnp.where(row_mask & few & ~alone, Reason.TOO_FEW, reason)
     if singleton == "refuse":
         reason = jnp.where(row_mask & alone, Reason.SINGLETON, reason)
     elif singleton == "zero":

@@ -66,7 +66,7 @@ def nth_of_others(m: Members, place: int) -> tuple[jax.Array, jax.Array]:
     """At each event, one of the other samples of its key in order, and their number: float [E] and int32 [E].
 
     Other samples share no choice with the event's own. Where there are too few, the value is another sample's: refuse
-    such events.
+    such events, with `few` of `estimators.group.settle_alone`.
 
     Args:
       m: the members.

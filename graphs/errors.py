@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from graphs.text import excerpt
@@ -17,6 +18,7 @@ __all__ = [
     "NothingReadError",
     "Problem",
     "TraceError",
+    "condensed",
 ]
 
 
@@ -96,6 +98,20 @@ class Problem:
         return f"{where}:{trace} {self.field} is {self.value}; expected {self.expected} [{self.kind}]{more}"
 
 
+def condensed(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, with one in the place of those that differ in their traces alone, as of one record that is lost.
+
+    Examples:
+      >>> lost = [Problem("lost-row", "x.jsonl", 3, "content", "{", "JSON", trace) for trace in ("a", "b", "c")]
+      >>> [(problem.trace, problem.count) for problem in condensed(lost)]
+      [('a', 3)]
+    """
+    alike: dict[Problem, list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault(dataclasses.replace(problem, trace="", count=1), []).append(problem)
+    return [dataclasses.replace(found[0], count=sum(one.count for one in found)) for found in alike.values()]
+
+
 def _rebuilt(kind: type[CreditError], args: tuple[Any, ...], attributes: dict[str, Any]) -> CreditError:
     error = kind.__new__(kind)
     error.args = args
@@ -131,7 +147,7 @@ class NothingReadError(CreditError):
     """
 
     def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
-        super().__init__("\n".join([message, *(str(p) for p in problems[:10])]))
+        super().__init__("\n".join([message, *map(str, condensed(problems)[:10])]))
         self.problems = problems
 
 

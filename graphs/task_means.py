@@ -11,7 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["LEAST_TASKS", "ROUNDING", "TaskMean", "chance_above", "holm", "share_interval", "task_mean"]
+from graphs.dealing import flipped
+
+__all__ = [
+    "LEAST_TASKS",
+    "ROUNDING",
+    "TaskMean",
+    "chance_above",
+    "holm",
+    "median_interval",
+    "share_interval",
+    "task_mean",
+]
 
 LEAST_TASKS = 8
 """Clusters that say something, for an interval. Three coin flips agree in a quarter of cases, and the interval of three
@@ -27,7 +38,7 @@ class TaskMean(NamedTuple):
     Attributes:
       mean: of the numbers of clusters; NaN without any.
       low, high: its 95 % interval; NaN where none is stated.
-      p: of the two-sided test against the number that says nothing; NaN where there is no interval.
+      p: of the two-sided test against the number that says nothing; NaN where there is none.
     """
 
     mean: float
@@ -39,26 +50,31 @@ class TaskMean(NamedTuple):
 def task_mean(values: np.ndarray, nothing: float = 0.0) -> TaskMean:
     """The mean of one number a cluster: m ± t_{0.975, G−1} s / √G, s their standard deviation over G clusters.
 
-    There is no interval with fewer than `LEAST_TASKS` clusters that differ from `nothing`, or where all are equal.
+    Its p-value is that of the sign-flip test (`graphs.dealing`). There is neither with fewer than `LEAST_TASKS`
+    clusters that differ from `nothing`. Where all are equal there is a p-value without an interval.
 
     Args:
       values: float [G], finite.
       nothing: the number of a cluster that says nothing, such as one in which no trace differs.
 
-    Reference: Student 1908.
+    Reference: Student 1908; Fisher 1935, The Design of Experiments.
 
     Examples:
-      >>> task_mean(np.arange(9.0) - 3)
-      TaskMean(mean=1.0, low=-1.1050..., high=3.1050..., p=0.3052...)
+      >>> task_mean(np.arange(10.0) - 3)
+      TaskMean(mean=1.5, low=-0.6658..., high=3.6658..., p=0.1835...)
+      >>> task_mean(np.ones(9))
+      TaskMean(mean=1.0, low=nan, high=nan, p=0.00390625)
       >>> task_mean(np.array([1.0, 2.0, 3.0]))
       TaskMean(mean=2.0, low=nan, high=nan, p=nan)
     """
     count = len(values)
     mean = float(np.mean(values)) if count else float("nan")
-    speaking = np.count_nonzero(np.abs(values - nothing) > 0)
-    if speaking < LEAST_TASKS or np.ptp(values) <= ROUNDING * np.abs(values).max():
+    if np.count_nonzero(values != nothing) < LEAST_TASKS:
         return TaskMean(mean, float("nan"), float("nan"), float("nan"))
-    return _around(mean, float(values.std(ddof=1)) / count**0.5, count - 1, nothing)
+    p = flipped(values - nothing).p
+    if np.ptp(values) <= ROUNDING * np.abs(values).max():
+        return TaskMean(mean, float("nan"), float("nan"), p)
+    return TaskMean(mean, *_around(mean, float(values.std(ddof=1)) / count**0.5, count - 1), p)
 
 
 def share_interval(values: np.ndarray) -> tuple[float, float]:
@@ -86,12 +102,13 @@ def share_interval(values: np.ndarray) -> tuple[float, float]:
     return float(betaincinv(heads, tails, 0.025)), float(betaincinv(heads, tails, 0.975))
 
 
-def chance_above(first: np.ndarray, other: np.ndarray) -> TaskMean:
-    """The chance that the number of a cluster of one kind is above that of the other kind, ties half.
+def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+    """The chance that the number of a cluster of one kind is above of the other kind, ties half, and its interval.
 
     With `U_i` the share of the other kind's numbers below `first_i` and `V_j` the share of `first` above `other_j`, the
     chance is the mean of U, and of V, and its variance s²_U / n + s²_V / m, with Welch's degrees of freedom. There is
-    no interval with fewer than `LEAST_TASKS` clusters of a kind, or where one kind's numbers are all above the other's.
+    no interval, and NaN, with fewer than `LEAST_TASKS` clusters of a kind, or where one kind's numbers are all above
+    the other's.
 
     Args:
       first, other: float [n] and [m], one number a cluster.
@@ -99,19 +116,19 @@ def chance_above(first: np.ndarray, other: np.ndarray) -> TaskMean:
     Reference: Brunner and Munzel 2000.
 
     Examples:
-      >>> chance_above(np.arange(8.0) + 1, np.arange(8.0)).mean
-      0.6171875
+      >>> chance_above(np.arange(8.0) + 1, np.arange(8.0))
+      (0.6171875, 0.3019..., 0.9324...)
     """
     count, others = len(first), len(other)
     if not (count and others):
-        return TaskMean(*(float("nan"),) * 4)
+        return (float("nan"),) * 3
     below, above = _placements(first, other), 1 - _placements(other, first)
     mean = float(below.mean())
     if min(count, others) < LEAST_TASKS or not (below.std() > 0 or above.std() > 0):
-        return TaskMean(mean, float("nan"), float("nan"), float("nan"))
+        return mean, float("nan"), float("nan")
     one, two = float(below.var(ddof=1)) / count, float(above.var(ddof=1)) / others
     degrees = (one + two) ** 2 / (one**2 / (count - 1) + two**2 / (others - 1))
-    return _around(mean, (one + two) ** 0.5, degrees, 0.5)
+    return mean, *_around(mean, (one + two) ** 0.5, degrees)
 
 
 def _placements(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
@@ -121,11 +138,47 @@ def _placements(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
     return np.asarray(twice / (2 * len(among)))
 
 
-def _around(mean: float, stderr: float, degrees: float, nothing: float) -> TaskMean:
-    from scipy.special import stdtr, stdtrit  # comes with JAX; slow to import
+def _around(mean: float, stderr: float, degrees: float) -> tuple[float, float]:
+    """Student's interval."""
+    from scipy.special import stdtrit  # comes with JAX; slow to import
 
     half = float(stdtrit(degrees, 0.975)) * stderr
-    return TaskMean(mean, mean - half, mean + half, 2 * float(stdtr(degrees, -abs(mean - nothing) / stderr)))
+    return mean - half, mean + half
+
+
+def median_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """A 95 % interval of the median of what the values are drawn from, between two of the values in order.
+
+    From the d-th least to the d-th largest of n values, the interval holds the median with probability
+    1 − 2 P(B ≤ d − 1), B binomial (n, 1/2), whatever the distribution. Between the two nearest d it is interpolated.
+    Five values hold it in 94 %, equal ones in more. Fewer have no interval: NaN.
+
+    Args:
+      values: [n], in any order; infinite ones are the largest.
+
+    Reference: Hettmansperger and Sheather 1986.
+
+    Examples:
+      >>> median_interval([4.0, 2.0, 3.0, 1.0, float("inf")])
+      (1.0, inf)
+      >>> median_interval([1.0, 2.0])
+      (nan, nan)
+    """
+    from scipy.special import bdtr
+
+    x = np.sort(np.asarray(values, np.float64))
+    n = len(x)
+    if n < 5:
+        return float("nan"), float("nan")
+    holds = [1 - 2 * float(bdtr(d, n, 0.5)) for d in range((n + 1) // 2)]
+    d = max([k for k, chance in enumerate(holds) if chance >= 0.95], default=0)  # counted from 0
+    past = (holds[d] - 0.95) / (holds[d] - holds[d + 1]) if holds[d] >= 0.95 else 0.0
+    part = (n - d - 1) * past / (d + 1 + (n - 2 * d - 2) * past)
+    return _between(x[d], x[d + 1], part), _between(x[n - 1 - d], x[n - 2 - d], part)
+
+
+def _between(outer: float, inner: float, part: float) -> float:
+    return float(outer + part * (inner - outer)) if np.isfinite(inner - outer) else float(outer)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

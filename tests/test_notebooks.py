@@ -87,3 +87,17 @@ def test_runs_from_start_to_end(path: Path) -> None:
     stored = [[o["output_type"] for o in cell["outputs"]] for cell in cells(path) if cell["cell_type"] == "code"]
     found = [[o.output_type for o in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
     assert found == stored, "the stored outputs are of another run: python notebooks/execute.py --write"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_notebook_imports_a_module_that_lies_beside_it(tmp_path: Path) -> None:
+    """In Jupyter it did; here it ended in a ModuleNotFoundError."""
+    nbformat = pytest.importorskip("nbformat", reason="needs the extra `run-notebooks`")
+    pytest.importorskip("nbclient", reason="needs the extra `run-notebooks`")
+    pytest.importorskip("ipykernel", reason="needs the extra `run-notebooks`")
+    (tmp_path / "beside_it.py").write_text("answer = 41 + 1\n")
+    code = "import os\nimport beside_it\nprint(beside_it.answer, os.listdir())"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbformat.write(notebook, tmp_path / "own.ipynb")
+    assert runner().execute(tmp_path / "own.ipynb").cells[0].outputs[0].text == "42 []\n"

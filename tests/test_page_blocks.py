@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import io
@@ -9,6 +10,8 @@ import json
 import re
 import shlex
 import shutil
+import symtable
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,6 @@ import pytest
 from click.testing import CliRunner
 
 import credit
-import estimators
 from credit.cli import cli
 from credit.laws import LAWS
 from estimators.critic.train import Settings
@@ -50,7 +52,7 @@ RUN_BY: dict[str, str] = {
 """The tests that run the blocks of the other pages."""
 
 
-def runs(suffix: str = "runs") -> Path:
+def runs(suffix: str = "runs") -> None:
     """A folder of logs with values, one trace of which is called run-17."""
     world = World(group_size=4)
     episodes = world.sample(jax.random.key(0), 40)
@@ -59,41 +61,36 @@ def runs(suffix: str = "runs") -> Path:
     native.write(world.traces(episodes, world.increments(episodes)), folder / "log.jsonl")
     text = (folder / "log.jsonl").read_text().replace('"trace-000017"', '"run-17"')
     (folder / "log.jsonl").write_text(text)
-    return folder
 
 
-def judged() -> dict[str, Any]:
-    traces = credit.read(runs())
+def judged() -> None:
+    runs()
+    traces = credit.read("runs")
     agent = traces.agents["agent"][0].as_py()
     verdict = {"trace": traces.traces["trace"][0].as_py(), "judge": "critic", "agent": agent, "score": 0.8}
     Path("verdicts.jsonl").write_text(json.dumps(verdict))
-    return {"traces": traces}
 
 
-def siblings() -> dict[str, Any]:
-    """Forty draws of two alternatives in each of three contexts."""
+def siblings() -> None:
+    """Logs of a hundred draws of two alternatives in each of three contexts."""
     rng = np.random.default_rng(0)
-    n = 120
-    graph, reward, _ = credit.from_columns(
-        group=[i // 40 for i in range(n)], trace=list(range(n)), reward=rng.normal(size=n).tolist()
-    )
-    room = graph.num_events - n
-    context = np.pad(np.arange(n) // 40, (0, room), constant_values=-1).astype(np.int32)
-    choice = rng.integers(0, 2, n)
-    alternative = np.pad(2 * (np.arange(n) // 40) + choice, (0, room), constant_values=-1).astype(np.int32)
-    target = np.pad(np.where(choice == 1, 0.7, 0.3), (0, room), constant_values=np.nan).astype(np.float32)
-    given = {"context": context, "alternative": alternative, "target_propensity": target}
-    given |= {"propensity": np.full_like(target, 0.5)}
-    return {"credit": credit, "estimators": estimators, "graph": graph, "reward": reward} | given
+    Path("runs").mkdir()
+    with Path("runs/log.jsonl").open("w") as file:
+        for i in range(300):
+            context, choice = f"context {i % 3}", int(rng.integers(0, 2))
+            event = {"id": "e", "type": "message", "agent": "a", "context": context, "propensity": 0.5}
+            event |= {"alternative": f"{context}, {choice}", "target_propensity": (0.3, 0.7)[choice]}
+            rewards = {"team": float(rng.random() < 0.3 + 0.4 * choice)}
+            trace = {"trace_id": str(i), "task_id": str(i % 3), "events": [event], "rewards": rewards}
+            file.write(json.dumps(trace) + "\n")
 
 
-def columns() -> dict[str, Any]:
+def columns() -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = {"traj_uid": ["a", "b"], "uid": ["q", "q"], "agent_id": ["solver"] * 2, "reward": [1.0, 0.0]}
     pq.write_table(pa.table(rows), "dump.parquet")
-    return {"credit": credit}
 
 
 def outcomes(log: str) -> Path:
@@ -104,61 +101,68 @@ def outcomes(log: str) -> Path:
     return table
 
 
-def recorded(name: str, format_: str) -> Callable[[], dict[str, Any]]:
-    def prepare() -> dict[str, Any]:
-        shutil.copy(RECORDINGS / name, name)
-        traces = credit.read(name, rewards=outcomes(name))
-        assert traces.traces["format"].to_pylist()[0] == format_
-        return {"traces": traces, "result": credit.run(traces, "discounted_return")}
-
-    return prepare
+def episodes() -> None:
+    shutil.copy(RECORDINGS / "verifiers_episodes.jsonl", "traces.jsonl")
 
 
-def langgraph_team() -> dict[str, Any]:
+TEAM = """
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+outer = StateGraph(MessagesState)
+outer.add_node("solver", lambda state: {"messages": [("ai", "four")]})
+outer.add_edge(START, "solver")
+outer.add_edge("solver", END)
+graph = outer.compile(checkpointer=InMemorySaver())
+config = {"configurable": {"thread_id": "1"}}
+question = {"messages": [("user", "2+2")]}
+"""
+
+
+def langgraph_team() -> None:
     pytest.importorskip("langgraph")
-    from langgraph.checkpoint.memory import InMemorySaver
-    from langgraph.graph import END, START, MessagesState, StateGraph
-
-    def answer(state: MessagesState) -> dict[str, Any]:
-        return {"messages": [("ai", "four")]}
-
-    outer = StateGraph(MessagesState)
-    outer.add_node("solver", answer)
-    outer.add_edge(START, "solver")
-    outer.add_edge("solver", END)
-    graph = outer.compile(checkpointer=InMemorySaver())
-    return {"graph": graph, "config": {"configurable": {"thread_id": "1"}}, "question": {"messages": [("user", "2+2")]}}
+    Path("my_team.py").write_text(TEAM)
 
 
-def of_inspect() -> dict[str, Any]:
+def of_inspect() -> None:
     pytest.importorskip("inspect_ai", reason="the extra `inspect-ai` is not installed")
     Path("logs").mkdir()
     shutil.copy(RECORDINGS / "inspect_team.eval", "logs/quiz.eval")
-    return {}
 
 
-def with_runs() -> dict[str, Any]:
-    runs()
-    return {}
+def scored_log() -> None:
+    """The log that the page shows."""
+    Path("logs").mkdir()
+    Path("logs/quiz.json").write_text(PAGES["docs/formats/inspect-ai.md"].split("```json\n")[1].split("```")[0])
 
 
-PREPARED: dict[str, Callable[[], dict[str, Any]]] = {
-    "docs/critic.md": with_runs,
-    "docs/doctor.md": with_runs,
+PREPARED: dict[str, Callable[[], None]] = {
+    "docs/critic.md": runs,
+    "docs/doctor.md": runs,
     "docs/judgements.md": judged,
-    "docs/laws.md": dict,
-    "docs/metrics.md": with_runs,
+    "docs/laws.md": lambda: None,
+    "docs/metrics.md": runs,
     "docs/off-policy.md": siblings,
     "docs/re-running.md": of_inspect,
-    "docs/structure.md": with_runs,
-    "docs/posterior.md": dict,
-    "docs/worlds.md": dict,
-    "docs/formats/inspect-ai.md": recorded("inspect_team.eval", "inspect-ai"),
+    "docs/structure.md": runs,
+    "docs/posterior.md": lambda: None,
+    "docs/worlds.md": lambda: None,
+    "docs/formats/inspect-ai.md": scored_log,
     "docs/formats/langgraph.md": langgraph_team,
     "docs/formats/table.md": columns,
-    "docs/formats/verifiers.md": recorded("verifiers_episodes.jsonl", "verifiers"),
+    "docs/formats/verifiers.md": episodes,
 }
-"""What is there before the first block of a page: files in the working directory, and names."""
+"""The files in the working directory before the first block of a page, which a reader has. Names there are none."""
+
+OF_THE_READER = {
+    "README.md": {"config", "model", "prompts", "rewards", "tokenizer"},
+    "CONTRIBUTING.md": {"event_reward", "graph", "m", "reward"},
+    "docs/trainers.md": {
+        *("AgentTrainer", "GRPOConfig", "cluster", "config", "episodes", "model", "path", "prompts", "rewards"),
+        *("sampled", "store", "tokenizer"),
+    },
+}
+"""Names in excerpts (`py`) that stand for what a reader's own program has."""
 
 
 def shorten(page: str, patch: pytest.MonkeyPatch) -> None:
@@ -179,11 +183,37 @@ def test_every_page_with_blocks_is_run_by_a_test() -> None:
         assert folder in (TESTS / test).read_text() or folder == "trainers.md", page
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_pasted_from_a_page_knows_its_names(page: str) -> None:
+    """Tests gave blocks names that the page did not: pasted by a reader they ended in a NameError."""
+    known, used = {*dir(builtins), "__file__"}, set[str]()
+    for kind, body in re.findall(r"```(python|py)(?: title=\"[\w.]+\")?\n(.*?)```", PAGES[page], re.DOTALL):
+        # An excerpt may be the inside of a function, or an entry of a table.
+        text = body if kind == "python" else f"def excerpt():\n{textwrap.indent(body, ' ')}"
+        try:
+            table = symtable.symtable(text, page, "exec")
+        except SyntaxError:
+            assert kind == "py", body
+            continue
+        made = {name.get_name() for name in table.get_symbols() if name.is_assigned() or name.is_imported()}
+        known |= made if kind == "python" else set()
+        used |= global_names(table) - known - {"excerpt"}
+    assert used == OF_THE_READER.get(page, set())
+
+
+def global_names(table: symtable.SymbolTable) -> set[str]:
+    """The names that a piece of code takes from outside its functions."""
+    own = {name.get_name() for name in table.get_symbols() if name.is_global() or table.get_type() == "module"}
+    return own.union(*map(global_names, table.get_children()))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PREPARED)
 def test_blocks_run_and_print_what_they_say(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = PREPARED[page]()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    PREPARED[page]()
+    names: dict[str, Any] = {}
     shorten(page, monkeypatch)
     for body in BLOCK.findall(PAGES[page]):
         out = io.StringIO()

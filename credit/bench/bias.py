@@ -98,11 +98,12 @@ def cells(
 def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:
     """Whether two methods have the same scores in all worlds and sizes, up to rounding; False without any.
 
-    Two methods that differ in a batch of positive probability have equal scores only by accident.
+    Two methods that answer nothing have no numbers, and so not the same. Two methods that differ in a batch of positive
+    probability have equal scores only by accident.
     """
     table = {(row.world, row.k): row for row in other}
     pairs = [(row, table[row.world, row.k]) for row in rows if (row.world, row.k) in table]
-    if not pairs:
+    if not any(row.answered for row, _ in pairs):
         return False
     left, right = ([[row.bias, row.variance, row.error] for row in side] for side in zip(*pairs, strict=True))
     return np.allclose(left, right, rtol=1e-9, atol=1e-12, equal_nan=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -242,7 +243,9 @@ def _of_behaviour(traces: Traces, task: np.ndarray, check: str, number: TraceMet
     limit = CHECKS[check].limit or 0.0
     known = np.isfinite(number.value)
     if not known.any():
-        return _unknown(check, "; ".join(dict.fromkeys(filter(None, number.reasons))))
+        why = collections.Counter(filter(None, number.reasons)).most_common()
+        alone = len(why) == 1
+        return _unknown(check, "; ".join(words if alone else f"{words} ({counted(k, 'trace')})" for words, k in why))
     of_task = np.unique(task[known], return_inverse=True)[1]
     means = np.bincount(of_task, number.value[known]) / np.bincount(of_task)
     shown, tasks = int(np.sum(means > limit)), len(means)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from estimators.base import Credit, Estimand
 
-__all__ = ["Compared", "Method", "Scope", "Status", "named"]
+__all__ = ["OF_KEYS", "Compared", "Method", "Scope", "Status", "named"]
 
 Scope = Literal["trace", "group", "batch", "sequence"]
 Status = Literal["released", "reconstructed", "formula"]
@@ -63,7 +63,7 @@ class _Named:
         vars(row)[self.name] = value
 
 
-_OF_KEYS = ("by", "population", "singleton", "filters")
+OF_KEYS = ("by", "population", "singleton", "filters")
 """Options about which `Method.unbiased_with` knows more than that they are no defaults."""
 
 
@@ -169,7 +169,7 @@ class Method:
         plain = getattr(self.fn, "func", self.fn)
         defaults = {name: one.default for name, one in inspect.signature(plain).parameters.items()}
         for name, value in given.items() if self.unbiased else ():
-            if name in defaults and name not in _OF_KEYS and repr(value) != repr(defaults[name]):
+            if name in defaults and name not in OF_KEYS and repr(value) != repr(defaults[name]):
                 return None, f"it is stated of {name}={defaults[name]}"
         if self.unbiased and given.get("singleton") == "zero":
             return False, "a trace that is compared with no other gets 0 in place of its return"

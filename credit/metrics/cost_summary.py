@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,16 @@ from graphs.errors import CreditError
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.traces.batch import Traces
 
-__all__ = ["UNITS_OF_COST", "CostRow", "CostUnit", "GroupCosts", "cost_rows", "group_costs", "stated_sums"]
+__all__ = [
+    "UNITS_OF_COST",
+    "CostRow",
+    "CostUnit",
+    "GroupCosts",
+    "cost_rows",
+    "group_costs",
+    "stated_sums",
+    "total_costs",
+]
 
 CostUnit = Literal["agent", "role", "decision", "tool", "model", "trace"]
 UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "tool", "model", "trace")
@@ -115,6 +125,28 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
+
+
+def total_costs(rows: Sequence[CostRow]) -> CostRow:
+    """The sum of rows, as a row "total"; `stated` sums what traces have.
+
+    Examples:
+      >>> known, unknown = Amount(2.0, 0), Amount(None, 3)
+      >>> row = CostRow("a", 4, 1, 0, known, unknown, known, unknown)
+      >>> total_costs([row, row]).tokens, total_costs([row, row]).money
+      (Amount(total=4.0, missing=0), Amount(total=None, missing=6))
+    """
+    events, calls, errors = (sum(getattr(row, name) for row in rows) for name in ("events", "tool_calls", "errors"))
+
+    def summed(name: str) -> Amount:
+        each: list[Amount] = [getattr(row, name) for row in rows]
+        total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
+        return Amount(total if total or not missing else None, missing)
+
+    tokens, read, seconds, money = map(summed, ("tokens", "input_tokens", "seconds", "money"))
+    names = dict.fromkeys(name for row in rows for name in row.stated)
+    stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
+    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated)
 
 
 def _rows(names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls) -> list[CostRow]:

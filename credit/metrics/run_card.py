@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from credit.metrics.cost_summary import group_costs
-from credit.metrics.event_costs import event_costs
+from credit.metrics.event_costs import event_costs, event_models
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
 from credit.reports.corpus import Survey, survey
@@ -62,7 +62,7 @@ def run_card(traces: Traces) -> list[CardLine]:
     found = survey(traces)
     forms = team_forms(traces.graph, traces.agents["role"].to_pylist())
     facts = TeamFacts(traces, forms)
-    return [
+    lines = [
         *_tasks(traces, found),
         *_teams(traces, found, forms.form[: traces.sizes.traces]),
         *_measured(facts),
@@ -70,10 +70,16 @@ def run_card(traces: Traces) -> list[CardLine]:
         *_evidence(traces, found),
         *_safety(traces),
     ]
+    sections = list(dict.fromkeys(line.section for line in lines))
+    return sorted(lines, key=lambda line: sections.index(line.section))
 
 
 def _line(section: str, item: str, value: str, missing: str) -> CardLine:
     return CardLine(section, item, value, "" if value else missing)
+
+
+def _number(value: float, digits: int = 6) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.{digits}g}"
 
 
 def _names(counts: collections.Counter[str]) -> str:
@@ -84,19 +90,24 @@ def _names(counts: collections.Counter[str]) -> str:
 def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
     of = {
         name: collections.Counter(str(cell or "") for cell in traces.traces[name].to_pylist())
-        for name in ("task", "model", "system")
+        for name in ("task", "system")
     }
-    sizes = ", ".join(f"{size} ({count})" for size, count in found.group_sizes.items())
+    names, model = event_models(traces)
+    action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    used = set(zip(trace[action].tolist(), model[action].tolist(), strict=True))
+    models = collections.Counter(names[number] for _, number in used)
+    sizes = ", ".join(f"{counted(count, 'group')} of {size}" for size, count in found.group_sizes.items())
     versions = traces.evidence.get("policy_version")
     stated = [] if versions is None else versions.amounts.tolist()
     span = f"{int(min(stated))} to {int(max(stated))}" if stated else ""
-    refused = sum(problem.count for problem in found.problems)
+    refused = sum(problem.count for problem in found.problems if problem.is_failure)
     return [
         _line("tasks", "traces, tasks", f"{found.traces}, {len(of['task'])}", ""),
-        _line("tasks", "traces of a group", sizes, ""),
+        _line("tasks", "groups, by traces", sizes, ""),
         _line("tasks", "formats", _names(collections.Counter(found.formats)), ""),
         _line("tasks", "problems of reading", str(refused), ""),
-        _line("policies", "models", _names(of["model"]), "no trace names its model"),
+        _line("policies", "models", _names(models), "no trace names its model"),
         _line("policies", "systems", _names(of["system"]), "no trace names its system"),
         _line("policies", "policy versions", span, "no trace has a policy_version"),
     ]
@@ -136,13 +147,25 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
     costs, groups = event_costs(traces, facts=facts), group_costs(traces, found)
     action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
     lines = []
-    for name in ("tokens", "input_tokens", "seconds"):
+    for name, item, lacks in (
+        ("tokens", "tokens generated", "tokens of its actions"),
+        ("input_tokens", "tokens read", "input_tokens of its actions"),
+        ("seconds", "seconds of work", "times in seconds"),
+    ):
         cost = getattr(costs, name)
         known = np.isfinite(cost)
         some = bool(known.any()) and (name == "seconds" or bool((known & action).any()))
-        value = f"{'' if known.all() else '≥ '}{cost[known].sum() / m:.6g}" if some else ""
-        lacks = "times in seconds" if name == "seconds" else f"{name} of its actions"
-        lines.append(_line("costs", f"{name.replace('_', ' ')} of a trace", value, f"the log lacks {lacks}"))
+        value = (
+            f"{'' if known.all() else '≥ '}{_number(cost[known].sum() / m, 4 if name == 'seconds' else 6)}"
+            if some
+            else ""
+        )
+        lines.append(_line("costs", f"{item} of a trace", value, f"the log lacks {lacks}"))
+    wall = facts.durations.wall
+    timed = wall[np.isfinite(wall)]
+    of_some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"
+    value = f"{_number(float(timed.mean()), 4)}{of_some}" if len(timed) else ""
+    lines.append(_line("costs", "wall clock of a trace, seconds", value, "the log lacks times in seconds"))
     lacking = "no trace has an outcome" if groups.of_trace else "an action lacks its tokens, read or generated"
     waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
     return [

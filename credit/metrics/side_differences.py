@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, event_models
+from credit.metrics.trace_metrics import PARTS
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
+from graphs.dealing import Dealt, dealt, flipped
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
@@ -24,8 +26,10 @@ from graphs.text import excerpt, near_names
 from graphs.traces.batch import Traces
 
 __all__ = [
+    "SideBound",
     "SideDifference",
     "Uncompared",
+    "bounds_of_sides",
     "costs_of_traces",
     "read_sides",
     "side_differences",
@@ -33,6 +37,8 @@ __all__ = [
     "uncompared",
 ]
 
+LEVEL = 0.05
+"""Of the p-value below which a difference stands out."""
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "the log has no action of an agent that was spawned"
@@ -50,9 +56,12 @@ class SideDifference:
       metric: a name of `METRICS`, or of `costs_of_traces`.
       first, second: means over the tasks compared, of means over their traces.
       difference: second − first.
-      low, high: its 95 % interval over tasks; None where too few have a number, or none differ.
-      p: of the test that the sides are alike, by Holm's method for all metrics; None likewise.
-      seen: the least difference that such a test would find in 4 of 5 cases; None likewise.
+      low, high: its 95 % interval over tasks; None where too few have a number or differ, or all differ alike. Of a
+        part, as success is one, it ends at −1 and 1.
+      p: of the test that the sides are alike, by Holm's method for all metrics; None where too few have a number or
+        differ.
+      least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
+      seen: the least difference that such a test would find in 4 of 5 cases; None where there is no interval.
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side.
       paired: whether tasks are compared with themselves.
@@ -66,6 +75,7 @@ class SideDifference:
     low: float | None
     high: float | None
     p: float | None
+    least: float | None
     seen: float | None
     tasks: int
     traces: tuple[int, int]
@@ -75,7 +85,7 @@ class SideDifference:
     @property
     def stands_out(self) -> bool:
         """Whether p is below 0.05."""
-        return self.p is not None and self.p < 0.05
+        return self.p is not None and self.p < LEVEL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +101,24 @@ class Uncompared:
     metric: str
     sides: tuple[int, ...]
     reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SideBound:
+    """A cost that some traces do not have as a whole: what is known of it, over all traces.
+
+    Attributes:
+      metric: its name.
+      first, second: means over tasks, of means over their traces, of the known part.
+      whole: of each side, whether that is all of it.
+      tasks: of both sides.
+    """
+
+    metric: str
+    first: float
+    second: float
+    whole: tuple[bool, bool]
+    tasks: int
 
 
 def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
@@ -168,10 +196,10 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
 
 
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
-    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and seconds.
+    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and time.
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "tokens" are those generated and
-    "input_tokens" those read, where all actions have a count; seconds are those of the wall clock, without the time
+    "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without the time
     until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known.
 
     Args:
@@ -186,7 +214,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     facts, calls = TeamFacts(traces), ToolCalls(traces)
-    costs, seconds = event_costs(traces, prices, facts), facts.durations.wall
+    costs, wall = event_costs(traces, prices, facts), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
 
@@ -201,7 +229,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         "input_tokens": counted(costs.input_tokens, " that it read"),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
-        "seconds": numbered(seconds, (np.isnan(seconds), "the log has no times in seconds")),
+        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
     }
     if prices is not None:
         names, model = event_models(traces)
@@ -217,13 +245,15 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
 
     Where `LEAST_TASKS` tasks have traces of both sides, each gives the difference of its two means: paired, so that
     hard tasks weigh on both sides alike. Otherwise each side's tasks give one number each, and the interval is Welch's.
+    P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
+    Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone.
 
     Args:
       traces: what was read.
       metrics: of `trace_metrics` on these traces.
       side: 0 or 1 of each trace, -1 for none: int [traces].
 
-    Reference: Student 1908; Welch 1947.
+    Reference: Student 1908; Fisher 1935, The Design of Experiments; Welch 1947.
 
     Examples:
       >>> from credit.metrics.trace_metrics import trace_metrics
@@ -259,6 +289,55 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
     return found
 
 
+def bounds_of_sides(
+    traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray, prices: Prices | None = None
+) -> list[SideBound]:
+    """What is known of tokens and money where some traces lack a part, and something is known on both sides.
+
+    `side_differences` compares only traces that lack nothing, and these may be the small ones.
+
+    Args:
+      traces: what was read.
+      metrics: as of `side_differences`.
+      side: likewise.
+      prices: of models and tools.
+
+    Examples:
+      >>> from graphs.traces.assembling import assemble
+      >>> from graphs.traces.record import Agent, TraceRecord
+      >>> records = [TraceRecord(name, "q", "log.jsonl", instances={"a": Agent()}) for name in ("s", "t")]
+      >>> _ = [record.event(f"e{i}", 3, "a", action=True, tokens=count)
+      ...      for record in records for i, count in enumerate((5, None))]
+      >>> traces, side = assemble(records), np.array([0, 1])
+      >>> bounds_of_sides(traces, costs_of_traces(traces), side)
+      [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
+    """
+    of_side = [np.flatnonzero(side == one) for one in (0, 1)]
+    costs_known = {
+        name: metrics[name].value[side >= 0] for name in ("tokens", "input_tokens", "money") if name in metrics
+    }
+    names = [name for name, value in costs_known.items() if not np.isfinite(value).all()]
+    if not names:
+        return []
+    costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    task, found = task_ids(traces), []
+    for name in names:
+        known, cost = np.isfinite(metrics[name].value), getattr(costs, name)
+        least = np.where(np.isnan(cost), costs.least_money if name == "money" else 0.0, cost)
+        amount = np.bincount(trace, least, traces.sizes.traces)
+        whole = tuple(bool(known[rows].all()) for rows in of_side)
+        means = [float(_by_task(amount, rows, task)[1].mean()) for rows in of_side]
+        if all(mean or all_ for mean, all_ in zip(means, whole, strict=True)):
+            found.append(SideBound(name, means[0], means[1], (whole[0], whole[1]), len(np.unique(task[side >= 0]))))
+    return found
+
+
+def _by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tasks of these traces, and the mean of each."""
+    tasks, inverse = np.unique(task[rows], return_inverse=True)
+    return tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse)
+
+
 def _refused(metric: TraceMetric, rows: np.ndarray) -> dict[str, int]:
     """The reasons of these traces that have no number, the most frequent first, and how many each has."""
     lacking = np.flatnonzero(rows & ~np.isfinite(metric.value))
@@ -270,30 +349,37 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
     value, means = metric.value, []
     for one in (0, 1):
         rows = np.flatnonzero(np.isfinite(value) & (side == one))
-        tasks, inverse = np.unique(task[rows], return_inverse=True)
-        means.append((tasks, np.bincount(inverse, value[rows]) / np.bincount(inverse), len(rows)))
+        means.append((*_by_task(value, rows, task), len(rows)))
     (tasks, first, before), (others, second, after) = means
     if not (before and after):
         return None
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
     paired = len(shared) >= LEAST_TASKS
+    error, freedom, test = 0.0, 0.0, Dealt(1.0, 1.0)
     if paired:
         first, second = first[i], second[j]
         apart = np.where(_alike(first, second), 0.0, second - first)
-        error, freedom = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0
+        if np.count_nonzero(apart) >= LEAST_TASKS:
+            error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
     elif min(len(first), len(second)) >= LEAST_TASKS and not len(shared):
-        parts = [_spread(x) ** 2 / len(x) for x in (first, second)]
-        error = sum(parts) ** 0.5
-        squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (first, second), strict=True))
-        freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
-    else:
-        error, freedom = 0.0, 0.0
+        both = np.concatenate([first, second])
+        if _spread(both) > 0:
+            parts = [_spread(x) ** 2 / len(x) for x in (first, second)]
+            error = sum(parts) ** 0.5
+            squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (first, second), strict=True))
+            freedom = sum(parts) ** 2 / squares if squares > 0 else 0.0
+            test = dealt(both, np.arange(len(both)) < len(first), np.zeros(len(both)))
     before_mean, after_mean = float(first.mean()), float(second.mean())
     difference = 0.0 if _alike(before_mean, after_mean) else after_mean - before_mean
-    low, high, p, seen = (None,) * 4 if error == 0 else _interval(difference, error, freedom)
+    low, high, p, seen = None, None, test.p, None
+    if error > 0:
+        low, high, welch, seen = _interval(difference, error, freedom)
+        p = p if paired else max(p, welch)
+        low, high = (max(low, -1.0), min(high, 1.0)) if name in PARTS else (low, high)
+    numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
     counts = compared, (before, after), paired, _refused(metric, side >= 0)
-    return SideDifference(name, before_mean, after_mean, difference, low, high, p, seen, *counts)
+    return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts)
 
 
 def _alike(first: np.ndarray | float, second: np.ndarray | float) -> np.ndarray:

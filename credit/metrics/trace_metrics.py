@@ -12,7 +12,8 @@ import numpy as np
 from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
-from credit.reports.trace_list import counted_tokens, error_mask
+from credit.reports.event_errors import error_mask
+from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
     NO_ACTION,
     UNLINKED,
@@ -31,7 +32,7 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from estimators.base import Credit
 
-__all__ = ["METRICS", "MetricOptions", "metrics_of_facts", "trace_metrics"]
+__all__ = ["METRICS", "PARTS", "MetricOptions", "metrics_of_facts", "trace_metrics"]
 
 ALONE = "the trace has no second agent, who could read a message"
 OF_TEAM = [KIND_NAMES.index(name) for name in ("spawn", "whom", "aggregate", "stop")]
@@ -287,3 +288,8 @@ METRICS: Mapping[str, str] = {
     "team_deaths": "agents that leave before the last event",
 }
 """The metrics, and what each of them is."""
+
+PARTS = frozenset(
+    {"success", "useful_agents", "credited_agents", "message_redundancy", "consensus", "diversity", "protocol_overhead"}
+)
+"""The metrics whose numbers lie between 0 and 1."""

@@ -56,7 +56,9 @@ def overview(findings: Findings) -> dict[str, Any]:
     """
     traces, claims, ledger = findings.traces, findings.claims, findings.ledger
     corpus = survey(traces)
-    problems = sum(problem.count for problem in traces.problems)
+    problems, notes = (
+        sum(problem.count for problem in traces.problems if problem.is_failure == wrong) for wrong in (True, False)
+    )
     few = dataclasses.replace(corpus, problems=traces.problems[:SHOWN], unscored=corpus.unscored[:SHOWN])
     matters = units_of_each(traces, claims)
     told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
@@ -66,6 +68,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {
             "problem_kinds": corpus.problem_kinds,
             "problem_count": problems,
+            "note_count": notes,
             "problem_texts": [str(problem) for problem in traces.problems[:SHOWN]],
             "with_outcome": corpus.traces - len(corpus.unscored),
         },

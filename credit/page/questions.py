@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from credit.doctor.team_checks import examine
 from credit.metrics.aggregate_values import aggregate_values
 from credit.metrics.candidate_values import candidate_values
-from credit.metrics.cost_summary import cost_rows
+from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
 from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
@@ -36,9 +36,11 @@ def questions(traces: Traces, credit: Credit | None, prices: Prices | None = Non
       prices: of models and tools; without them costs have no money.
 
     Returns:
-      "doctor": a dict for each check; "priced": whether costs have money; the others {"rows": dicts, "without": why
+      "doctor": a dict for each check; "priced": whether costs have money; "total": their sum; "stated": what the log
+      states of traces (`stated_sums`); "gaps": of the prices, in sentences; the others {"rows": dicts, "without": why
       there is none, or what they lack}.
     """
+    roles = cost_rows(traces, "role", prices)
     reasons = dict.fromkeys(filter(None, steps_of_decisions(traces)[1]))
     asked: dict[str, Callable[[], Sequence[DataclassInstance]]] = {
         "stop": lambda: _values_of_more(traces, "stop"),
@@ -49,7 +51,8 @@ def questions(traces: Traces, credit: Credit | None, prices: Prices | None = Non
         "team": lambda: team_course(traces),
         "untrusted": lambda: untrusted_reach(traces, credit),
         "vectors": lambda: untrusted_reach(traces, credit, by="vector"),
-        "costs": lambda: cost_rows(traces, "role", prices),
+        "costs": lambda: roles,
+        "models": lambda: cost_rows(traces, "model", prices),
         "tools": lambda: cost_rows(traces, "tool", prices),
         "card": lambda: run_card(traces),
     }
@@ -57,9 +60,10 @@ def questions(traces: Traces, credit: Credit | None, prices: Prices | None = Non
     for name in ("stop", "spawn", "whom"):
         answers[name] = _answered(answers[name])
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
-    gaps = [] if prices is None else price_gaps(traces, prices).lines()
-    answers["costs"]["without"] += f"Prices: {'; '.join(gaps)}." if gaps else ""
+    stated = {name: dataclasses.asdict(amount) for name, amount in stated_sums(traces).items()}
     return answers | {
+        "total": dataclasses.asdict(total_costs(roles)), "stated": stated,
+        "gaps": [] if prices is None else price_gaps(traces, prices).lines(),
         "priced": prices is not None, "doctor": [finding.as_json() for finding in examine(traces, credit)]
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from credit.ledger.receipts.explaining import AMOUNTS
 from credit.page.encoding import harmless, numbers
 from credit.page.findings import Findings, doubts
 from credit.plot.lane_order import lanes
-from credit.reports.trace_list import error_mask
+from credit.reports.event_errors import error_mask
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
 from graphs.event_graph import EdgeType
 from graphs.structure.forest import spawn_forest

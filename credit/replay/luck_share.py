@@ -14,7 +14,12 @@ The interval is Student's on θ = ln (1 + ñ D / L), with ñ the harmonic mean o
 squares between and within, whose standard error is that of a jackknife (Arvesen 1969; Arvesen and Layard 1975). Unlike
 that of F it needs no normal outcomes. Left out one by one are tasks, from `MANY` of them on, else traces. Where few of
 them hold most of the spread, the degrees of freedom are 2 / (κ − 1) times as many, κ being the kurtosis of the θ that
-leaving out gives.
+leaving out gives, by Fisher's k-statistics.
+
+Two ends take `UNEQUAL` traces with different repeats. Where fewer are to be expected, logs that have so many show more
+luck than usual, so the lower end is made for those. With p the chance that repeats of a trace differ, and U of G whose
+do, p₁ solves P(≥ U | p) = 2.5 %, p₂ solves P(≥ U | p) = 2.5 % · P(≥ `UNEQUAL` | p), and the odds of the lower end are
+multiplied by p₂ / p₁.
 """
 
 from __future__ import annotations
@@ -48,8 +53,9 @@ class LuckShare:
 
     Attributes:
       share: φ̂, at most 1.
-      low, high: its 95 % interval. Where repeats of fewer than `UNEQUAL` traces differ, `low` is 0 and `high` a bound.
+      low, high: its 95 % interval. Where `unequal` is below `UNEQUAL`, `low` is 0 and `high` a bound.
       traces, tasks, outcomes: that it is of.
+      unequal: traces whose repeats differ.
       given: "every decision", or "all decisions but the last": then luck is at most this.
     """
 
@@ -59,6 +65,7 @@ class LuckShare:
     traces: int
     tasks: int
     outcomes: int
+    unequal: int
     given: str
 
     def __str__(self) -> str:
@@ -122,8 +129,10 @@ def luck_share(outcome: np.ndarray, trace: np.ndarray, task: np.ndarray, given: 
         weight = float(np.sum(np.bincount(group) - 1))
         ends = 0.0, min(often * widest * weight / total, 1.0) if total > 0 else 1.0
     else:
-        ends = _interval(sums, group, middle, within, within / n, size)
-    return LuckShare(share, *ends, len(n), int(group.max()) + 1, int(n.sum()), given)
+        low, high = _interval(sums, group, middle, within, within / n, size)
+        odds = _odds_given_enough(unequal, len(n))
+        ends = (low * odds / (1 - low * (1 - odds)) if odds > 0 else 0.0), high
+    return LuckShare(share, *ends, len(n), int(group.max()) + 1, int(n.sum()), unequal, given)
 
 
 def check_traces(task: np.ndarray) -> np.ndarray:
@@ -196,7 +205,8 @@ def _interval(
     u = units[stratum]
     variance = float(np.sum((u - 1) / u * off**2))
     freedom = float(np.sum(np.maximum(units - 1, 0)))
-    kurtosis = float(np.mean(off**4) / max(np.mean(off**2) ** 2, 1e-300))
+    g, m = float(np.mean(off**4) / max(np.mean(off**2) ** 2, 1e-300)) - 3, len(off)
+    kurtosis = 3 + (m - 1) / ((m - 2) * (m - 3)) * ((m + 1) * g + 6)  # that of few is too small; m is 10 or more
     freedom = max(freedom * min(2 / max(kurtosis - 1, 1e-9), 1.0), 1.0)
     reach = float(stdtrit(freedom, 0.975)) * math.sqrt(variance)
     high, low = (1 / (1 + max(math.expm1(end), 0.0) / size) for end in (theta - reach, theta + reach))
@@ -208,6 +218,21 @@ def _upper_chance(seen: int, of: int) -> float:
     from scipy.special import betaincinv  # comes with JAX; slow to import
 
     return float(betaincinv(seen + 1, of - seen, 0.975)) if seen < of else 1.0
+
+
+def _odds_given_enough(seen: int, of: int) -> float:
+    """By how much the odds of the lower end shrink, given that at least `UNEQUAL` are seen: p₂ / p₁."""
+    from scipy.optimize import brentq  # comes with JAX; slow to import
+    from scipy.special import betainc, betaincinv
+
+    def beyond(chance: float) -> float:
+        often, enough = (float(betainc(k, of - k + 1, chance)) for k in (seen, UNEQUAL))
+        return often - 0.025 * enough
+
+    if seen == UNEQUAL:
+        return 0.0
+    plain = float(betaincinv(seen, of - seen + 1, 0.025))
+    return float(brentq(beyond, 0.01 / of, plain)) / plain if beyond(plain) > 0 else 1.0
 
 
 def luck_of_runs(plan: ReplayPlan, results: Results) -> LuckShare:
@@ -249,6 +274,11 @@ def luck_of_log(traces: Traces) -> LuckShare:
         pairs, number = np.unique(np.stack([group, ids])[:, named], axis=1, return_inverse=True)
         if len(number) > pairs.shape[1]:
             return luck_share(outcome[named], number.ravel(), group[named], given)
+    acting = np.unique(np.asarray(traces.graph.trace_ids)[np.asarray(traces.graph.action_mask)])
+    try:
+        check_traces(group[acting])
+    except CreditError as error:
+        raise CreditError(f"no last action was drawn again, and too few can be: {error}") from None
     raise CreditError("no last action was drawn again; expected siblings of it, as `credit plan --for luck` plans")
 
 

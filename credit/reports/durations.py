@@ -10,6 +10,7 @@ from graphs.event_types import EventType
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
+from graphs.traces.record import SPANNED
 
 __all__ = ["UNSTATED", "Durations", "durations", "since_previous"]
 
@@ -33,7 +34,7 @@ class Durations(NamedTuple):
       work: float64 [traces], their sum.
       added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
       absent: float64 [events], seconds that the trace waited for a person, at the event by which one stepped in.
-      wall: float64 [traces], the wall clock, stated or from the first event to the last end, without `absent`.
+      wall: float64 [traces], the wall clock, stated or from the first event or span to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.
     """
 
@@ -100,18 +101,27 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     np.fmin.at(low, trace, time)
     np.fmax.at(high, trace, end)
     span = high - low  # minus infinity without a time
+    whole = np.fmax(span, _of_traces(traces, f"metrics.{SPANNED}"))
     stated = _of_traces(traces, "costs.wall_clock_s")
     positions = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
     known = np.isfinite(stated) & (stated > 0)
     untimed = np.bincount(trace[np.isnan(time)], minlength=m) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(known, span / stated, 1.0)
+        part = np.where(known, whole / stated, 1.0)
     reasons = np.select(
-        [untimed, positions, span <= 0, high > LATEST, (part < IN_SECONDS[0]) | (part > IN_SECONDS[1])],
+        [
+            untimed,
+            positions,
+            (span <= 0) & (np.bincount(trace, minlength=m) < 2),
+            span <= 0,
+            high > LATEST,
+            (part < IN_SECONDS[0]) | (part > IN_SECONDS[1]),
+        ],
         [
             "an event has no time",
             "the log says that its times are positions",
-            "all times are equal",
+            "the trace has one event, so no time passes",
+            "all times of the trace are equal",
             "the times are dates in a smaller unit than seconds",
             "the times and costs.wall_clock_s do not agree: the times are not in seconds",
         ],
@@ -133,7 +143,7 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     if not usable.all():
         unusable = ~usable[trace]
         event[unusable] = added[unusable] = absent[unusable] = np.nan
-    wall = np.where(usable, np.where(known, stated, span) - np.bincount(trace, absent, m), np.nan)
+    wall = np.where(usable, np.where(known, stated, whole) - np.bincount(trace, absent, m), np.nan)
     return Durations(event, np.bincount(trace, event, m), added, absent, wall, reasons.tolist())
 
 

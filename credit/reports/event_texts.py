@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
+import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.source import Source
+from graphs.reading.tables.rows import is_parquet, open_parquet
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["event_texts", "executed"]
+__all__ = ["call_arguments", "command_of", "event_texts", "executed"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
 MOST_FILES = 16  # contents of files that are kept at a time
@@ -28,14 +33,15 @@ DEPTH = 8  # levels of a record that are searched for text
 
 # Keys whose values are what an event said or did, the most telling first. The last word of a key counts, so that
 # `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
-SAID = ("text", "content", "output", "outputs", "result", "response", "arguments", "command", "message", "tool_calls",
-        "function")  # fmt: skip
+SAID = ("text", "content", "output", "outputs", "result", "response", "output_response", "arguments", "command",
+        "message", "tool_calls", "function")  # fmt: skip
 COMMANDS = ("command", "cmd", "code", "script")
 CALLED = ("arguments", "args", *COMMANDS, "action")
 ASKED = ("arguments", "args", "input", "inputs", *COMMANDS, "action")
 GAVE = ("output", "outputs", "result", "content", "observation", "response")
 TOLD = ("input", "inputs", "query", "prompt", "thought")
-TRIED = {
+_Tried = Mapping[EventType, tuple[tuple[str, ...], ...]]
+TRIED: _Tried = {
     EventType.TOOL_CALL: (ASKED, SAID),
     EventType.SPAWN: (ASKED, SAID),
     EventType.TOOL_RESULT: (GAVE, SAID),
@@ -46,8 +52,8 @@ ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt",
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
 COMMENTS = ("description", "explanation", "justification", "reason", "thought")
-"""Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, so calls that differ in
-them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
+"""Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, nor is a time-out, so calls
+that differ in them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
 _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
 _CALL = re.compile(r"/call-(\d+)$")
 _NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
@@ -68,36 +74,112 @@ def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
       >>> event_texts(rows.traces, np.array([0]), 20)
       ['']
     """
-    columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "event"))
+    return list(_texts_of(traces, rows, limit, TRIED))
+
+
+def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
+    """The arguments of calls by their rows, as calls compare: keys in one order, no `COMMENTS` beside a command.
+
+    They are "" where the log has none. What else a record says, such as how its call ended, is no argument.
+    """
+    return [executed(text) for text in _texts_of(traces, rows, limit, dict.fromkeys(TRIED, (ASKED,)))]
+
+
+def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
+    columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "line", "event"))
     types = np.asarray(traces.graph.event_type)[rows].tolist()
     shared = _shared(traces, rows).tolist()
-    contents: dict[str, bytes] = {}
-    texts = []
-    place, record = ("", -1), _Record(None)  # many formats hold a whole trace in one record
-    for file, offset, event, kind, several in zip(*columns, types, shared, strict=True):
+    contents: dict[str, bytes | TableRows] = {}
+    place, record = ("", -1), _Record(None, tried)  # many formats hold a whole trace in one record
+    for file, offset, line, event, kind, several in zip(*columns, types, shared, strict=True):
         if file not in contents:
             if len(contents) >= MOST_FILES:
                 del contents[next(iter(contents))]
             try:
-                contents[file] = bytes(Source(file, Path(file)).data) if Path(file).is_file() else b""
+                contents[file] = _content(file)
             except (CreditError, OSError):
                 contents[file] = b""
-        if place != (file, -1 if offset is None else offset):
-            place = file, -1 if offset is None else offset
-            record = _Record(_value(contents[file], place[1]))
-        texts.append(printable(record.text(event, EventType(kind), several), limit).strip())
-    return texts
+        content = contents[file]
+        number = line if isinstance(content, TableRows) else -1 if offset is None else offset
+        if place != (file, number):
+            place = file, number
+            is_row = isinstance(content, TableRows)
+            value = content[line] if isinstance(content, TableRows) else _value(content, number)
+            record = _Record(value, tried, is_row=is_row)
+        yield printable(record.text(event, EventType(kind), several), limit).strip()
+
+
+def _content(file: str) -> bytes | TableRows:
+    """The bytes of a file, or the rows of a Parquet file; nothing of one that is no longer there.
+
+    Raises:
+      CreditError, OSError: it cannot be read.
+    """
+    source = Source(file, Path(file))
+    if not Path(file).is_file():
+        return b""
+    return TableRows(open_parquet(source)) if is_parquet(source) else bytes(source.data)
+
+
+class TableRows:
+    """Rows of a Parquet file by number, of which one group of rows is kept."""
+
+    def __init__(self, file: pq.ParquetFile) -> None:
+        self._file = file
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        self._ends = list(itertools.accumulate(sizes))
+        self._kept: tuple[int, pa.Table] = -1, pa.table({})
+
+    def __getitem__(self, number: int) -> Any:
+        """The row of a number from 1, calls of tools in its messages being decoded; None where there is none."""
+        group = bisect.bisect_left(self._ends, number)
+        if number < 1 or group >= len(self._ends):
+            return None
+        with contextlib.suppress(pa.ArrowException, OSError, ValueError):
+            if self._kept[0] != group:
+                self._kept = group, self._file.read_row_group(group)
+            table = self._kept[1]
+            row = table.slice(number - 1 - (self._ends[group] - self._file.metadata.row_group(group).num_rows), 1)
+            (values,) = row.to_pylist()
+            if "completion" in values:  # of TRL; in other logs it is an id
+                values["output"] = values.pop("completion")
+            for message in values.get("messages") or ():
+                if isinstance(message, dict) and isinstance(calls := message.get("tool_calls"), str):
+                    message["tool_calls"] = _value(calls.encode(), 0)
+            return values
+        return None
 
 
 def executed(text: str) -> str:
-    """The text of a call as calls compare: without `COMMENTS` where its arguments have a command, keys in one order."""
-    try:
-        arguments = msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
-    except JSON_ERRORS:  # no JSON, or longer than what is compared
-        arguments = {}
+    """Arguments as calls compare."""
+    arguments = _arguments(text)
     if any(name in arguments for name in COMMANDS):
-        arguments = {name: value for name, value in arguments.items() if name not in COMMENTS}
+        arguments = {
+            name: value
+            for name, value in arguments.items()
+            if name not in COMMENTS and not name.lower().startswith("timeout")
+        }
     return json.dumps(arguments, sort_keys=True) if arguments else text
+
+
+def command_of(text: str) -> str:
+    """The command in the text of a call's arguments; all of them where they have none.
+
+    Examples:
+      >>> command_of('{"command": "pytest -x", "timeout": 5}'), command_of('{"path": "a.py"}')
+      ('pytest -x', '{"path": "a.py"}')
+    """
+    arguments = _arguments(text)
+    found = (arguments[name] for name in COMMANDS if name in arguments)
+    return next((" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in found), text)
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Arguments of a text that is an object of JSON."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
+    except JSON_ERRORS:  # no JSON, or longer than what is compared
+        return {}
 
 
 def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
@@ -108,7 +190,10 @@ def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
     low = int(np.searchsorted(trace, trace[rows].min()))
     high = int(np.searchsorted(trace, trace[rows].max(), "right"))  # what belongs to other traces is not looked at
     files = traces.events["file"].slice(low, high - low).combine_chunks().dictionary_encode().indices
-    offsets = traces.events["offset"].slice(low, high - low).fill_null(-1).to_numpy()
+    offsets, lines = (
+        traces.events[name].slice(low, high - low).fill_null(-1).to_numpy() for name in ("offset", "line")
+    )
+    offsets = np.where(offsets < 0, -1 - lines, offsets)  # rows of Parquet have a number alone
     keys = offsets, files.to_numpy(zero_copy_only=False), trace[low:high]
     order = np.lexsort(keys)
     begins = np.zeros(len(order), bool)
@@ -124,8 +209,8 @@ def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:
 class _Record:
     """A record of a log, which is passed over once however many events it holds."""
 
-    def __init__(self, value: Any) -> None:
-        self._value = value
+    def __init__(self, value: Any, tried: _Tried, *, is_row: bool = False) -> None:
+        self._value, self._tried, self._is_row = value, tried, is_row
         self._events = _events(value)
         self._by_kind: dict[EventType, tuple[str, ...]] = {}
 
@@ -135,14 +220,22 @@ class _Record:
 
     def _whole(self, kind: EventType) -> tuple[str, ...]:
         if kind not in self._by_kind:
-            self._by_kind[kind] = _texts(self._value, kind)
+            self._by_kind[kind] = self._texts(self._value, kind)
         return self._by_kind[kind]
+
+    def _texts(self, value: Any, kind: EventType) -> tuple[str, ...]:
+        """Its texts for an event of a type, in the order of the log; an empty argument or result is a text."""
+        for keys in self._tried.get(kind, (SAID, CALLED, TOLD)):
+            texts = tuple(_below(value, keys, 0))
+            if texts and (kind in TRIED or any(text.strip() for text in texts)):
+                return texts
+        return ()
 
     def text(self, event: str, kind: EventType, shared: bool) -> str:
         """What the record says of an event; "" where it says nothing of its own."""
         base = _PART.sub("", event)
         part = self._part(event, base)
-        texts = () if part is None else _texts(part, kind)
+        texts = () if part is None else self._texts(part, kind)
         if not texts and not shared and not self._events:
             texts = self._whole(kind)
         numbered = (_NUMBERED if part is None or self._events else _CALL).search(event)
@@ -157,10 +250,11 @@ class _Record:
             return _by_name(fields).get(base, fields)
         if event in self._parts or base in self._parts:
             return self._parts.get(event, self._parts.get(base))
-        owner, _, place = base.rpartition("/")  # a message of a part, by its place there
-        if owner not in self._parts or not place.isdigit():
+        owner, _, place = base.rpartition("/")  # a message of a part, or of a row of a table, by its place there
+        part = self._parts.get(owner) if owner or not self._is_row else self._value
+        if part is None or not place.isdigit():
             return None
-        messages = next((one for one in _lists(self._parts[owner], 0)), [])
+        messages = next((one for one in _lists(part, 0)), [])
         return messages[int(place)] if int(place) < len(messages) else None
 
 
@@ -171,15 +265,6 @@ def _lists(value: Any, depth: int) -> Iterator[list[Any]]:
             yield inner
         else:
             yield from _lists(inner, depth + 1)
-
-
-def _texts(value: Any, kind: EventType) -> tuple[str, ...]:
-    """The texts of a record for an event of a type, in the order of the log; an empty argument or result is a text."""
-    for keys in TRIED.get(kind, (SAID, CALLED, TOLD)):
-        texts = tuple(_below(value, keys, 0))
-        if texts and (kind in TRIED or any(text.strip() for text in texts)):
-            return texts
-    return ()
 
 
 def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:

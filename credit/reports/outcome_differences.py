@@ -16,8 +16,9 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
+from graphs.dealing import dealt
 from graphs.errors import expect
-from graphs.task_means import LEAST_TASKS, TaskMean, chance_above, holm, task_mean
+from graphs.task_means import LEAST_TASKS, chance_above, holm, task_mean
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
@@ -41,8 +42,10 @@ class Difference:
       chance: the probability that a failed trace has more than a succeeded one, ties counted half; 0.5 if they are
         alike.
       low, high: 95 % interval of `chance` by `graphs.task_means`; NaN where there is none.
-      p: of the test that failed and succeeded traces are alike, by Holm's method for all that were looked at; NaN where
-        too few tasks can be compared.
+      p: of the test that failed and succeeded traces are alike, by Holm's method for all that have a test; NaN where
+        too few tasks can be compared, or so few differ that no outcomes would give a p below 0.05.
+      least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
+        be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
     """
 
@@ -53,6 +56,7 @@ class Difference:
     low: float
     high: float
     p: float
+    least: float
     tasks: int
 
     @property
@@ -66,7 +70,7 @@ class OutcomeDifferences:
     """What differs between failed and succeeded traces.
 
     Attributes:
-      failed, succeeded: how many traces.
+      failed, succeeded: how many traces; none of either where all outcomes are equal.
       cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal.
       median: of more than two different outcomes, of which `cut` is the first from there on, or the next above it where
         it is the least. NaN where a person says what a success is, and where two outcomes leave no choice.
@@ -74,6 +78,7 @@ class OutcomeDifferences:
       tasks: that are compared: those with both kinds, or those with one kind only.
       rows: the differences: those that stand out, others with an interval, then others; the larger ones first, and
         without an interval those of more tasks.
+      equal: the outcome of all traces where it leaves no choice; NaN elsewhere.
     """
 
     failed: int
@@ -83,6 +88,7 @@ class OutcomeDifferences:
     within: bool
     tasks: int
     rows: tuple[Difference, ...]
+    equal: float = math.nan
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -109,8 +115,8 @@ class OutcomeDifferences:
         """What was compared and what came of it, in sentences."""
         known = self.failed + self.succeeded
         if not self.rows:
-            if math.isnan(self.cut) and self.failed:
-                return ["All outcomes are equal, so no trace failed beside one that succeeded."]
+            if not math.isnan(self.equal):
+                return [f"All outcomes are equal, {self.equal:g}, so no trace failed beside one that succeeded."]
             if not self.failed or not self.succeeded:
                 all_ = "succeeded" if self.succeeded else "failed"
                 return [f"All {known} traces with an outcome {all_} (at {self.cut:g})."] if known else []
@@ -128,10 +134,17 @@ class OutcomeDifferences:
             )
         found = sum(row.stands_out for row in self.rows)
         looked = counted(len(self.rows), "number")
+        tested = [row.least for row in self.rows if math.isfinite(row.p)]
         if found:
             said = f"{found} of {looked} that were looked at differ beyond chance. A difference need not be a cause."
-        elif any(math.isfinite(row.p) for row in self.rows):
+        elif tested and min(tested) * len(tested) < LEVEL:
             said = f"None of the {looked} that were looked at differs beyond chance."
+        elif tested:
+            said = (
+                f"{counted(self.tasks, 'task')} are too few to tell {counted(len(tested), 'number')} apart from chance."
+            )
+        elif any(math.isfinite(row.least) for row in self.rows):
+            said = f"None of the {looked} that were looked at differs in enough traces for a test."
         else:
             said = (
                 f"Too few for a test, which takes {LEAST_TASKS} failed and {LEAST_TASKS} succeeded traces in tasks "
@@ -147,8 +160,8 @@ def outcome_differences(
 
     A trace failed if its outcome is below `least_success`. With
     U_g the number of pairs of a failed and a succeeded trace of task g in which the failed one has more, ties half, a
-    task gives v_g = U_g / (n_g m_g), and the chance is the mean of v. The test is that of stratified ranks: its
-    variance is that of v if outcomes were dealt at random among the traces of a task. It takes `LEAST_TASKS` failed and
+    task gives v_g = U_g / (n_g m_g), and the chance is the mean of v. The test is that of stratified ranks: outcomes
+    might have been dealt otherwise among the traces of a task (`graphs.dealing`). It takes `LEAST_TASKS` failed and
     as many succeeded traces in tasks with both kinds. Where there are fewer, tasks of one kind are compared instead,
     each with the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both.
 
@@ -172,7 +185,10 @@ def outcome_differences(
     known, cut = outcome[scored], least_success(outcome, success_at)
     failed = ~(known >= cut)
     if failed.all() or not failed.any():
-        return OutcomeDifferences(int(failed.sum()), int((~failed).sum()), cut, False, False, 0, ())
+        counts, equal = (int(failed.sum()), int((~failed).sum())), math.nan
+        if len(known) and math.isnan(cut):
+            counts, equal = (0, 0), float(known[0])
+        return OutcomeDifferences(*counts, cut, math.nan, False, 0, (), equal)
     median = float(np.median(known)) if success_at is None and len(np.unique(known)) > 2 else float("nan")
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
@@ -182,7 +198,7 @@ def outcome_differences(
         bool(both.any()) and min(map(len, alone)) < LEAST_TASKS
     )
     kept = both[task] if within else ~both[task]
-    found, p_values = [], []
+    found = []
     for what, every in _numbers(traces, calls or ToolCalls(traces)):
         value = every[scored]
         used = np.isfinite(value)
@@ -190,11 +206,9 @@ def outcome_differences(
             continue
         shown = used & kept if (used & kept).any() else used
         bad, good = (_mean(value[shown & kind], task[shown & kind]) for kind in (failed, ~failed))
-        mean, p, rests = _compared(value[used & kept], failed[used & kept], task[used & kept], within)
-        low, high = np.clip((mean.low, mean.high), 0.0, 1.0).tolist()
-        found.append(Difference(what, bad, good, mean.mean, low, high, p, rests))
-        p_values.append(p)
-    rows = [dataclasses.replace(row, p=p) for row, p in zip(found, holm(p_values), strict=True)]
+        compared = used & kept
+        found.append(Difference(what, bad, good, *_compared(value[compared], failed[compared], task[compared], within)))
+    rows = [dataclasses.replace(row, p=p) for row, p in zip(found, holm([row.p for row in found]), strict=True)]
 
     def order(row: Difference) -> tuple[bool, bool, int, float]:
         unsure = math.isnan(row.low)  # the fewer tasks, the larger the difference that chance makes
@@ -240,45 +254,30 @@ def _mean(value: np.ndarray, task: np.ndarray) -> float:
     return float((np.bincount(task, value) / np.bincount(task)).mean())
 
 
-def _compared(value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool) -> tuple[TaskMean, float, int]:
-    """The chance that a failed one has more, the p-value, NaN where too few can be compared, and how many tasks are."""
-    if not len(value):
-        return TaskMean(*(float("nan"),) * 4), float("nan"), 0
+def _compared(
+    value: np.ndarray, failed: np.ndarray, task: np.ndarray, within: bool
+) -> tuple[float, float, float, float, float, int]:
+    """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on."""
+    nan = math.nan
     if not within:  # a task becomes one number, and all tasks one stratum
         _, task = np.unique(task, return_inverse=True)
-        size = np.bincount(task)
-        value, failed = np.bincount(task, value) / np.maximum(size, 1), np.bincount(task, failed) > 0
-        mean = chance_above(value[failed], value[~failed])
-        enough = min(int(failed.sum()), int((~failed).sum())) >= LEAST_TASKS
-        task = np.zeros(len(value), np.int64)
+        size = np.maximum(np.bincount(task), 1)
+        value, failed = np.bincount(task, value) / size, np.bincount(task, failed) > 0
+        chance, low, high = chance_above(value[failed], value[~failed])
+        enough, tasks = min(int(failed.sum()), int((~failed).sum())) >= LEAST_TASKS, len(value)
+        task = np.zeros(tasks, np.int64)
     _, task = np.unique(task, return_inverse=True)
     n, m = np.bincount(task, failed), np.bincount(task, ~failed)
     usable = (n > 0) & (m > 0)  # a task may lack the number in all traces of a kind
-    pairs = np.where(usable, n * m, 1)
-    rank = mean_ranks(value, task)
-    above = (np.bincount(task, rank * failed) - n * (n - 1) / 2) / pairs
-    size = np.bincount(task)
-    squares = np.bincount(task, (rank - (size[task] - 1) / 2) ** 2)
-    variance = squares / np.where(usable, size * (size - 1) * pairs, 1)
-    above, variance, pairs = above[usable], variance[usable], pairs[usable]
-    tasks = int(np.count_nonzero(above != 0.5)) if within else len(value)
+    pairs, rank = np.where(usable, n * m, 1), mean_ranks(value, task)
     if within:
-        mean = task_mean(above, 0.5)
-        enough = _enough_within(n[usable], m[usable])
+        above = ((np.bincount(task, rank * failed) - n * (n - 1) / 2) / pairs)[usable]
+        chance, low, high, _ = task_mean(above, 0.5)
+        enough, tasks = _enough_within(n[usable], m[usable]), int(np.count_nonzero(above != 0.5))
     if not enough:
-        return mean._replace(low=float("nan"), high=float("nan")), float("nan"), tasks
-    spread = float(np.sqrt(variance.sum()))
-    if spread == 0:  # no task has two different numbers
-        return mean, 1.0, tasks
-    # Sums of ranks move in steps of 1, which the normal distribution does not: half a step less is Yates's correction.
-    excess = max(abs(float((above - 0.5).sum())) - 0.5 / float(pairs.min()), 0.0)
-    return mean, _two_sided(excess / spread), tasks
-
-
-def _two_sided(z: float) -> float:
-    from scipy.special import ndtr  # comes with JAX; slow to import
-
-    return 2 * float(ndtr(-z))
+        return chance, nan, nan, nan, nan, tasks
+    p, least = dealt(rank / pairs[task], failed, task)
+    return chance, max(low, 0.0), min(high, 1.0), p if least < LEVEL else nan, least, tasks
 
 
 def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:
@@ -291,7 +290,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
 
     yield "events", count(np.arange(n.events))
-    yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
+    yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
     states = has_statuses(traces)
     yield "errors", np.where(states, count(np.flatnonzero(calls.counted)), np.nan)
     if len(calls.rows):
@@ -335,7 +334,7 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
     found = TeamFacts(traces).durations
     if np.isnan(found.wall).all():
         return
-    yield "seconds", found.wall
+    yield "wall clock in seconds", found.wall
     time = traces.events["time"].to_numpy().astype(np.float64)
     longest = np.zeros(len(found.wall))
     np.fmax.at(longest, trace, since_previous(time, time, trace) - found.absent)

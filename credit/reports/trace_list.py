@@ -5,27 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
+from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
 from graphs.formats import STATES_ERRORS
 from graphs.text import near_names
 from graphs.traces.batch import Traces
 
-__all__ = ["counted_tokens", "error_mask", "has_statuses", "trace_rows"]
-
-ERRORS = r"error|failed|failure|exception|timeout|denied|rejected|cancelled|(^|[^a-z])err([^a-z]|$)"
-"""What the status, in lower case, of an event that went wrong has in it; "err" as a word, since "deferred" has it."""
-
-
-def error_mask(traces: Traces) -> np.ndarray:
-    """Whether the log calls each real event an error: bool [number of real events]."""
-    status = traces.events["status"].combine_chunks().dictionary_encode()  # few statuses, many events
-    wrong = pc.match_substring_regex(pc.utf8_lower(status.dictionary), ERRORS).to_numpy(zero_copy_only=False)
-    which = status.indices.fill_null(len(wrong)).to_numpy(zero_copy_only=False)
-    errors: np.ndarray = np.append(wrong, False).astype(bool)[which]
-    return errors
+__all__ = ["counted_tokens", "has_statuses", "trace_rows"]
 
 
 def has_statuses(traces: Traces) -> np.ndarray:
@@ -52,18 +40,19 @@ def counted_tokens(traces: Traces) -> np.ndarray:
 
 
 def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
-    """One row a trace: trace, group, reward, events, actions, agents, tokens, seconds, errors, format, file, line.
+    """One row a trace: trace, group, reward, events, actions, agents, tokens, wall_clock, errors, format, file, line.
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
-    `errors` is None where the format states no status.
+    `errors` counts a call and its result once, and is None where the format states no status. `agents` are instances
+    with an action.
 
     Args:
       traces: what was read.
       group: only the traces of this group.
 
     Returns:
-      Rows in the order of the batch; `seconds` is the wall clock without the time until a person stepped in, None
-      where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
+      Rows in the order of the batch; `wall_clock` is in seconds, without the time until a person stepped in,
+      None where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
       `errors` where no trace of the format states a status.
 
     Raises:
@@ -81,11 +70,12 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     graph, n = traces.graph, traces.sizes
     of_event = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
+    facts = TeamFacts(traces)
     counts = {
         "events": np.bincount(of_event, minlength=n.traces),
         "actions": np.bincount(of_event[action], minlength=n.traces),
-        "agents": np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces),
-        "errors": np.bincount(of_event[error_mask(traces)], minlength=n.traces),
+        "agents": facts.counts.members,
+        "errors": np.bincount(of_event[ToolCalls(traces).counted], minlength=n.traces),
     }
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces)
@@ -94,7 +84,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward, seconds = np.asarray(traces.reward)[: n.traces], TeamFacts(traces).durations.wall
+    reward, wall = np.asarray(traces.reward)[: n.traces], facts.durations.wall
     rows = [
         {
             "trace": row["trace"],
@@ -103,7 +93,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
             **{name: int(count[i]) for name, count in counts.items()},
             "errors": int(counts["errors"][i]) if states[i] else None,
             "tokens": int(spent[i]) if has_tokens[i] else None,
-            "seconds": float(seconds[i]) if np.isfinite(seconds[i]) else None,
+            "wall_clock": float(wall[i]) if np.isfinite(wall[i]) else None,
             "format": row["format"],
             "file": row["file"],
             "line": row["line"],

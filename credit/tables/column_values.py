@@ -158,9 +158,12 @@ def _likely_missing(names: pa.Array) -> np.ndarray:
 
 def by_appearance(codes: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
     """Integers in [0, room) renumbered by first appearance, int64 [N], and the row where each first appears."""
-    highest = codes if np.all(codes[1:] >= codes[:-1]) else np.maximum.accumulate(codes)
-    if codes[0] == 0 and np.all(highest[1:] - highest[:-1] <= 1):  # they are so numbered already
-        return codes, begins(highest)
+    steps = codes[1:] - codes[:-1]
+    if steps.min(initial=0) < 0:
+        highest = np.maximum.accumulate(codes)
+        steps = highest[1:] - highest[:-1]
+    if codes[0] == 0 and steps.max(initial=0) <= 1:  # they are so numbered already
+        return codes, np.flatnonzero(np.concatenate([[True], steps > 0]))
     first = np.full(room, len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several assignments to one place the last counts
     present = np.zeros(len(codes), bool)

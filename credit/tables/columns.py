@@ -211,9 +211,11 @@ def _row_evidence(
 
 def _by_trace(trace: Any) -> tuple[Segments, pa.Array]:
     """The rows in the order of events, split into traces, and the ids of the traces."""
-    codes, names = named("trace", trace)
-    order = np.argsort(codes, kind="stable") if np.any(codes[1:] < codes[:-1]) else np.arange(len(codes))
-    ids = codes[order]
+    ids, names = named("trace", trace)
+    order = np.arange(len(ids))
+    if np.any(ids[1:] < ids[:-1]):
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
     return Segments("trace", ids, begins(ids), order, lambda trace: names[trace]), names
 
 

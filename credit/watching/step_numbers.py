@@ -43,11 +43,10 @@ def groups_answered(
       >>> [array.tolist() for array in found]
       [[0, 1, 2], [True, False, False], [False, True, False]]
     """
-    rows, answers, other = np.zeros((3, int(group.max(initial=-1)) + 1), bool)
-    for marks, use in ((rows, ...), (answers, answered), (other, answered & (advantage != 0))):
-        marks[group[use]] = True
-    ids = np.flatnonzero(rows)
-    return ids, other[ids], (answers & ~other)[ids]
+    met = np.zeros((int(group.max(initial=-1)) + 1, 3), bool)  # rows without an answer, with one of 0, with another
+    met.reshape(-1)[3 * group.astype(np.int64) + answered + (answered & (advantage != 0))] = True
+    ids = np.flatnonzero(met.any(1))
+    return ids, met[ids, 2], met[ids, 1] & ~met[ids, 2]
 
 
 def noise_number(credit: Credit) -> dict[str, float]:

@@ -141,8 +141,8 @@ def plan_pairs(key: jax.Array, n: int, budget: int, *, noisy: bool = True, endpo
     """Coalitions with their complements, sizes by q(s) ∝ 1/√(s(n − s)), and replicated endpoints: ≤ `budget` rows.
 
     Without noise no pair is taken twice and endpoints are evaluated once. With noise v(∅) and v(N) are evaluated
-    m / (n √C_n) times each, which balances their share 2σ²/(r n²) of the error against C_n σ²/m for the rest; one noisy
-    endpoint taken as exact would leave an error floor of 2σ²/n² that no budget removes.
+    r = m / (2 + n √C_n) times each, which minimises their part 2σ²/(r n²) of the error and C_n σ²/(m − 2r), the rest;
+    one noisy endpoint taken as exact would leave an error floor of 2σ²/n² that no budget removes.
 
     Args:
       key: a typed JAX key.
@@ -162,7 +162,7 @@ def plan_pairs(key: jax.Array, n: int, budget: int, *, noisy: bool = True, endpo
       True
     """
     if endpoints is None:
-        endpoints = max(1, round(budget / (n * bound_constant(n) ** 0.5))) if noisy and n > 1 else 1
+        endpoints = endpoint_rows(n, budget) if noisy else 1
     number = (budget - 2 * endpoints) // 2
     if n < 2 or number < min(n - 1, 2 ** (n - 1) - 1):
         raise CreditError(
@@ -176,6 +176,16 @@ def plan_pairs(key: jax.Array, n: int, budget: int, *, noisy: bool = True, endpo
     samples = 2 * endpoints + np.arange(2 * len(drawn), dtype=np.int32).reshape(-1, 2)
     terms = min(SIZE_TERMS, n // 2, max(2, len(drawn) // 40))
     return _plan(coalitions, samples, method="pairs", distinct=not noisy, noisy=noisy, size_terms=terms)
+
+
+def endpoint_rows(n: int, budget: int) -> int:
+    """How often `plan_pairs` evaluates each endpoint of noisy values: m / (2 + n √C_n), rounded.
+
+    Examples:
+      >>> endpoint_rows(2, 40), endpoint_rows(8, 100)
+      (10, 5)
+    """
+    return max(1, round(float(budget / (2 + n * bound_constant(n) ** 0.5))))
 
 
 def bound_constant(n: int) -> float:

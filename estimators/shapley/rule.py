@@ -9,7 +9,7 @@ from typing import Literal
 import jax
 import numpy as np
 
-from estimators.shapley.plan import Plan, bound_constant, plan_exact, plan_pairs, plan_walks
+from estimators.shapley.plan import Plan, bound_constant, endpoint_rows, plan_exact, plan_pairs, plan_walks
 from graphs.errors import CreditError
 from graphs.event_graph import Array
 
@@ -74,7 +74,9 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
     4. In case 3, without noise or a forest and with at most 400 pairs, interactions of three and of five units are
        fitted too, each shrunk as far as the evaluations say. More pairs cost too much time: M³ for M pairs.
 
-    With noise the regression is taken at any budget from 2n + 2 on: walks pay 2nσ²/m where it pays C_n σ²/m.
+    With noise the regression is taken at any budget: walks pay 2nσ²/m where it pays C_n σ²/m. With few pairs it has no
+    standard error, and `reason` says how many evaluations it takes. Walks would state one there, but none is of use:
+    an equal part of v(N) − v(∅) for each unit errs less than half as much, at success or failure.
 
     Args:
       n: number of units.
@@ -119,9 +121,22 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
     words += f", {per_unit:.0f} evaluations a unit: regression on pairs"
     words += ", with interactions shrunk by empirical Bayes" if interactions else f", degrees {degrees}"
     words += ", with the chains of the spawn forest" if chains else ""
-    if noise > 0:
+    least = _least_for_errors(n, budget) if noise > 0 else budget
+    if least > budget:
+        words += f"; too few pairs tell no standard error, {least} evaluations do"
+    elif noise > 0:
         words += f"; noise leaves a standard error of at least {floor:.2g} a share"
     return Choice("pairs", degrees, chains, interactions, floor, words)
+
+
+def _least_for_errors(n: int, budget: int) -> int:
+    """The least budget, from this one on, whose noisy pairs of coalitions tell a standard error."""
+    few = min(
+        1.5 * (n + 2), max(2, 2 ** (n - 1) - 1)
+    )  # as `estimators.shapley.pairs` wants them, without slopes in the size
+    while budget // 2 - endpoint_rows(n, budget) < few:
+        budget += 1
+    return budget
 
 
 def make_plan(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphs.reading.find import Owned
+from graphs.reading.stated_ids import TraceKeys
 
 if TYPE_CHECKING:
     from graphs.reading.damage import Holds
@@ -30,6 +31,7 @@ class Format(NamedTuple):
       holds: "traces", a record (a line, an element of a list, a whole file) is a whole trace; "session", a file is one
         trace; "parts", a trace may be spread over records. It decides which traces a record that cannot be read
         refuses (`graphs.reading.damage`). "parts" refuses most, and is right for every format.
+      states: the keys at which a record of "parts" states its trace; without them every id in it may be its own.
       owns: folders in which its harness lets an agent write, and the files below them that are logs.
     """
 
@@ -37,10 +39,22 @@ class Format(NamedTuple):
     about: str
     holds: Holds = "parts"
     owns: tuple[Owned, ...] = ()
+    states: TraceKeys = TraceKeys()
 
 
-def _row(module: str, about: str, holds: Holds = "parts", owns: tuple[Owned, ...] = ()) -> Format:
-    return Format(f"graphs.formats.{module}", about, holds, owns)
+def _row(
+    module: str,
+    about: str,
+    holds: Holds = "parts",
+    owns: tuple[Owned, ...] = (),
+    states: TraceKeys = TraceKeys(),  # noqa: B008  # it is immutable
+) -> Format:
+    return Format(f"graphs.formats.{module}", about, holds, owns, states)
+
+
+_REQUESTS = tuple(
+    f"{of}{signal}" for of in ("resource", "scope", "instrumentationLibrary") for signal in ("Spans", "Logs")
+)
 
 
 # Harbor 0.26 (models/trial/paths.py): the agent's container mounts agent/, verifier/ and artifacts/ of a trial. Its
@@ -62,12 +76,24 @@ FORMATS: dict[str, Format] = {
         # Claude Code keeps long results of tools there, too.
         owns=(Owned("*.jsonl", ("subagents/agent-*.jsonl", "subagents/agent-*.meta.json"), "{stem}"),),
     ),
-    "openai-agents": _row("openai_agents", "exports of the OpenAI Agents SDK: traces and spans"),
+    "openai-agents": _row(
+        "openai_agents",
+        "exports of the OpenAI Agents SDK: traces and spans",
+        states=TraceKeys(("trace_id",), ("traces", "spans", "data")),
+    ),
     "inspect-ai": _row("inspect_ai", "logs of Inspect AI: .json and .eval", "traces"),
-    "agent-lightning": _row("agent_lightning", "rollouts of Agent Lightning: events of v1, spans of v0.1 to v0.3"),
-    "langsmith": _row("langsmith", "run trees of LangSmith"),
+    "agent-lightning": _row(
+        "agent_lightning",
+        "rollouts of Agent Lightning: events of v1, spans of v0.1 to v0.3",
+        states=TraceKeys(("rollout_id",), ()),
+    ),
+    "langsmith": _row("langsmith", "run trees of LangSmith", states=TraceKeys(("trace_id",), ("runs", "child_runs"))),
     "weave": _row("weave", "calls of W&B Weave, with the examples of its evaluations"),
-    "braintrust": _row("braintrust", "spans of Braintrust: logs and experiments"),
+    "braintrust": _row(
+        "braintrust",
+        "spans of Braintrust: logs and experiments",
+        states=TraceKeys(("root_span_id",), ("events", "data")),
+    ),
     "atif": _row("atif", "ATIF trajectories, sub-agents nested or in files of their own", "traces"),
     "who-and-when": _row(
         "who_and_when", "runs of Who&When with the blamed agent and step, for evaluation only", "traces"
@@ -79,7 +105,11 @@ FORMATS: dict[str, Format] = {
     "tau2-bench": _row(
         "tau2_bench", "results of tau2-bench: simulations of an agent and a user, both with tools", "traces"
     ),
-    "langfuse": _row("langfuse", "exports of Langfuse: traces with observations, pages of its API"),
+    "langfuse": _row(
+        "langfuse",
+        "exports of Langfuse: traces with observations, pages of its API",
+        states=TraceKeys(("traceId",), ("trace", "observations", "scores", "data")),
+    ),
     "openhands": _row(
         "openhands",
         "OpenHands: output.jsonl and event streams",
@@ -111,8 +141,22 @@ FORMATS: dict[str, Format] = {
     "autogen": _row("autogen", "runs of AutoGen's AgentChat, Magentic-One among them", "session"),
     "langgraph": _row("langgraph", "runs of LangGraph: debug streams, with sub-graphs or without, and checkpoints"),
     "adk": _row("adk", "Google ADK: sessions, and results of evaluations", "traces"),
-    "otlp": _row("otlp", "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs"),
-    "spans": _row("span_dumps", "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow"),
+    "otlp": _row(
+        "otlp",
+        "OTLP JSON with OTel-GenAI or OpenInference attributes, spans and logs",
+        states=TraceKeys(("traceId",), (*_REQUESTS, "spans", "logRecords")),
+    ),
+    "spans": _row(
+        "span_dumps",
+        "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
+        states=TraceKeys(
+            (
+                "trace_id",
+                "context.trace_id",
+            ),
+            ("traces", "trace", "spans", "data", "context"),
+        ),
+    ),
     "table": _row("table", "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)"),
 }
 """Formats by name, in the order in which they are tried."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.chat import Chat, Message, ToolCall, add_messages
+from graphs.formats.common.placed import placed_elements
 from graphs.formats.rollouts.rows import run_of
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import decode, decode_record
@@ -50,11 +51,11 @@ class _Said(msgspec.Struct):
 
 
 class _History(msgspec.Struct):
-    messages_and_choices: list[_Choice]
+    messages_and_choices: msgspec.Raw
 
 
 class _Trajectory(msgspec.Struct):
-    messages_and_choices: list[_Choice]
+    messages_and_choices: msgspec.Raw
     reward: float
     metrics: dict[str, Any] | None = None
     additional_histories: list[_History] | None = None
@@ -65,9 +66,12 @@ class _Group(msgspec.Struct):
 
 
 RECORDS = (_Group, _Trajectory)
+_CHOICE = msgspec.json.Decoder(_Choice)
 _GROUP = msgspec.json.Decoder(_Group)
 _CALLS = msgspec.json.Decoder(list[ToolCall] | None)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
+_Sampled = tuple[Message, bool, Place]
+"""A message, whether the model sampled it, and where it stands."""
 _TYPES: dict[str, Callable[[pa.DataType], bool]] = {
     "group_index": pa.types.is_integer,
     "reward": pa.types.is_floating,
@@ -122,22 +126,22 @@ def _table(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
                 metrics = decode(
                     _OBJECT, (row["metrics"] or "{}").encode(), file=place.file, line=line, field="metrics"
                 )
-                yield _finished(record, row["reward"], metrics, [("", said)], place)
+                yield _finished(record, row["reward"], metrics, [("", said)])
             except TraceError as error:
                 yield error.problem
     except TraceError as error:
         yield error.problem
 
 
-def _of_row(part: Any, place: Place, field: str, record: TraceRecord) -> tuple[Message, bool]:
-    """A message of a row, whose tool calls are JSON text, and whether the model sampled it."""
+def _of_row(part: Any, place: Place, field: str, record: TraceRecord) -> _Sampled:
+    """A message of a row, whose tool calls are JSON text, whether the model sampled it, and the place of the row."""
     try:
         said = msgspec.convert(part, _Said)
     except msgspec.ValidationError as error:
         expected = "a message with role, tool_calls as JSON text, tool_call_id and trainable"
         record.refuse("bad-type", field, str(error), expected)
     calls = decode(_CALLS, (said.tool_calls or "null").encode(), file=place.file, line=place.line, field=field)
-    return Message(said.role, calls, said.tool_call_id), bool(said.trainable)
+    return Message(said.role, calls, said.tool_call_id), bool(said.trainable), place
 
 
 def _groups(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
@@ -156,25 +160,28 @@ def _groups(source: Source, name: str) -> Iterator[TraceRecord | Problem]:
             parts += [
                 (f"history-{n}/", more.messages_and_choices) for n, more in enumerate(one.additional_histories or [])
             ]
-            said = [(prefix, [_of_choice(choice) for choice in choices]) for prefix, choices in parts]
             try:
-                yield _finished(record, one.reward, one.metrics or {}, said, place)
+                said = [(prefix, list(_of_choices(record, choices, raw, place))) for prefix, choices in parts]
+                yield _finished(record, one.reward, one.metrics or {}, said)
             except TraceError as error:
                 yield error.problem
 
 
-def _of_choice(choice: _Choice) -> tuple[Message, bool]:
-    if choice.message is not None:
-        return choice.message, True
-    return Message(choice.role or "", choice.tool_calls, choice.tool_call_id), False
+def _of_choices(record: TraceRecord, choices: msgspec.Raw, group: bytes, place: Place) -> Iterator[_Sampled]:
+    """The messages of a history, each with whether the model sampled it, and its place."""
+    field, trace = "messages_and_choices", record.trace_id
+    for index, (element, where) in enumerate(placed_elements(group, choices, place, field=field, trace=trace)):
+        name = f"{field}[{index}]"
+        choice = decode(_CHOICE, element, file=where.file, line=where.line, field=name, trace=trace)
+        said = choice.message or Message(choice.role or "", choice.tool_calls, choice.tool_call_id)
+        yield said, choice.message is not None, where
 
 
 def _finished(
     record: TraceRecord,
     reward: float | None,
     metrics: dict[str, Any],
-    histories: list[tuple[str, list[tuple[Message, bool]]]],
-    place: Place,
+    histories: list[tuple[str, list[_Sampled]]],
 ) -> TraceRecord:
     """The record of a trajectory, whose histories are chats of one agent, one after another.
 
@@ -188,9 +195,9 @@ def _finished(
         record.rewards["team"] = float(reward)
     record.metrics = {key: float(value) for key, value in metrics.items() if isinstance(value, int | float)}
     chat = Chat(record, "policy")
-    is_sampled = any(sampled for _, messages in histories for _, sampled in messages)
+    is_sampled = any(sampled for _, messages in histories for _, sampled, _ in messages)
     for prefix, messages in histories:
-        fixed = {index for index, (_, sampled) in enumerate(messages) if is_sampled and not sampled}
-        placed = [(message, place) for message, _ in messages]
+        fixed = {index for index, (_, sampled, _) in enumerate(messages) if is_sampled and not sampled}
+        placed = [(message, place) for message, _, place in messages]
         add_messages(chat, placed, "messages_and_choices", prefix=prefix, fixed=fixed)
     return chat.finish()

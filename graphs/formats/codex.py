@@ -140,6 +140,7 @@ class _Step(NamedTuple):
     is_human: bool = False
     ended: tuple[tuple[str, str, str], ...] = ()
     status: str | None = None
+    is_summary: bool = False  # of what came before, by a call whose counts are in no other line
 
 
 @dataclasses.dataclass(slots=True)
@@ -253,6 +254,8 @@ def _rollout(source: Source, name: str) -> _Rollout:
             rollout.steps.append(_Step(place, math.nan, model=context.model))
         elif event.type == "token_count" and event.info is not None and event.info.last_token_usage is not None:
             rollout.steps.append(_Step(place, math.nan, usage=event.info.last_token_usage))
+        elif line.type == "compacted":
+            rollout.steps.append(_Step(place, math.nan, is_summary=True))
         elif line.type == "response_item":
             _add(rollout, line.payload, place, seconds(line.timestamp), where)
     if is_copied and has_history and session is not None:
@@ -287,7 +290,9 @@ def _events(team: Team, agent: str, rollout: _Rollout, parts: dict[str, _Rollout
                 team.returned(
                     end[0], f"{event_id}/return-{number}", agent, step.place, time=step.time, status=_ENDED[end[1]]
                 )
-        if step.usage is not None:
+        if step.is_summary:
+            team.record.unlogged_call()
+        elif step.usage is not None:
             responses.count_last(step.usage)
         elif step.model is not None:
             responses.end()

@@ -57,7 +57,12 @@ class _Usage(msgspec.Struct, rename="camel"):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
     cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
     api_call_id: str | None = None
+
+
+class _Command(msgspec.Struct, rename="camel"):
+    exit_code: int | None = None
 
 
 class _Data(msgspec.Struct, rename="camel"):
@@ -79,6 +84,7 @@ class _Data(msgspec.Struct, rename="camel"):
     is_autopilot_continuation: bool | None = None
     api_call_id: str | None = None
     usage: msgspec.Raw = msgspec.Raw()
+    shell_execution: _Command | None = None
 
 
 RECORDS = (_Line, _Data)
@@ -161,6 +167,8 @@ class _Session:
                 self.usage[agent, used.api_call_id] = used
             elif line.type == "assistant.message":
                 self._message(agent, name, data, place, time, data.model or model)
+            elif line.type == "session.compaction_complete":
+                self.record.unlogged_call()
             elif line.type == "tool.execution_start":
                 if data.tool_call_id not in self.tools and data.tool_call_id not in self.callers:
                     self._tool(agent, data.tool_call_id or name, data.tool_name or "tool", place, time, None)
@@ -187,7 +195,8 @@ class _Session:
             used = used or _Usage(output_tokens=data.output_tokens)
             self.calls[key] = self.team.call(
                 agent, name, place, time=time, model=model or None,
-                tokens=used.output_tokens, **read_counts(used.input_tokens, used.cache_read_tokens),
+                tokens=used.output_tokens,
+                **read_counts(used.input_tokens, used.cache_read_tokens, used.cache_write_tokens),
             )  # fmt: skip
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])
@@ -204,7 +213,8 @@ class _Session:
 
     def _end(self, line: _Line, data: _Data, place: Place, time: float) -> None:
         """Append a tool's result, or the return of an agent: where its end is stated, else with the tool's result."""
-        tool_call, failed = data.tool_call_id or "", data.success is False or line.type == "subagent.failed"
+        tool_call, command = data.tool_call_id or "", data.shell_execution or _Command()
+        failed = data.success is False or line.type == "subagent.failed" or bool(command.exit_code)
         status = "error" if failed else None
         if tool_call in self.callers:
             if line.type in _ENDS or tool_call not in self.ended:

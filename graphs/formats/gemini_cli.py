@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -56,6 +57,13 @@ class _ToolCall(msgspec.Struct, rename="camel"):
     timestamp: datetime.datetime | None = None
     agent_id: str | None = None
     args: msgspec.Raw = msgspec.Raw()
+    result: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def ended(self) -> str | None:
+        """The status of its result: a command that ended with another code than 0 is a "success", too."""
+        codes = _EXIT.findall(self.result) if self.name == "run_shell_command" else []
+        return "error" if codes and codes[-1] != b"0" else _ENDED[self.status]
 
 
 class _Invocation(msgspec.Struct):
@@ -91,6 +99,7 @@ _LINE = msgspec.json.Decoder(_Line)
 _INVOCATION = msgspec.json.Decoder(_Invocation)
 _ENDED = {"success": None, "error": "error", "cancelled": "error"}
 """States in which a tool call has a result, and the status of that result."""
+_EXIT = re.compile(rb"\\nExit Code: (-?\d+)")  # a line of the result's text, behind the command's output
 
 
 def sniff(head: bytes) -> bool:
@@ -186,7 +195,7 @@ def _record(session: _Session, parts: dict[str, _Session]) -> TraceRecord:
                 model=message.model or None,
             )  # fmt: skip
         elif is_result:
-            status = _ENDED[call.status]
+            status = call.ended
             if name in positions:
                 team.result(
                     agent, f"{name}.result", place, answers=positions[name], tool=call.name, time=time, status=status

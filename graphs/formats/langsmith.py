@@ -27,7 +27,8 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import keep_agents
-from graphs.formats.common.input_tokens import InputDetails
+from graphs.formats.common.input_tokens import InputDetails, read_counts
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
@@ -64,6 +65,7 @@ class _Extra(msgspec.Struct):
 class _Usage(msgspec.Struct):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
+    total_cost: Any = None
     input_token_details: InputDetails | None = None
 
 
@@ -88,7 +90,10 @@ class _Run(msgspec.Struct):
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     prompt_token_details: InputDetails | None = None
+    total_cost: Any = None
     reference_example_id: str | None = None
+    session_name: str | None = None  # of the project; each experiment is one
+    session_id: str | None = None
     feedback_stats: dict[str, _Stats] | None = None
     extra: _Extra | None = None
     outputs: msgspec.Raw = msgspec.Raw(b"null")
@@ -241,19 +246,21 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     span.failed = bytes(run.error) not in (b"null", b'""')
     if kind is Kind.CALL:
         tokens, read, details = run.completion_tokens, run.prompt_tokens, run.prompt_token_details
-        outputs_text = object_text(run.outputs)
+        outputs_text, usage = object_text(run.outputs), _Usage()
         if tokens is None and read is None and outputs_text.startswith(b"{"):
-            outputs = decode(_OUTPUTS, outputs_text, field="outputs", **where)
-            usage = outputs.usage_metadata or _Usage()
+            usage = decode(_OUTPUTS, outputs_text, field="outputs", **where).usage_metadata or usage
             tokens, read, details = usage.output_tokens, usage.input_tokens, usage.input_token_details
-        span.columns = {"tokens": tokens, "input_tokens": read, "cached_tokens": details.cached if details else None}
+        details = details or InputDetails()
+        span.columns = {"tokens": tokens, **read_counts(read, details.cached, details.cache_creation)}
         span.model = (metadata.ls_model_name if metadata else None) or ""
+        span.money = stated_money(run.total_cost, usage.total_cost)
     return span
 
 
 def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
+    record.system = next((name for run in trace.runs.values() if (name := run.session_name or run.session_id)), "")
     try:
         spans = _in_order(trace, trace_id)
         keep_agents(spans)

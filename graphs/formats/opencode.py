@@ -20,10 +20,11 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
-from graphs.reading.decode import decode, decode_record
+from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.files import name_models
 from graphs.reading.keys import opening
@@ -85,6 +86,7 @@ class _About(msgspec.Struct):
     model: str | None = msgspec.field(default=None, name="modelID")
     provider: str | None = msgspec.field(default=None, name="providerID")
     tokens: _Tokens | None = None
+    cost: Any = None
     error: msgspec.Raw = msgspec.Raw()
 
 
@@ -107,6 +109,12 @@ class _Metadata(msgspec.Struct):
     session: str = msgspec.field(default="", name="sessionId")
 
 
+class _Exit(msgspec.Struct):
+    """What the tool `bash` states: how its command ended, None where it was killed."""
+
+    exit: int | None = None
+
+
 class _Part(msgspec.Struct):
     type: str
     id: str = ""
@@ -114,6 +122,7 @@ class _Part(msgspec.Struct):
     tool: str = "tool"
     state: _State | None = None
     tokens: _Tokens | None = None
+    cost: Any = None
 
 
 class _Message(msgspec.Struct):
@@ -126,6 +135,7 @@ _EXPORT = msgspec.json.Decoder(_Export)
 _MESSAGE = msgspec.json.Decoder(_Message)
 _INPUT = msgspec.json.Decoder(_Input)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_EXIT = msgspec.json.Decoder(_Exit)
 
 
 def sniff(head: bytes) -> bool:
@@ -180,7 +190,7 @@ def _session(document: Document) -> _Parsed:
         for part in message.parts:
             if part.tool == "task" and part.state is not None and bytes(part.state.metadata):
                 origin: dict[str, Any] = {"file": where.file, "line": where.line, "field": field, "trace": info.id}
-                started = decode(_METADATA, part.state.metadata, **origin).session
+                started = decode(_METADATA, object_text(part.state.metadata), **origin).session
                 session.tasks[part.id] = started, decode(_INPUT, bytes(part.state.input) or b"{}", **origin).agent
     session.started = [started for started, _ in session.tasks.values()]
     return session
@@ -224,8 +234,9 @@ def _add_steps(
             steps.append([])
         steps[-1].append(part)
     for number, step in enumerate(steps):
-        used = next((part.tokens for part in step if part.type == "step-finish"), None)
-        used = used or (message.info.tokens if len(steps) == 1 else None) or _Tokens()
+        finish = next((part for part in step if part.type == "step-finish"), None)
+        whole = message.info if len(steps) == 1 else None
+        used = (finish and finish.tokens) or (whole and whole.tokens) or _Tokens()
         cache, name = used.cache or _Cache(), message.info.id if len(steps) == 1 else f"{message.info.id}/{number}"
         tools = [part for part in step if part.type == "tool"]
         # A message with tools is completed after their results.
@@ -234,7 +245,8 @@ def _add_steps(
             agent, name, place, time=time, seconds=took,
             model="/".join(part for part in (message.info.provider, message.info.model) if part) or None,
             tokens=used.output + used.reasoning or None, input_tokens=used.input + cache.read + cache.write or None,
-            cached_tokens=cache.read or None,
+            cached_tokens=cache.read or None, cache_write_tokens=cache.write or None,
+            money=stated_money(finish and finish.cost, whole and whole.cost),
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
         )  # fmt: skip
         effects: list[int] = []
@@ -252,6 +264,11 @@ def _add_steps(
             state = part.state or _State()
             if state.status in _ENDED:
                 end, status = _seconds(state.time.end if state.time is not None else None), _ENDED[state.status]
+                if part.tool == "bash" and bytes(state.metadata):
+                    code = decode(
+                        _EXIT, object_text(state.metadata), file=place.file, line=place.line, field="metadata"
+                    ).exit
+                    status = "error" if code else status
                 result = f"{name}/{part.id}"
                 if part.id in joined:
                     team.returned(joined[part.id][0], result, agent, place, time=end, status=status)

@@ -11,6 +11,7 @@ effect; actions of one model response are one call. `docs/formats/openhands.md` 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NoReturn
 
@@ -18,7 +19,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
-from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.input_tokens import ChatUsage, read_counts
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
@@ -39,17 +40,35 @@ _AGENT = "agent"
 _SILENT = frozenset({"null", "system", "recall", "change_agent_state", "condensation", "condensation_request", "pause"})
 _SILENT_RESULTS = frozenset({"null", "recall", "agent_state_changed", "condense", "user_rejected", "success"})
 _WITHOUT_TOOL = frozenset({"message", "finish", "reject", "think"})
+# How what OpenHands writes of an edit or a cell that failed begins: it states no status of them. A cell that a program
+# ended early shows an exception under a line of 75 dashes.
+_EDITOR = re.compile(r"ERROR:\n")
+_CELL = re.compile(
+    r"ERROR:\s|\[Your proposed edit has introduced new syntax error|\[No exact match found in "
+    r"|(?:.*\n)*?-{75}\n.*Traceback \(most recent call last\)"
+)
+_FAILED = {"edit": _EDITOR, "read": _EDITOR, "run_ipython": _CELL}
 
 
 class _Usage(ChatUsage):
-    cache_read_tokens: _Count | None = None  # of metrics, a part of prompt_tokens
+    cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
     response_id: str | None = None
     model: str | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The counts as evidence of the call; in the words of metrics those of a cache are a part of prompt_tokens."""
+        if self.cache_read_tokens is None and self.cache_write_tokens is None:
+            return super().columns
+        counts = read_counts(self.prompt_tokens, self.cache_read_tokens, self.cache_write_tokens)
+        return {"tokens": self.completion_tokens} | counts
 
 
 class _Response(msgspec.Struct):
     id: str | None = None
     usage: _Usage | None = None
+    model: str | None = None
 
 
 class _Tool(msgspec.Struct):
@@ -130,7 +149,10 @@ class _Event(msgspec.Struct):
 
     @property
     def is_error(self) -> bool:
-        """Whether the observation is an error, or the command that it shows ended with one. Code -1 is of none."""
+        """Whether it is an error, or the command, edit or cell that it shows failed. Code -1 is of none."""
+        failed = _FAILED.get(self.observation or "")
+        if failed is not None and isinstance(self.content, str) and failed.match(self.content):
+            return True
         extras = self.extras if isinstance(self.extras, dict) else {}
         metadata = extras.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
@@ -227,6 +249,7 @@ class _History:
         """
         self.record, self.stated, self.team = record, stated, Team(record)
         self.usages = {usage.response_id: usage for usage in usages if usage.response_id}
+        self.is_of_one = bool(record.model)  # which responses may spell in another way
         self.team.agent(_AGENT, _AGENT)
         self.working = [_AGENT]  # who works, the delegates innermost
         self.calls: dict[str, int] = {}  # model response -> position of its call
@@ -291,10 +314,11 @@ class _History:
         if name in self.calls:
             return self.calls[name]
         usage = self.usages.get(name) or (response.usage if response is not None else None) or _Usage()
+        model = usage.model or (response.model if response is not None and not self.is_of_one else None)
         position = self.team.call(
             self.working[-1], event_id, place, time=time,
             event_type=EventType.STOP if event.action in ("finish", "reject") else None,
-            model=usage.model or None, **usage.columns,
+            model=model or None, **usage.columns,
         )  # fmt: skip
         if name:
             self.calls[name] = position

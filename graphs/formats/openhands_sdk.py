@@ -13,17 +13,19 @@ sub-agent's conversation is a trace of its own. `docs/formats/openhands-sdk.md` 
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
 from graphs.formats.common.input_tokens import read_counts
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
 from graphs.reading.addresses import FetchedPath, real_folder
@@ -64,6 +66,12 @@ _RESULTS = frozenset({"ObservationEvent", "AgentErrorEvent", "UserRejectObservat
 class _Kind(msgspec.Struct):
     kind: str = ""
     is_error: bool = False
+    exit_code: int | None = None  # of a command; -1 where it has not ended
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it is an error, or its command ended with one."""
+        return self.is_error or self.exit_code not in (None, 0, -1)
 
 
 class Event(msgspec.Struct):
@@ -88,10 +96,12 @@ class _Usage(msgspec.Struct):
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
 
 
 class _Metrics(msgspec.Struct):
     token_usages: list[_Usage] = []
+    accumulated_cost: Any = None
 
 
 class _Stats(msgspec.Struct):
@@ -219,6 +229,10 @@ class _Conversation:
         record.system = agent.kind or "openhands"
         metrics = state.stats.usage_to_metrics.values() if state.stats is not None else ()
         self.usages = {usage.response_id: usage for each in metrics for usage in each.token_usages}
+        amounts = [stated_money(each.accumulated_cost) for each in metrics if each.token_usages]
+        known = [amount for amount in amounts if amount is not None]
+        if known and len(known) == len(amounts):  # of all models, also those that sum up a conversation
+            record.costs["money"] = math.fsum(known)
         self.team.agent(_AGENT, _AGENT)
         self.calls: dict[str, int] = {}  # response of the model -> position of its call
         self.waiting: dict[str, tuple[int, str] | None] = {}  # tool call without a result -> position and tool, if any
@@ -287,6 +301,8 @@ class _Conversation:
             self.waiting[event.tool_call_id] = None if position is None else (position, tool)
         elif event.kind in _RESULTS:
             self._result(event, document)
+        elif event.kind == "Condensation" and event.llm_response_id is not None:
+            self.record.unlogged_call()
         elif event.kind == "ConversationErrorEvent":
             self.record.error = f"{event.code}: {event.detail}"
         elif event.kind != "MessageEvent" and event.kind not in _SILENT:
@@ -303,7 +319,8 @@ class _Conversation:
         usage = self.usages.get(response) or _Usage()
         position = self.team.call(
             _AGENT, event.id, document.place, time=seconds(event.timestamp), event_type=event_type,
-            tokens=usage.completion_tokens, **read_counts(usage.prompt_tokens, usage.cache_read_tokens),
+            tokens=usage.completion_tokens,
+            **read_counts(usage.prompt_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
         )  # fmt: skip
         if response:
             self.calls[response] = position
@@ -316,7 +333,7 @@ class _Conversation:
         answered = self.waiting.pop(event.tool_call_id)
         if answered is None:
             return
-        failed = event.kind != "ObservationEvent" or (event.observation is not None and event.observation.is_error)
+        failed = event.kind != "ObservationEvent" or (event.observation is not None and event.observation.has_failed)
         position, tool = answered
         self.team.result(
             _AGENT, event.id, document.place, answers=position, tool=tool, status="error" if failed else None,

@@ -25,7 +25,7 @@ from graphs.formats.common.chat import Message, OpenCalls, decode_messages
 from graphs.formats.common.team import Team
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import decode_record
-from graphs.reading.documents import Document, documents
+from graphs.reading.documents import Document, Place, Places, documents
 from graphs.reading.files import canonical, systems
 from graphs.reading.keys import opening
 from graphs.reading.source import Source
@@ -135,12 +135,13 @@ def _record(document: Document) -> tuple[TraceRecord, list[float | None]]:
     is_scored = any(
         each.reward for trajectory in episode.trajectories for each in trajectory.steps
     )  # 0 everywhere is the default
+    found = Places(raw)  # of the messages of all steps, in their order
     for index, trajectory in enumerate(episode.trajectories):
         number[trajectory.name] = number.get(trajectory.name, -1) + 1
         alone = count[trajectory.name] == 1
         instance = trajectory.name if alone else f"{trajectory.name}.{number[trajectory.name]}"
         team.agent(instance, trajectory.name)
-        _write(team, instance, trajectory, document, f"trajectories[{index}].steps", is_scored)
+        _write(team, instance, trajectory, place, found, f"trajectories[{index}].steps", is_scored)
         if len(episode.trajectories) > 1 and trajectory.reward is not None and trajectory.steps:
             _state(record, instance, trajectory.reward)
     if not record.ids:
@@ -163,30 +164,35 @@ def _state(record: TraceRecord, instance: str, reward: float) -> None:
 
 
 def _write(
-    team: Team, instance: str, trajectory: _Trajectory, document: Document, prefix: str, is_scored: bool
+    team: Team, instance: str, trajectory: _Trajectory, place: Place, found: Places, prefix: str, is_scored: bool
 ) -> None:
     """Append the steps of a trajectory: what came in since the step before, the call, and its tool calls."""
-    user, place, record = f"{instance}/user", document.place, team.record
+    user, record = f"{instance}/user", team.record
     calls, known = OpenCalls(), list[Message]()
     for index, step in enumerate(trajectory.steps):
         name, field = f"{instance}/{index}", f"{prefix}[{index}].chat_completions"
-        messages = [message for message, _ in decode_messages(step.chat_completions, place, field, record.trace_id)]
-        reply = messages.pop() if messages and messages[-1].role == "assistant" else Message("assistant")
-        begin = len(known) if messages[: len(known)] == known else 0
-        for position, message in enumerate(messages[begin:], begin):
+        text = bytes(step.chat_completions)
+        line, offset = found.of(text) if len(text) > len("[]") else (1, 0)
+        begin = Place(place.file, place.line + line - 1, place.offset + offset)
+        placed = list(decode_messages(text, begin, field, record.trace_id, text))
+        messages, places = [message for message, _ in placed], [where for _, where in placed]
+        has_reply = bool(messages) and messages[-1].role == "assistant"
+        reply, replied = (messages.pop(), places.pop()) if has_reply else (Message("assistant"), place)
+        old = len(known) if messages[: len(known)] == known else 0
+        for position, (message, where) in enumerate(zip(messages[old:], places[old:], strict=True), old):
             answered = calls.take(message.tool_call_id) if message.role == "tool" else None
             if answered is not None:
-                team.result(instance, f"{name}/{position}", place, answers=answered[0], tool=answered[1])
+                team.result(instance, f"{name}/{position}", where, answers=answered[0], tool=answered[1])
             elif message.role == "user":
                 team.agent(user, "user", "user", outside=True)
-                team.input(user, f"{name}/{position}", instance, place)
+                team.input(user, f"{name}/{position}", instance, where)
         known = [*messages, reply]
         ids, log_probs = step.response_ids or [], step.logprobs or []
         if log_probs and len(log_probs) != len(ids):
             record.refuse("bad-value", f"{prefix}[{index}].logprobs", len(log_probs), f"{len(ids)}, one a token")
         log_prob = math.fsum(log_probs) if log_probs else None
         reward = step.reward if is_scored else None
-        call = team.call(instance, name, place, tokens=len(ids) or None, log_prob=log_prob, env_reward=reward)
+        call = team.call(instance, name, replied, tokens=len(ids) or None, log_prob=log_prob, env_reward=reward)
         for order, (call_id, tool) in enumerate(reply.calls):
-            effect = team.tool_call(instance, f"{name}/call-{order}", place, call=call, tool=tool)
+            effect = team.tool_call(instance, f"{name}/call-{order}", replied, call=call, tool=tool)
             calls.add(call_id, effect, tool)

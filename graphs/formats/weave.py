@@ -26,6 +26,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Span
@@ -39,6 +40,7 @@ from graphs.traces.record import LARGEST_COUNT, TraceRecord
 
 __all__ = ["RECORDS", "read", "sniff"]
 
+_REFERENCE = "weave:///"
 _OP = re.compile(rb'"op_name"\s*:\s*"')
 _NAME = re.compile(r"(?:.*/op/)?(?P<name>[^/:]+)(?::[^/:]*)?$")
 _EVALUATION, _EXAMPLE = "Evaluation.", ("predict_and_score", "Evaluation.predict_and_score")
@@ -77,6 +79,7 @@ class _Feedback(msgspec.Struct):
 
 class _OfWeave(msgspec.Struct):
     feedback: list[_Feedback] | None = None
+    costs: Any = None
 
 
 class _Summary(msgspec.Struct):
@@ -86,6 +89,7 @@ class _Summary(msgspec.Struct):
 
 class _Example(msgspec.Struct):
     example: msgspec.Raw = msgspec.Raw(b"null")
+    model: msgspec.Raw = msgspec.Raw(b"null")  # what is evaluated on the row
 
 
 class _Scored(msgspec.Struct):
@@ -110,12 +114,17 @@ _KINDS = {
 }  # fmt: skip
 
 
+_PRICED = ("prompt_tokens", "completion_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
 class _Stated(msgspec.Struct):
     """What a call states beside its span."""
 
     usage: dict[str, ChatUsage]
     has_kind: bool
+    costs: Any = None
     group: str = ""
+    system: str = ""
     scores: dict[str, float] | None = None
     feedback: list[tuple[str, float, str, int]] = []  # name, number, id, place in the list
 
@@ -163,11 +172,15 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     stated = _Stated((summary.usage if summary else None) or {}, bool(kind))
     if summary and summary.weave:
         stated.feedback = list(_judgements(summary.weave.feedback or []))
+        stated.costs = summary.weave.costs
     if name in _EXAMPLE:
         inputs, output = object_text(call.inputs), object_text(call.output)
         if inputs.startswith(b"{"):
-            row = _VALUE.decode(decode(_INPUTS, inputs, field="inputs", **where).example)
+            asked = decode(_INPUTS, inputs, field="inputs", **where)
+            row, model = _VALUE.decode(asked.example), _VALUE.decode(asked.model)
             stated.group = row if isinstance(row, str) else "" if row is None else run_digest(row)
+            if isinstance(model, str) and model.startswith(_REFERENCE):  # other texts may be of one process alone
+                stated.system = model.removeprefix(_REFERENCE)
         if output.startswith(b"{"):
             scores = decode(_OUTPUT, output, field="output", **where).scores or {}
             stated.scores = dict(_numbers({key: _VALUE.decode(value) for key, value in scores.items()}))
@@ -217,12 +230,13 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
     for example, within in parts.items():
         if not example and len(parts) > 1 and all(span.kind in (Kind.OTHER, Kind.JUDGE) for span in within):
             continue
-        group, scores = (stated[example].group, stated[example].scores) if example else ("", None)
+        of = stated[example] if example else _Stated({}, has_kind=False)
         place = spans[example].place if example else trace.place
         name = example or trace_id
-        _silence_scorers(within, example, scores or {})
-        record = TraceRecord(name, group or name, *place, format="weave", sources=list(trace.files))
-        record.rewards |= scores or {}
+        _silence_scorers(within, example, of.scores or {})
+        record = TraceRecord(name, of.group or name, *place, format="weave", sources=list(trace.files))
+        record.system = of.system
+        record.rewards |= of.scores or {}
         try:
             written = write_spans(record, within, "workflow", ("id", "parent_id"))
             feedback = (
@@ -253,6 +267,10 @@ def _find_calls(trace: Traced[_Stated]) -> None:
         if span.kind is Kind.CALL and len(stated.usage) == 1:
             ((span.model, used),) = stated.usage.items()
             span.columns = used.columns
+            costs: Any = stated.costs.get(span.model) if isinstance(stated.costs, dict) else None
+            parts = [stated_money((costs or {}).get(f"{part}_total_cost")) for part in _PRICED]
+            if None not in parts[:2]:  # read and generated; little is read from a cache or written to one
+                span.money = math.fsum(part or 0.0 for part in parts)
 
 
 def _silence_scorers(spans: list[Span], example: str, scores: dict[str, float]) -> None:

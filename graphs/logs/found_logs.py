@@ -109,7 +109,7 @@ class Corpus:
             if orphans == ATTACH and not attaches:
                 items = map(_unattached, items)
             is_silent = True
-            whole = undamaged(items, members, FORMATS[name].holds, self.problems)
+            whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
             for item in outcomes.noted(apply_run_states(whole, errors)):
                 is_silent = False
                 if not (isinstance(item, Problem) and item in reported):
@@ -324,8 +324,10 @@ def _unknown(source: Source, head: bytes) -> Problem:
     if close is None and table is not None:
         return Problem("unknown-format", source.name, 0, "content", *table)
     if close is None:
-        kinds = "a supported format: " + ", ".join(FORMATS)
-        kinds += "; or a table with a row an action and --columns, or the native format (`credit schema`)"
+        kinds = (
+            f"a supported format: {', '.join(FORMATS)}; or a table with a row an action and --columns, or the native "
+            "format (`credit schema`); outcomes alone join logs by --rewards"
+        )
         return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds + _by_name(head))
     value_text, expected = close
     if "--format" not in expected:

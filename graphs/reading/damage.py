@@ -4,10 +4,12 @@ A record that cannot be read is named with its file and line. Which traces it re
 format holds (`graphs.formats.Format.holds`):
 
 - "traces": the record was a whole trace, and no other one is refused.
-- Otherwise, if the record states exactly one whole id of a trace, and it is one of that file, that trace is refused. A
-  row of a table states the trace in its column of traces.
+- Otherwise, if the record states exactly one whole id of a trace, and it is one of that file, or stands at a key by
+  which the format states traces (`graphs.formats.Format.states`), that trace is refused. A row of a table states the
+  trace in its column of traces.
 - Otherwise every trace of the file is refused, except those that the format marks as complete. So is every trace of
-  other files that share a trace with this file, and every trace whose id the record states.
+  other files that share a trace with this file, and every trace whose id the record states. Of a file of which nothing
+  was read, the traces are those that stand at such keys; without any, the traces of all files are refused.
 - "session": if a trace states a sub-agent whose session was not found (`MISSING_PART`), any file or record that cannot
   be read may be that session, and refuses the trace.
 - "session": a last line without its newline is a log that is still being written. It is named, and the trace stays,
@@ -30,13 +32,17 @@ from graphs.errors import Problem
 from graphs.event_types import EventType
 from graphs.reading.json_problems import JSON_ERRORS, is_one_record
 from graphs.reading.source import Lost, Source, without_compression
+from graphs.reading.stated_ids import TraceKeys, folded, stated_ids
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
 __all__ = ["MISSING_PART", "Holds", "undamaged"]
 
 MISSING_PART = "missing-subagent"
-"""The kind of the note, which a reader yields before the trace, that a session of a sub-agent was not found."""
+"""The kind of the note that a session of a sub-agent was not found.
+
+A reader yields it before the trace where any file may hold that session, and behind it where only one of its name may.
+"""
 
 _MAY_HOLD = (".json", ".jsonl", ".ndjson")
 """Names of files that may hold the session of a sub-agent."""
@@ -51,7 +57,11 @@ _TOKEN = re.compile(rb'"(?=((?:[^"\\]|\\.){1,200})")|(?<![\w.+-])(\d{1,19})(?![\
 
 
 def undamaged(
-    items: Iterable[Item], sources: Sequence[Source], holds: Holds, unread: Sequence[Problem] = ()
+    items: Iterable[Item],
+    sources: Sequence[Source],
+    holds: Holds,
+    unread: Sequence[Problem] = (),
+    states: TraceKeys = TraceKeys(),  # noqa: B008  # it is immutable
 ) -> Iterator[Item]:
     """What a reader yields, without the traces that may lack a record, and with a problem for each of them.
 
@@ -64,6 +74,7 @@ def undamaged(
       sources: the files that it reads; their `lost` is complete when a record of them comes.
       holds: what a record of the format is.
       unread: problems of other files, whose format is not known.
+      states: where a record of "parts" states its trace.
     """
     if holds == "traces":
         yield from items
@@ -77,20 +88,23 @@ def undamaged(
     suspects: list[Problem] | None = None  # what may hold such a part
     waiting: list[TraceRecord | Part] = []
     read: set[str] = set()  # ids of waiting traces: a fault that a reader names behind its trace does not refuse it
+    passed: set[str] = set()  # ids of traces that have come
     noted = [record for source in sources for record in source.lost.values()]
     for source in sources:
         source.lost.noted = noted
     for item in items:
         note = lacking.pop(item.trace_id, None) if isinstance(item, TraceRecord) else None
+        if isinstance(item, TraceRecord):
+            passed.add(item.trace_id)
         if note is not None:
             if suspects is None:
                 suspects = _that_may_hold_a_part([*without_trace, *unread], sources)
             if suspects:
-                refused[note.trace] = _of_trace(suspects[0], note.trace)
+                refused[note.trace] = _of_trace(Lost(suspects[0]), note.trace)
                 yield refused[note.trace]
                 continue
             yield note
-        if isinstance(item, Problem) and item.kind == MISSING_PART:
+        if isinstance(item, Problem) and item.kind == MISSING_PART and item.trace not in passed:
             lacking[item.trace] = item
         elif isinstance(item, Problem):
             yield item
@@ -117,7 +131,7 @@ def undamaged(
                 yield record.problem
                 lost.append(record)
         lost += _at_lines(source, at_lines.get(source.name, {}))
-    found = _refused_by(lost, waiting, refused, is_session=holds == "session")
+    found = _refused_by(lost, waiting, refused, states, is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
         yield from _without(item, refused.keys() | found.keys())
@@ -183,7 +197,12 @@ def _at_lines(source: Source, problems: dict[int, Problem]) -> Iterator[Lost]:
 
 
 def _refused_by(
-    lost: Iterable[Lost], items: Iterable[TraceRecord | Part], refused: Mapping[str, Problem], *, is_session: bool
+    lost: Iterable[Lost],
+    items: Iterable[TraceRecord | Part],
+    refused: Mapping[str, Problem],
+    states: TraceKeys,
+    *,
+    is_session: bool,
 ) -> dict[str, Problem]:
     """The traces that lost records refuse, each with its problem.
 
@@ -191,6 +210,7 @@ def _refused_by(
       lost: the records.
       items: traces that were read.
       refused: by trace, why others were not.
+      states: where a record states its trace.
       is_session: whether a file is one trace.
     """
     files: dict[str, set[str]] = {trace: {problem.file} for trace, problem in refused.items()}
@@ -201,30 +221,40 @@ def _refused_by(
         if isinstance(item, TraceRecord) and item.complete:
             complete.add(item.trace_id)
     together = _joined_files(files.values())
+    by_fold = {folded(trace): trace for trace in files}
     found: dict[str, Problem] = {}
     for record in lost:
         file = record.problem.file
-        stated = ({record.trace} if record.trace else set(_tokens(record.text))) & files.keys()
+        own = {by_fold.get(folded(trace), trace) for trace in stated_ids(record.text, states)}
+        stated = {record.trace} if record.trace else own | (set(_tokens(record.text)) & files.keys())
         is_certain = bool(record.trace) or (
-            is_one_record(record.text) and len(stated) == 1 and all(file in files[trace] for trace in stated)
+            file in together
+            and is_one_record(record.text)
+            and len(stated) == 1
+            and all(file in files[trace] for trace in stated - own)
         )
         if not is_certain:
-            # A file of no known trace may hold parts of any: all are refused. A session's file held its own trace only.
+            # Of a file of which nothing was read, the traces are those that it states. Where it states none, it may
+            # hold parts of any: all are refused. A session's file held its own trace only.
+            of_file = {file} if file in together else {other for trace in own for other in files.get(trace, ())}
+            reach = [together[other] for other in of_file]
+            is_any = not (is_session or own or file in together)
             # Other files' traces that the record states may lack it, too.
-            reach = together.get(file, set() if is_session else None)
             stated = (set() if is_session else stated) | {
                 trace
                 for trace in files.keys() - complete
-                if reach is None or any(together[other] is reach for other in files[trace])
+                if is_any or any(together[other] is part for part in reach for other in files[trace])
             }
-        for trace in sorted(stated - found.keys()):
-            found[trace] = _of_trace(record.problem, trace)
+        for trace in sorted(stated & files.keys() - found.keys()):
+            found[trace] = _of_trace(record, trace)
     return found
 
 
-def _of_trace(problem: Problem, trace: str) -> Problem:
-    line = f"line {problem.line}" if problem.line else "what cannot be read"
-    expected = f"a log without damage: the trace may lack a record; mend or delete {line} and read again"
+def _of_trace(record: Lost, trace: str) -> Problem:
+    problem = record.problem
+    is_line = problem.line and b"\n" not in record.text.strip()
+    advice = f"mend or delete line {problem.line}" if is_line else "write the file anew, or take it away,"
+    expected = f"a log without damage: the trace may lack a record; {advice} and read again"
     return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
 
 

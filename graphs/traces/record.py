@@ -39,6 +39,8 @@ __all__ = [
     "LARGEST_FLOAT",
     "NEVER_NEGATIVE",
     "ONE_ZONE",
+    "SPANNED",
+    "UNLOGGED_CALLS",
     "Agent",
     "TraceRecord",
     "ZonelessTime",
@@ -53,6 +55,11 @@ NEVER_NEGATIVE = ("tokens", "input_tokens", "wall_clock_s", "tool_calls", "messa
 """Costs that are 0 or more."""
 
 ONE_ZONE = "a zone in every time of the trace, or in none"
+SPANNED = "spanned_s"
+"""The metric of the seconds from the first begin to the last end of all spans, where events span less: of a span that
+only gives structure, as the root, there is no event."""
+UNLOGGED_CALLS = "unlogged_calls"
+"""The metric that counts model calls which are in no event, as those that sum up a long conversation."""
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
 _RANGES = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.kind != "id"}
@@ -190,6 +197,10 @@ class TraceRecord:
         column = self.columns.setdefault(name, [])
         column.extend([None] * (position + 1 - len(column)))
         column[position] = (column[position] or 0.0) + amount
+
+    def unlogged_call(self) -> None:
+        """Note a model call that is in no event: sums of tokens are lower bounds."""
+        self.metrics[UNLOGGED_CALLS] = self.metrics.get(UNLOGGED_CALLS, 0.0) + 1
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
         """Raise a `TraceError` with the place of this trace, or of one of its events."""

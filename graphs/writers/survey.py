@@ -13,6 +13,7 @@ import msgspec
 
 from graphs.atomic import atomic_folder, atomic_write
 from graphs.traces.batch import Traces
+from graphs.traces.record import SPANNED
 from graphs.writers.native import lines
 
 __all__ = ["left_out", "write"]
@@ -28,8 +29,8 @@ def write(traces: Traces, folder: str | Path) -> list[Path]:
     - A `stop` is written as an `orchestrator_decision`.
     - `t` is the time if every event has one, and otherwise the position of the event.
     - `costs.tokens` defaults to the sum of the events' tokens, and `costs.wall_clock_s` to the time from the first
-      event to the last end. The schema requires both. A cost without a logged or derived value is 0, and `metrics` then
-      has `tokens_unstated` or `wall_clock_s_unstated` with the value 1.
+      event or span to the last end. The schema requires both. A cost without a logged or derived value is 0, and
+      `metrics` then has `tokens_unstated` or `wall_clock_s_unstated` with the value 1.
 
     Args:
       traces: a batch.
@@ -73,7 +74,7 @@ def _survey_form(document: dict[str, Any]) -> dict[str, Any]:
     metrics |= {f"evidence.{name}": amount for name, amount in document.get("evidence", {}).items()}
     tokens = [event["tokens"] for event in events if "tokens" in event]
     ends = [event["t"] + (event.get("seconds") or 0) for event in events]
-    wall_clock = max(ends) - min(times) if timed else None
+    wall_clock = max(max(ends) - min(times), metrics.get(SPANNED, 0)) if timed else None
     for name, amount in (("tokens", sum(tokens) if tokens else None), ("wall_clock_s", wall_clock)):
         if name not in costs:
             costs[name] = 0 if amount is None else amount

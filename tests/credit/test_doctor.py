@@ -103,6 +103,17 @@ def found(traces: Traces) -> dict[str, Finding]:
     return {finding.check: finding for finding in examine(traces, credit.run(traces, "rloo"))}
 
 
+def test_of_several_reasons_each_says_of_how_many_traces_it_is(tmp_path: Path) -> None:
+    """That all times are equal was said of all traces, where it held for two of three."""
+    lines = [
+        {"trace_id": f"t{k}", "task_id": "q", "rewards": {"team": k},
+         "events": [event("0", "message", "a", first), event("1", "message", "b", second)]}
+        for k, (first, second) in enumerate(((5, 5), (5, 5), (1, 2)))
+    ]  # fmt: skip
+    words = found(read(tmp_path, *lines))["pseudo_parallelism"].words
+    assert words == "all times of the trace are equal (2 traces); the log states no edge between its agents (1 trace)"
+
+
 def test_one_task_is_not_enough_for_a_test_and_two_are(tmp_path: Path) -> None:
     lines = [one(i, i // 4) for i in range(8)]
     few, enough = found(read(tmp_path, *lines[:4])), found(read(tmp_path, *lines))

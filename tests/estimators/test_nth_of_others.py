@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import credit
+from estimators.base import Reason
+from estimators.group import Singleton, settle_alone
 from estimators.medians import nth_of_others
 from estimators.members import members
 
@@ -21,3 +24,19 @@ def test_each_place_among_the_others_is_that_of_plain_sorting() -> None:
             sorted(listed[:i] + listed[i + 1 :])[place] for listed in outcomes.values() for i in range(len(listed))
         ]
         assert found.tolist() == expected and others.tolist() == [4] * 5 + [2] * 3
+
+
+@pytest.mark.parametrize("singleton", ["refuse", "zero"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_group_of_several_that_is_too_small_is_not_called_a_group_of_one(place: int, singleton: Singleton) -> None:
+    """The second largest of the others in groups of two was refused with "the group has one member"."""
+    group = [0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+    graph, reward, rows = credit.from_columns(group=group, trace=list(range(10)), reward=[float(i) for i in range(10)])
+    m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
+    value, others = nth_of_others(m, -1 - place)
+    x, has_reward = m.score[m.of_event], m.member_mask[m.of_event]
+    _, reason = settle_alone(m, has_reward, others < 1, x, value, singleton, few=others < 1 + place)
+    alone = Reason.SINGLETON if singleton == "refuse" else Reason.VALID
+    expected = [alone if n == 1 else Reason.TOO_FEW if n - 1 < 1 + place else Reason.VALID
+                for n in map(group.count, group)]  # fmt: skip
+    assert rows.gather(np.asarray(reason)).tolist() == expected

@@ -211,7 +211,7 @@ _READERS = (
              "a caller that repeats usage is a model call"),
     Mutation(_FORMATS + "weave.py", "span.parent == example and (span.name in names or", "span.parent == example and (",
              "a scorer's model calls are the team's"),
-    Mutation(_FORMATS + "weave.py", "TraceRecord(name, group or name,", "TraceRecord(name, name,",
+    Mutation(_FORMATS + "weave.py", "TraceRecord(name, of.group or name,", "TraceRecord(name, name,",
              "examples of one row are no group"),
     Mutation(_FORMATS + "braintrust.py", "outer and spans[outer].name == span.name", "outer and False",
              "each turn of an agent is an agent"),

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.bench.training import training_loop, training_runs
-from credit.bench.training.training_comparison import Cell, cells, least_seeds, mean_ranks
+from credit.bench.training.training_comparison import Cell, cells, comparisons, least_seeds, mean_ranks
 from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
@@ -304,6 +304,34 @@ def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
     assert wrong.exit_code != 0 and "no signal 'magic'" in str(wrong.output) + str(wrong.exception)
 
 
+@pytest.mark.parametrize(
+    ("seeds", "words"), [(5, "its 94 % interval, all that five seeds allow"), (2, "an interval takes five seeds")]
+)
+def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Areas and events stood there as if one run told them, and equal rows were compared as if they were two."""
+    numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
+    numbers |= {"start": 0.0, "optimum": 1.0, "curve": [], "refused": ""}
+
+    def trained(names: Any, *_: Any, **given: Any) -> list[dict[str, Any]]:
+        return [{"signal": name, "seed": s, "mean_return": 0.1 * s + 0.05 * (name == "zero") * (-1) ** s,
+                 "events_to_90": None if s == 4 else 1000.0 + s, "curve": [s, name == "zero"], **numbers}
+                for name in names for s in range(seeds)]  # fmt: skip
+
+    monkeypatch.setattr(training_runs, "run_training", trained)
+    call = ["bench", "train", "-m", "rloo,verl_rloo,zero", "--tasks", "pivotal", "--seeds", str(seeds)]
+    found = CliRunner(env={"COLUMNS": "200"}).invoke(cli, call)
+    assert found.exit_code == 0, found.output
+    text = " ".join(found.output.split())
+    assert words in text and "with its 1 comparison" in text and "verl_rloo gives the numbers of rloo" in text
+    assert "as rloo" in text
+    row = next(" ".join(line.split()) for line in found.output.splitlines() if " zero " in line)
+    shown = "0.250 (0.050 to 0.450)" in row and "1,002 (1,000 to not reached)" in row
+    assert shown if seeds == 5 else "(" not in row, row
+    plain = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"]
+    assert plain[2]["events_interval"] == ([1000.0, None] if seeds == 5 else [None, None])
+    assert [row["same_as"] for row in plain] == ["", "rloo", ""]
+
+
 def test_a_confirmation_takes_other_seeds() -> None:
     rows = run_training(["zero"], ["pivotal"], 2, TINY, learning_rates=ONE, first_seed=7)
     assert [row["seed"] for row in rows] == [7, 8]
@@ -372,17 +400,22 @@ def test_a_difference_from_nothing_is_none() -> None:
 
 
 def test_the_seeds_that_a_table_takes_follow_its_comparisons() -> None:
-    """It said six for every table; with two comparisons six seeds can mark nothing."""
+    """It said six for every table; with two comparisons six seeds can mark nothing. Equal rows counted as several."""
     numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
     numbers |= {"start": 0.0, "optimum": 1.0, "events_to_90": 1.0}
-    for comparisons in (1, 2, 3, 9):
+    for different in (1, 2, 3, 9):
         marked = []
-        for seeds in (least_seeds(comparisons) - 1, least_seeds(comparisons)):
+        for seeds in (least_seeds(different) - 1, least_seeds(different)):
             rows = [{"signal": "base", "seed": s, "mean_return": 0.1, **numbers} for s in range(seeds)]
-            rows += [{"signal": f"m{c}", "seed": s, "mean_return": 0.1 + (0.01 * (s + 1) if c == 0 else 0), **numbers}
-                     for c in range(comparisons) for s in range(seeds)]  # fmt: skip
-            marked.append(cells(rows)[1].ahead_p < 0.05)
-        assert marked == [False, True], comparisons
+            rows += [{"signal": f"m{c}", "seed": s, "mean_return": 0.1 + (0.01 if c == 0 else -0.01 * c * (-1) ** s),
+                      **numbers} for c in range(different) for s in range(seeds)]  # fmt: skip
+            again = [row | {"signal": f"again {row['signal']}"} for row in rows]
+            table = cells(rows + again)
+            assert comparisons(table, "base") == different
+            assert [cell.same_as for cell in table[different + 1 :]] == [cell.signal for cell in table[: different + 1]]
+            marked.append(table[1].ahead_p < 0.05)
+            assert table[1].ahead_p == table[different + 2].ahead_p  # once more the same numbers, one test
+        assert marked == [False, True], different
 
 
 @pytest.mark.parametrize(

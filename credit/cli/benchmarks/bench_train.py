@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ __all__ = ["train"]
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 LEGEND = (
     "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
-    "budget. final: at the end. events to 90 %: median over seeds, evidence included. difference: of the area from the "
-    "first method's. ahead: seeds on which the area is larger{mark}. {rate}No interval: failed runs are rare, and far "
-    "off."
+    "budget. final: at the end, mean over seeds. events to 90 %: evidence included. difference: of the area from the "
+    "first method's. {medians} ahead: seeds on which the area is larger{mark}. {rate}"
 )
+MEDIANS = "area, events to 90 % and difference: each the median over seeds"
 MARK = (
     "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table, which takes {seeds} "
     "seeds with its {comparisons}"
@@ -132,7 +132,7 @@ def train(
     if optimizer == "natural":
         raise click.UsageError("--optimizer natural takes --lengths")
     from credit.bench.training.learning_tasks import TASKS
-    from credit.bench.training.training_comparison import cells, least_seeds
+    from credit.bench.training.training_comparison import cells, comparisons, least_seeds, plain
     from credit.bench.training.training_loop import TrainingSettings
     from credit.bench.training.training_runs import LEARNING_RATES, TUNING_SEEDS, run_training
 
@@ -154,22 +154,26 @@ def train(
                             after_row=after_row)  # fmt: skip
     compared = cells(rows)
     if as_json:
-        print_json({"rows": [{k: _finite(v) for k, v in cell._asdict().items()} for cell in compared]})
+        print_json({"rows": [plain(cell._asdict()) for cell in compared]})
         _draw(rows, plot, group_size)
         return
     table = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "", "ahead")
     for cell in compared:
         mark = "*" if cell.ahead_p < 0.05 else ""
-        events = f"{cell.events_to_90:,.0f}" if math.isfinite(cell.events_to_90) else "not reached"
+        base = cell.signal == signals[0]
         table.add_row(*map(words, (
-            cell.task, cell.signal, _rate(cell.learning_rate, rates), f"{cell.area:.3f}", f"{cell.final:.3f}", events,
-            f"{cell.difference:+.3f}", mark, "" if cell.signal == signals[0] else f"{cell.ahead} of {cell.seeds}",
+            cell.task, cell.signal, _rate(cell.learning_rate, rates),
+            _within(f"{cell.area_median:.3f}", cell.area_interval, "{:.3f}"), f"{cell.final:.3f}",
+            _within(_events(cell.events_to_90), cell.events_interval, _events),
+            "" if base else _within(f"{cell.difference_median:+z.3f}", cell.difference_interval, "{:+z.3f}"),
+            mark, "" if base else f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}",
         )))  # fmt: skip
     stdout().print(table)
-    comparisons = sum(cell.signal != signals[0] for cell in compared)
-    seeds_for = {"seeds": least_seeds(comparisons), "comparisons": counted(comparisons, "comparison")}
+    number = comparisons(compared, signals[0])
+    seeds_for = {"seeds": least_seeds(number), "comparisons": counted(number, "comparison")} if number else {}
     rate = f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds{EDGE}. " if len(rates) > 1 else ""
-    stdout().print(LEGEND.format(mark=MARK.format(**seeds_for) if comparisons else "", rate=rate), soft_wrap=True)
+    legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
+    stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     stdout().print(SHARED_MEAN, soft_wrap=True)
     for line in [*_alike(rows, groups, group_size), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
@@ -177,15 +181,32 @@ def train(
 
 
 def _alike(rows: list[dict[str, Any]], groups: int, group_size: int) -> list[str]:
-    """A line about each own function whose curves are those of an earlier method."""
+    """A line about each method whose curves are those of an earlier one."""
     curves: dict[str, list[list[float]]] = {}
     for row in rows:
         curves.setdefault(row["signal"], []).append(row["curve"])
     lines, names = [], list(curves)
     for place, name in enumerate(names):
-        same = [other for other in names[:place] if ":" in name and curves[other] == curves[name]]
+        same = [other for other in names[:place] if curves[other] == curves[name]]
         lines += [alike(name, other, str(group_size), group_size, one_task=groups == 1) for other in same[:1]]
     return lines
+
+
+def _intervals(seeds: int) -> str:
+    """What the intervals of medians over this many seeds are."""
+    if seeds < 5:
+        return "; an interval takes five seeds."
+    return f", in brackets its {'94 % interval, all that five seeds allow' if seeds == 5 else '95 % interval'}."
+
+
+def _within(middle: str, interval: Sequence[float], form: str | Callable[[float], str]) -> str:
+    """A median with its interval, where there is one."""
+    show = form.format if isinstance(form, str) else form
+    return middle if math.isnan(interval[0]) else f"{middle} ({show(interval[0])} to {show(interval[1])})"
+
+
+def _events(number: float) -> str:
+    return f"{number:,.0f}" if math.isfinite(number) else "not reached"
 
 
 def _rate(rate: float, tried: tuple[float, ...]) -> str:
@@ -236,6 +257,8 @@ def _by_length(
 
     from credit.bench.training.long_tasks import draw_long_task
     from credit.bench.training.long_training import SIGNALS, long_cell
+    from credit.bench.training.training_comparison import plain
+    from graphs.task_means import median_interval
     from graphs.text import one_of
 
     for length in lengths:
@@ -246,27 +269,23 @@ def _by_length(
     for name in signals or ():
         if name not in SIGNALS:
             raise click.UsageError(f"--lengths trains no {name!r}; expected {one_of(name, SIGNALS)}")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for length, luck in ((length, luck) for length in lengths for luck in lucks):
         for signal in signals or tuple(SIGNALS):
             found = long_cell(outcome, int(length), luck, signal, seeds=range(1000, 1000 + seeds), tuning=range(5),
                               optimizer=optimizer, budget=4.0 * groups * steps * length, groups=groups,
                               rates=rates)  # fmt: skip
             rows.append({"decisions": int(length), "luck": luck, "signal": signal, "rate": found.rate,
-                         "events_to_90": _finite(float(np.median(found.events)))})  # fmt: skip
+                         "events_to_90": float(np.median(found.events)),
+                         "events_interval": median_interval(found.events)})  # fmt: skip
     if as_json:
-        print_json({"rows": rows})
+        print_json({"rows": list(map(plain, rows))})
         return
     table = plain_table("#decisions", "#luck", "signal", "#rate", "#events to 90 %")
     for row in rows:
-        events = row["events_to_90"]
         table.add_row(*map(words, (
             f"{row['decisions']}", f"{row['luck']:g}", row["signal"], f"{row['rate']:g}",
-            "not reached" if events is None else f"{events:,.0f}",
+            _within(_events(row["events_to_90"]), row["events_interval"], _events),
         )))  # fmt: skip
     stdout().print(table)
-
-
-def _finite(value: Any) -> Any:
-    """The number, or None in place of one that JSON cannot hold."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    stdout().print(f"events to 90 %: median over seeds{_intervals(seeds)}", soft_wrap=True)

@@ -14,6 +14,11 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
 __all__ = ["card"]
 
+LEGEND = (
+    "In brackets: behind a name, its traces; behind a number, the 95 % interval over tasks. outcomes and "
+    "work: means over tasks. costs: means over traces; ≥: the log lacks the number of some calls."
+)
+
 
 @click.command(
     cls=Command,
@@ -38,4 +43,5 @@ def card(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json
         for line in lines:
             table.add_row(line.section, line.item, words(line.value), words(line.missing))
         stdout().print(table)
+        stdout().print(LEGEND, soft_wrap=True)
     leave(ctx, traces, allow_bad)

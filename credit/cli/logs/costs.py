@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["costs"]
 
 LEGEND = (
-    "≥: the log lacks the number of some events. –: of all. seconds: sums of what events took, so what ran at once "
+    "≥: the log lacks the number of some calls. –: of all. seconds: sums of what events took, so what ran at once "
     "counts each and waiting for none; `credit traces` has the wall clock."
 )
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
@@ -61,20 +61,23 @@ def costs(
 
     Sums over events whose number the log lacks are lower bounds and marked so.
     """
-    from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums
+    from credit.metrics.cost_summary import cost_rows, group_costs, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps([], [], []) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], [], []) if prices is None else price_gaps(traces, prices)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
-        print_json({"by": by, "costs": plain, "groups": dataclasses.asdict(groups), "stated": of_traces,
+        print_json({"by": by, "costs": plain, "total": dataclasses.asdict(total_costs(rows)),
+                    "groups": dataclasses.asdict(groups), "stated": of_traces,
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
+                    "models_without_cache_write": gaps.written_as_input,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
-        _print(stdout(), rows, groups, by, None if prices is None else gaps)
+        summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
+        _print(stdout(), summed, groups, by, None if prices is None else gaps)
         for name, amount in stated.items():
             if amount.total is not None:
                 some = counted(traces.sizes.traces - amount.missing, "trace")
@@ -90,11 +93,15 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
     stated = sorted({name for row in rows for name in row.stated})
     named = [f"#costs.{name}" for name in stated]
     table = plain_table(by, "#events", "#tool calls", "#tokens", "#input tokens", "#seconds", *failed, *money, *named)
+    of_traces = rows[:-1]  # before the row of the total
+    lacking = {name for name in stated if any(name not in row.stated for row in of_traces)}
     for row in rows:
         amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money)]
         wrong = [str(row.errors)] if by == "tool" else []
-        told = [printed(row.stated.get(name), 6) for name in stated]
+        told = [
+            ("≥ " if row is rows[-1] and name in lacking else "") + printed(row.stated.get(name), 6) for name in stated
+        ]
         table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
     console.print(table)
     console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)

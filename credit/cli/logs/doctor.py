@@ -80,7 +80,7 @@ def _print(console: Console, findings: list[Finding]) -> None:
 
     table = plain_table("check", "finding", "#statistic", "#limit", "#p")
     for finding in findings:
-        answer = "cannot tell" if finding.found is None else "found" if finding.found else "–"
+        answer = "cannot tell" if finding.found is None else "found" if finding.found else "not found"
         limit = CHECKS[finding.check].limit
         numbers = [None if number is None else f"{number:.3g}" for number in (finding.statistic, limit, finding.p)]
         table.add_row(finding.check, answer, *(number or "" for number in numbers))

@@ -13,11 +13,11 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 __all__ = ["traces"]
 
 SHOWN = 100  # traces that are listed unless all are asked for
-SORTED = ("reward", "events", "actions", "agents", "tokens", "seconds", "errors")
+SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "errors")
 LEGEND = (
-    "reward: the outcome, – where the log has none. errors: events whose status the log calls an error, – where no log "
-    "of the format states a status. seconds: from the first event to the last end, without the time until a person "
-    "stepped in."
+    "reward: the outcome, – where the log has none. errors: events, or calls of a tool, whose status the log "
+    "calls an error, – where no log of the format states a status. wall clock: seconds from the first begin to the "
+    "last end, without the time until a person stepped in."
 )
 
 
@@ -27,7 +27,7 @@ LEGEND = (
     examples="""
     credit traces runs/
     credit traces runs/ --group q1 --json
-    credit traces runs/ --sort seconds
+    credit traces runs/ --sort wall_clock
     """,
 )
 @reads_logs()
@@ -58,7 +58,7 @@ def traces(
     if as_json:
         print_json({"traces": rows})
     else:
-        table = plain_table("trace", "group", *(f"#{name}" for name in SORTED), "file")
+        table = plain_table("trace", "group", *(f"#{name.replace('_', ' ')}" for name in SORTED), "file")
         for row in rows if all_ else rows[:SHOWN]:
             reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
             tokens = "–" if row["tokens"] is None else str(row["tokens"])
@@ -68,7 +68,7 @@ def traces(
                 str(row["actions"]),
                 str(row["agents"]),
                 tokens,
-                "–" if row["seconds"] is None else f"{row['seconds']:.0f}",
+                "–" if row["wall_clock"] is None else f"{row['wall_clock']:.0f}",
                 "–" if row["errors"] is None else str(row["errors"]),
             )
             table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))

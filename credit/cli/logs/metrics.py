@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from credit.metrics.event_costs import Prices
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
-    from credit.metrics.side_differences import SideDifference, Uncompared
+    from credit.metrics.side_differences import SideBound, SideDifference, Uncompared
     from credit.reports.trace_numbers import TraceMetric
     from estimators.base import Credit
     from graphs.traces.batch import Traces
@@ -107,6 +107,7 @@ def metrics(
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means
     from credit.metrics.side_differences import (
+        bounds_of_sides,
         costs_of_traces,
         read_sides,
         side_differences,
@@ -117,11 +118,14 @@ def metrics(
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
-    names, side = ("", ""), None
+    names, side, heads = ("", ""), None, ("", "")
     if sides is not None and "," in sides and not Path(sides).exists():
         names, side = sides_of_folders(sides.split(","), traces)
+        last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
+        heads = last if last[0] != last[1] else names  # a table that whole paths fit into has rows in pieces
     elif sides is not None:
         names, side, missed = read_sides(sides, traces)
+        heads = names
         traces = dataclasses.replace(traces, problems=traces.problems + missed)
     vectors = None
     if embeddings is not None:
@@ -135,6 +139,7 @@ def metrics(
         if side is not None:
             measured = found | costs_of_traces(traces, prices)
             apart, lost = side_differences(traces, measured, side), uncompared(measured, side)
+            bounds = bounds_of_sides(traces, measured, side, prices)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
@@ -142,13 +147,14 @@ def metrics(
         if side is not None:
             compared = {"sides": names, "differences": [dataclasses.asdict(row) for row in apart]}
             lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in lost]
-            compared["uncompared"] = lacking
+            compared |= {"uncompared": lacking, "bounds": [dataclasses.asdict(row) for row in bounds]}
         print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **compared})
     elif side is None:
         _print(stdout(), means, by)
     else:
-        _print_sides(stdout(), apart, names, int((side < 0).sum()))
-        for line in _without_number(apart, lost, names):
+        of_side = int((side == 0).sum()), int((side == 1).sum())
+        _print_sides(stdout(), apart, bounds, heads, int((side < 0).sum()))
+        for line in [*_compared_traces(apart, of_side), *_without_number(lost, bounds, names)]:
             stdout().print(words(line), soft_wrap=True)
         for line in [] if prices is None else price_gaps(traces, prices).lines():
             stdout().print(words(line), soft_wrap=True)
@@ -199,45 +205,80 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
     console.print(text, soft_wrap=True)
 
 
-def _print_sides(console: Console, rows: list[SideDifference], names: tuple[str, str], without: int) -> None:
+def _print_sides(
+    console: Console, rows: list[SideDifference], bounds: list[SideBound], names: tuple[str, str], without: int
+) -> None:
+    from credit.metrics.side_differences import LEVEL
     from graphs.task_means import LEAST_TASKS
 
     table = plain_table(
         "metric", *(f"#{name}" for name in names), "#difference", "95 % interval", "", "#would be seen", "#tasks"
     )
     for row in rows:
-        interval = "–" if row.low is None else f"{row.low:+z.3g} to {row.high:+z.3g}"
-        numbers = (amount(row.first), amount(row.second), f"{row.difference:+z.3g}", interval)
+        interval = "–" if row.p is None else "no spread"
+        if row.low is not None and row.high is not None:
+            interval = f"{_signed(row.low)} to {_signed(row.high)}"
+        numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
         star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
         table.add_row(words(row.metric), *numbers, star, amount(row.seen), tasks)
+    compared = {row.metric for row in rows}
+    for bound in bounds:
+        name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
+        known = zip((bound.first, bound.second), bound.whole, strict=True)
+        shown = (amount(least) if whole else f"≥ {amount(least)}" for least, whole in known)
+        table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
     console.print(table)
     if without:
         console.print(f"{counted(without, 'trace')} without a side", soft_wrap=True)
-    if rows:
-        before, after = rows[0].traces
-        console.print(words(f"{rows[0].metric} is of {before} and {after} traces"), soft_wrap=True)
+    least = [row.least for row in rows if row.p is not None and row.least is not None]
+    if least and min(least) * len(least) >= LEVEL:
+        most = counted(max(row.tasks for row in rows), "task")
+        console.print(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance.", soft_wrap=True)
     text = (
-        f"paired: tasks with both sides, {LEAST_TASKS} or more, each against itself. –: fewer, or fewer on a side "
-        "where no task is shared, or no spread. would be seen: a difference that the test finds in 4 of 5 cases; "
-        "smaller ones it tends to miss. * p < 0.05 with Holm's correction for all rows."
+        f"paired: tasks with both sides, {LEAST_TASKS} or more, each against itself. –: fewer, or fewer that differ, "
+        "or fewer on a side where no task is shared. no spread: all tasks differ alike, or those of a side are alike. "
+        "would be seen: a difference that the test finds in 4 of 5 cases; smaller ones it tends to miss. "
+        "* p < 0.05 with Holm's correction for all rows. "
+        "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
+        "`credit costs` has sums of what events took."
     )
     console.print(text, soft_wrap=True)
 
 
-def _without_number(rows: list[SideDifference], lost: list[Uncompared], names: tuple[str, str]) -> list[str]:
-    """A line on rows that lack traces, and one on metrics that have no row, each with the most frequent reason."""
+def _signed(value: float) -> str:
+    return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+z.3g}"
+
+
+def _compared_traces(rows: list[SideDifference], of_side: tuple[int, int]) -> list[str]:
+    """Of how many traces of the sides rows are, and why some are of a selection."""
     fewer: dict[str, list[str]] = {}
     for row in rows:
         if row.refused:
-            count, reason = sum(row.refused.values()), next(iter(row.refused))
             most = "mostly " if len(row.refused) > 1 else ""
-            fewer.setdefault(f"{counted(count, 'trace')}: {most}{reason}", []).append(row.metric)
+            fewer.setdefault(f"{_and(row.traces)}: {most}{next(iter(row.refused))}", []).append(row.metric)
+    line = f"traces: {_and(of_side)}"
+    if fewer:
+        line += f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
+    return [line] if rows else []
+
+
+def _and(counts: tuple[int, int]) -> str:
+    return f"{counts[0]} and {counts[1]}"
+
+
+def _without_number(lost: list[Uncompared], bounds: list[SideBound], names: tuple[str, str]) -> list[str]:
+    """Lines on metrics with bounds, and on those without a row, with their first reasons."""
+    bounded = {bound.metric for bound in bounds}
+    partly: dict[str, list[str]] = {}
     places: dict[str, dict[str, list[str]]] = {}
     for one in sorted(lost, key=lambda one: -len(one.sides)):
+        if one.metric in bounded:
+            partly.setdefault(one.reason, []).append(one.metric)
+            continue
         place = "either side" if len(one.sides) > 1 else names[one.sides[0]]
         places.setdefault(place, {}).setdefault(one.reason, []).append(one.metric)
     none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
-    lines = [f"without a number of some traces: {_by_reason(fewer)}"] if fewer else []
+    lines = [f"known in part: {_by_reason(partly)}"] if partly else []
     return lines + ([f"no number {'; '.join(none)}"] if none else [])
 
 

@@ -14,7 +14,7 @@ from credit.cli.shared.answers import amount, json_option, plain_table, print_js
 from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
-from graphs.text import counted, cut_id
+from graphs.text import counted, cut_id, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,9 +31,10 @@ KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
     "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
     "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
-    "95 % interval: over tasks; – with fewer than {least} with a signal. "
+    "95 % interval: over tasks; – with fewer than {least} with a signal, or where all are alike. "
     "* p < 0.05 with Holm's correction for all rows."
 )
+ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
     "equal pair counting half; 50 % is no difference. tasks: that this rests on, where traces of a task are compared "
@@ -44,13 +45,16 @@ FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
+ROWS = 15
+"""Agents, tools or other units of a table."""
 
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
     "count once. "
-    "tokens: generated. seconds: sums of what events took; waiting is nobody's."
+    "tokens: generated. seconds: sums of what events took; waiting is nobody's. Most errors come first, then retries, "
+    "loops, tokens and actions."
 )
 
 
@@ -69,7 +73,10 @@ TRIAGE = (
 @method_options
 @success_option
 @click.option(
-    "--all", "all_", is_flag=True, help=f"Name all events to look at. Default: {FEW}, or {MANY} without outcomes."
+    "--all",
+    "all_",
+    is_flag=True,
+    help=f"Name all units, and all events to look at. Default: {ROWS}; {FEW}, or {MANY} without outcomes.",
 )
 @evidence_option
 @allow_bad
@@ -103,6 +110,7 @@ def summary(
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     plain: dict[str, Any] = {}
+    last: list[str] = []
     paid = np.zeros(traces.sizes.traces, bool)
     if has_outcomes(traces):
         from credit.method_summary import divided_note, empty_notes, ended_note, reason_counts
@@ -123,12 +131,14 @@ def summary(
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
             if units:
-                _print(stdout(), units, by, method, told)
-            notes = [ended_note(credit), divided_note(divided) if divided else ""]
-            for line in filter(None, notes if units else empty_notes(traces, credit, method)):
-                stdout().print(words(line), soft_wrap=True)
+                _print(stdout(), units, by, method, told, all_)
+                for line in filter(None, [ended_note(credit), divided_note(divided) if divided else ""]):
+                    stdout().print(words(line), soft_wrap=True)
+                stdout().print()
+            else:
+                last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
-    most = traces.sizes.events if all_ else FEW if has_outcomes(traces) else MANY
+    most = None if all_ else FEW if has_outcomes(traces) else MANY
     result = triage(traces, success_at=success_at, most=most)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -140,11 +150,13 @@ def summary(
         print_json(plain | left)
     else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
-        stdout().print()
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
-        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, traces.traces["trace"].to_pylist())
+        ids = traces.traces["trace"].to_pylist()
+        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, ids, all_)
+        for line in ["", *last] if last else []:
+            stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
@@ -152,7 +164,7 @@ def _finite(row: dict[str, Any]) -> dict[str, Any]:
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
-def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool) -> None:
+def _print(console: Console, units: list[Unit], by: Kind, method: str, told: bool, all_: bool) -> None:
     from credit.reports.who_matters import alike_note
     from graphs.task_means import LEAST_TASKS
 
@@ -162,7 +174,7 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
     table = plain_table(
         by, "#actions", "#traces", "#tasks", "#advantage", "#against the rest", "95 % interval", "", "#signal"
     )
-    for unit in units:
+    for unit in units if all_ else units[:ROWS]:
         interval = f"{unit.low:+z.3f} to {unit.high:+z.3f}" if math.isfinite(unit.low) else "–"
         counts = (str(unit.actions), str(unit.traces), str(unit.tasks))
         difference = f"{unit.difference:+z.3f}" if math.isfinite(unit.difference) else "–"
@@ -171,13 +183,20 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
             words(unit.name), *counts, f"{unit.advantage:+z.3f}", difference, interval, star, str(unit.signal)
         )
     console.print(table)
-    console.print(LEGEND.format(method=method, least=LEAST_TASKS), soft_wrap=True)
+    _print_rest(console, len(units), by, all_)
+    legend = LEGEND.format(method=method, least=LEAST_TASKS)
+    console.print(legend if by == "turn" else f"{legend} {ORDER}", soft_wrap=True)
 
 
-def _agent_table(result: Triage) -> Table:
+def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
+    if rows > ROWS and not all_:
+        console.print(f"… and {counted(rows - ROWS, f'more {what}')}; `--all` shows them")
+
+
+def _agent_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
     table = plain_table("agent", *(f"#{name}" for name in names), "#seconds")
-    for row in result.agents:
+    for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
         counts = [_count(getattr(row, name)) for name in names[:-1]]
         counts.append(str(row.tokens) if row.actions_with_tokens else "–")
@@ -191,23 +210,23 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     lines = found.lines()
     if not lines:
         return
-    console.print()
     console.print(words("Failed against succeeded", "bold"))
     for line in lines:
         console.print(words(line), soft_wrap=True)
     shown = [row for i, row in enumerate(found.rows) if row.stands_out or i < MOST]
-    if not shown:
-        return
     table = plain_table("number of a trace", "#failed", "#succeeded", "#failed has more", "#tasks", "95 % interval", "")
     for row in shown:
         chance = f"{100 * row.chance:.0f} %" if math.isfinite(row.chance) else "–"
         interval = f"{100 * row.low:.0f} to {100 * row.high:.0f} %" if math.isfinite(row.low) else "–"
         means = (amount(value) for value in (row.failed, row.succeeded))
         table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")
-    console.print(table)
+    if shown:
+        console.print(table)
     if len(shown) < len(found.rows):
         console.print(f"{len(found.rows) - len(shown)} more; --json lists them.", soft_wrap=True)
-    console.print(DIFFERENCES.format(least=LEAST_TASKS), soft_wrap=True)
+    if shown:
+        console.print(DIFFERENCES.format(least=LEAST_TASKS), soft_wrap=True)
+    console.print()
 
 
 def _without_credit(paid: np.ndarray, unscored: int) -> str:
@@ -220,10 +239,10 @@ def _without_credit(paid: np.ndarray, unscored: int) -> str:
     return f"{left} of {counted(len(paid), 'trace')} have no credit{why}. Errors, loops and time of all traces:"
 
 
-def _tool_table(result: Triage) -> Table:
+def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
     table = plain_table("tool", *(f"#{name}" for name in names))
-    for row in result.tools:
+    for row in result.tools if all_ else result.tools[:ROWS]:
         table.add_row(words(row.tool or "not named"), *(_count(getattr(row, name)) for name in names))
     return table
 
@@ -232,19 +251,27 @@ def _count(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, unscored: int, ids: list[str]) -> None:
+def _print_triage(
+    console: Console, result: Triage, inputs: list[str], by: str, unscored: int, ids: list[str], all_: bool
+) -> None:
     if by not in ("agent", "tool") and unscored == len(ids):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-    console.print(_tool_table(result) if by == "tool" else _agent_table(result))
+    console.print(_tool_table(result, all_) if by == "tool" else _agent_table(result, all_))
+    rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
+    _print_rest(console, rows, what, all_)
     if result.quiet or result.suspects:
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))
     if result.suspects:
-        single = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
+        many = any(suspect.traces > 1 for suspect in result.suspects)
+        single = len({suspect.trace for suspect in result.suspects}) == 1 and not many  # its id is in the command below
         scored = any(suspect.outcome is not None for suspect in result.suspects)
-        columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", 44), ("text", 0)][single:]
+        reason = max(44, console.width // 3)
+        columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", reason), ("text", 0)][single:]
         if scored and not single:
             columns.insert(1, ("#outcome", 7))
+        if many:
+            columns.insert(-2, ("#traces", 6))
         table = plain_table(*(name for name, _ in columns))
         for column, (_, width) in zip(table.columns, columns, strict=True):
             column.no_wrap, column.overflow = True, "ellipsis"
@@ -255,7 +282,10 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
             outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
             trace = cut_id(suspect.trace, ids, columns[0][1])
             of_trace = [] if single else [trace, outcome] if scored else [trace]
-            cells = [*of_trace, str(suspect.position), suspect.agent, suspect.why, suspect.text]
+            tool = suspect.tool  # a long name leaves room for what is said of it
+            why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
+            alike = [str(suspect.traces)] if many else []
+            cells = [*of_trace, str(suspect.position), suspect.agent, *alike, why, suspect.text]
             table.add_row(*map(words, cells))
         if not single:
             wide = max(len(str(cell)) for cell in table.columns[0].cells)  # cut again, an id would be that of several
@@ -282,8 +312,8 @@ def _print_triage(console: Console, result: Triage, inputs: list[str], by: str, 
             f"tokens: sums over {known} of {actions} actions; the logs have no count of the others.", soft_wrap=True
         )
     if unscored:
-        why = "To get credit, pass outcomes" if unscored == len(ids) else "To give the others an outcome, pass"
+        why = "To get credit, pass outcomes:" if unscored == len(ids) else "To give the others an outcome, pass"
         console.print(
-            f"{why}: --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
+            f"{why} --rewards FILE, a table with columns `trace` and `reward`. `credit label` writes such a table.",
             soft_wrap=True,
         )

@@ -196,8 +196,9 @@ def _table(corpus: Survey, channel: str) -> Table:
     if corpus.ignored:
         names = ", ".join(corpus.ignored[:3]) + (", …" if len(corpus.ignored) > 3 else "")
         row("files passed over", f"{len(corpus.ignored)}: {names}")
-    if corpus.problems:
-        row("problems", sum(problem.count for problem in corpus.problems))
+    for name, wrong in (("problems", True), ("notes", False)):
+        if number := sum(problem.count for problem in corpus.problems if problem.is_failure == wrong):
+            row(name, number)
     return table
 
 

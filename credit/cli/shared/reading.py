@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.progress import ReadingBar, progress_bar
-from graphs.errors import CreditError
+from graphs.errors import CreditError, condensed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -272,22 +272,27 @@ def check_channel(channel: str, logged: Iterable[str]) -> None:
 
 
 def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:
-    """Print what was refused: how many of each kind, then one line each, the first twenty unless all are asked for."""
+    """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless `all_`."""
     if not problems:
         return
     from graphs.problem_log import count_kinds
 
-    kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(problems).items())
-    console.print(words(f"problems ({sum(p.count for p in problems)}): {kinds}"), soft_wrap=True)
-    shown = problems if all_ else problems[:SHOWN]
+    heads = []
+    for name, wrong in (("problems", True), ("notes", False)):
+        kinds = count_kinds([problem for problem in problems if problem.is_failure == wrong])
+        named = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        heads += [f"{name} ({sum(kinds.values())}): {named}"] if kinds else []
+    console.print(words("; ".join(heads)), soft_wrap=True)
+    listed = list(problems) if all_ else condensed(problems)
+    shown = listed if all_ else listed[:SHOWN]
     said: set[str] = set()
     for problem in shown:
         is_again = len(problem.expected) > LONG and problem.expected in said
         said.add(problem.expected)
         line = dataclasses.replace(problem, expected="the same as above") if is_again else problem
         console.print(words(f"  {line}"), soft_wrap=True)
-    if len(shown) < len(problems):
-        more = sum(problem.count for problem in problems[len(shown) :])  # one may stand for thousands
+    if len(shown) < len(listed):
+        more = sum(problem.count for problem in listed[len(shown) :])  # one may stand for thousands
         console.print(f"  … and {more} more; `credit validate --all` lists those of logs", soft_wrap=True)
 
 

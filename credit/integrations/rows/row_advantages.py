@@ -31,8 +31,8 @@ from credit.integrations.rows.row_metrics import (
     Facts,
     MissingColumnWarning,
     batch_metrics,
-    falling_turns,
     no_metrics,
+    order_of_turns,
     several_agents,
     silent_groups,
 )
@@ -46,6 +46,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
     from credit.integrations.watch import Watch
+    from credit.methods.method_row import Method
     from credit.tables.batch_rows import RowNames
     from estimators.base import Credit
     from graphs.event_graph import EventGraph
@@ -80,9 +81,8 @@ class RowAdvantages:
       scaled: False leaves the method's scale out: credit minus baseline.
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
-      strict: whether a first batch without the agents, spawns, turns or traces that the method compares, or any batch
-        with rows out of the order of their turns, is an error. Default: a `MissingColumnWarning` in the first, and
-        `credit/condition/ordered` in each.
+      strict: whether a batch without the agents, spawns, turns or traces that the method compares, or with rows out of
+        the order of their turns, is an error. Default: a `MissingColumnWarning`, in the first batch only.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
@@ -123,7 +123,7 @@ class RowAdvantages:
 
         if isinstance(truncate, bool) or not isinstance(truncate, int | float) or not 0 < truncate < np.inf:
             raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
-        self.name, self._method, self._facts, self._state_of = _resolve(method)
+        self.name, self._method, self._facts, self._state_of = _resolve(method, options)
         self.scope = None if callable(method) else find_method(method).scope_of(options)[0]
         parameters = inspect.signature(self._method).parameters
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
@@ -131,10 +131,6 @@ class RowAdvantages:
             Request.of(method).check_names(options)
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
-        if any(
-            option in parameters and not _same(value, parameters[option].default) for option, value in options.items()
-        ):
-            self._facts = self._facts._replace(unbiased=None)  # stated of the method with its defaults
         if "by" in options:  # it names what is compared, in the place of agents
             self._facts = self._facts._replace(columns=(), in_groups=False, key=())
         from estimators.options import takes_key
@@ -224,8 +220,8 @@ class RowAdvantages:
         if not self._room:
             raise CreditError("warmup needs the size of a batch; pass rows=")
         begin = time.perf_counter()
-        kept = self._watch, self._looked, self.state
-        self._watch, self._looked = None, True
+        kept = self._watch, self._looked, self._strict, self.state
+        self._watch, self._looked, self._strict = None, True, False
         for columns in _warm_columns(evidence):
             self(
                 group=["q"] * 6,
@@ -234,7 +230,7 @@ class RowAdvantages:
                 event_reward=[0.0] * 6 if event_reward else None,
                 evidence=columns,
             )
-        self.last, (self._watch, self._looked, self.state) = None, kept
+        self.last, (self._watch, self._looked, self._strict, self.state) = None, kept
         return time.perf_counter() - begin
 
     def __call__(
@@ -277,10 +273,11 @@ class RowAdvantages:
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces.
           policy_version: the version of the policy that sampled the row, an integer, null where unknown. Metrics say
-            how old rows are, and how many groups hold several; `by="task,policy_version"` compares within one.
+            how far rows are behind the newest of the batch, which may be older than the policy that is trained, and how
+            many groups hold several; `by="task,policy_version"` compares within one.
           log_ratio: log π(row) of the policy that is trained, less that of the policy that sampled it, [N], or [N, L]
-            for tokens with `mask`: the advantage is multiplied by min(exp(log_ratio), truncate). Leave it out where the
-            trainer's loss weighs so itself.
+            for tokens with `mask`: the advantage is multiplied by min(exp(log_ratio), truncate), after metrics were
+            taken of it. Leave it out where the trainer's loss weighs so itself.
           where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
             say nothing. A trace that ran and should not count has the reward NaN instead.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
@@ -311,8 +308,8 @@ class RowAdvantages:
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
-        version = amounts.get("policy_version", np.zeros(0))
-        if (strange := np.flatnonzero(~np.isnan(version) & (np.floor(version) < version) | np.isinf(version))).size:
+        version = amounts.get("policy_version")
+        if version is not None and (strange := np.flatnonzero((np.floor(version) < version) | np.isinf(version))).size:
             raise ColumnError("policy_version", strange, f"{version[strange[0]]:g} is none; expected integers")
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
@@ -325,8 +322,8 @@ class RowAdvantages:
             places = slice(None) if take is None else take
             advantage[places] = batch.advantage[batch.rows.event]
             valid[places] = batch.reason[batch.rows.event] == 0
-            falls = self._falling_turns(batch)
-            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=falls is None)
+            ordered, falls = self._order(batch, stated=order is not None)
+            metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered)
             if wrong := self._check_columns(batch, metrics, trace is not None, falls):
                 self.state = before  # so that the batch can be passed again
                 raise CreditError(wrong)
@@ -421,8 +418,9 @@ class RowAdvantages:
     def _compiled(self) -> Callable[..., Any]:
         if self._program is None:
             import jax
+            import jax.numpy as jnp
 
-            from graphs.keys import event_keys
+            from graphs.keys import key_of, keyed
 
             def program(graph: EventGraph, reward: Any, evidence: Any, of_names: Any) -> tuple[Any, ...]:
                 self._compilations += 1  # tracing runs once for each shape
@@ -432,28 +430,32 @@ class RowAdvantages:
                     takes = inspect.signature(self._state_of).parameters
                     after = self._state_of(graph, reward, **{name: named[name] for name in named if name in takes})
                 by = evidence.get("by") if self._by is not None else self._facts.key or None
-                keys = None if by is None else event_keys(graph, by)
+                keys = None
+                if by is not None:  # on the coarsest units, as the method does: numbering events takes as long as it
+                    of_units = keyed(graph, key_of(by))
+                    keys = jnp.where(of_units.mask, of_units.ids, -1)[of_units.of_event]
                 advantage = result.advantage if self._scaled else result.credit - result.baseline
                 return advantage, result.reason, keys, after
 
             self._program = jax.jit(program)
         return self._program
 
-    def _falling_turns(self, batch: Batch) -> str | None:
-        """Which rows stand before an earlier turn, where the method reads the order of rows."""
+    def _order(self, batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
+        """`order_of_turns` where the method reads the order of rows, with what is wrong in words."""
         # one outcome a trace is the same in any order of its rows
-        by_order = "turn" in self._facts.columns or batch.evidence or "event_reward" in batch.columns
-        falls = falling_turns(batch) if by_order else None
+        if "turn" not in self._facts.columns and not batch.evidence and "event_reward" not in batch.columns:
+            return True, ""
+        ordered, falls = order_of_turns(batch, stated=stated)
         how = "pass order=, or instance= for each agent"
-        return falls and f"reads rows in the order of their trace, and {falls}: {how}"
+        return ordered, falls and f"reads rows in the order of their trace, and {falls}: {how}"
 
-    def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str | None) -> str:
-        """Warn once of what the method compares and is absent, in the first batch that has a reward; the error, if any.
+    def _check_columns(self, batch: Batch, metrics: Mapping[str, float], traces: bool, falls: str) -> str:
+        """Warn of what the method compares and is absent, in the first batch that has a reward; the error of `strict`.
 
-        Rows out of order are an error of every batch with `strict`: a trainer may move them in a later one.
+        With `strict` every batch is looked at: a trainer may lose a column, or move rows, in a later one.
         """
-        if self._looked:
-            return f"method {self.name!r} {falls}" if falls and self._strict else ""
+        if self._looked and not self._strict:
+            return ""
         from estimators.base import REASONS
 
         absent = alike_units(batch.graph, self._facts.columns, of_log="turn" in batch.columns)
@@ -469,6 +471,8 @@ class RowAdvantages:
             texts.append(falls)
         if texts and self._strict:
             return f"method {self.name!r} {texts[0]}"
+        if self._looked:
+            return ""
         self._looked = True
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
@@ -572,14 +576,13 @@ def _warm_columns(names: Collection[str]) -> Iterator[dict[str, Any]]:
 
 
 def _resolve(
-    method: str | Callable[..., Credit],
+    method: str | Callable[..., Credit], options: Mapping[str, Any]
 ) -> tuple[str, Callable[..., Credit], Facts, Callable[..., Any] | None]:
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
         facts = Facts(None, tuple(getattr(method, "needs", ())), tuple(getattr(method, "columns", ())))
         return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method
-    from credit.methods.registry import METHODS
     from graphs.keys import PARTS, names_of_key
 
     entry = find_method(method)
@@ -588,12 +591,26 @@ def _resolve(
             f"{method!r} reads what each decision was from the types of events, which rows do not state; expected "
             "`credit.from_columns` with event_type, and the method on its graph"
         )
-    # `unbiased` is stated of a method without the options of a published one
-    unbiased = entry.unbiased if method in METHODS else None
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
-    facts = Facts(unbiased, entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ())
+    of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
+    facts = Facts(_unbiased(method, entry, options), *of_method)
     return method, entry.fn, facts, entry.state
+
+
+def _unbiased(name: str, entry: Method, options: Mapping[str, Any]) -> bool | None:
+    """Whether a method is unbiased; None of one's own, and under options that neither the key nor the table knows."""
+    from credit.methods.method_row import OF_KEYS
+    from estimators.options import takes_key
+
+    bound = getattr(entry.fn, "keywords", {})  # by a published name
+    stated = inspect.signature(getattr(entry.fn, "func", entry.fn)).parameters
+    known = OF_KEYS if takes_key(entry.fn) else ()
+    other = any(
+        option in stated and option not in known and not _same(value, stated[option].default)
+        for option, value in {**bound, **options}.items()
+    )
+    return None if other or ":" in name else entry.unbiased_with(options)[0]
 
 
 def _same(option: Any, default: Any) -> bool:

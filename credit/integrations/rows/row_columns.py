@@ -51,10 +51,9 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     if hasattr(column, "__array__"):
         column = np.asarray(column)
     if isinstance(column, list | tuple):
-        kinds = set(map(type, column))
-        if kinds <= {float, type(None)}:  # Arrow, which takes what is mixed, takes three times as long
-            column = np.array(column, np.float64)
-        elif any(hasattr(kind, "detach") for kind in kinds):
+        try:
+            column = pa.array(column, pa.float64()).to_numpy(zero_copy_only=False)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):  # what is mixed, and what is wrong
             column = [on_host(entry).item() if hasattr(entry, "detach") else entry for entry in column]
     if np.ndim(column) != 1 or len(column) != n:
         raise ColumnError(name, [], f"has shape {np.shape(column)}; expected ({n},), one number for each row")

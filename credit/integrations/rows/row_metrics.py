@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from credit.methods.units_apart import acting_units
-from graphs.structure.host_ids import distinct
+from credit.tables.column_values import factorise
+from graphs.structure.host_ids import consecutive, distinct
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
@@ -21,9 +22,9 @@ __all__ = [
     "Facts",
     "MissingColumnWarning",
     "batch_metrics",
-    "falling_turns",
     "group_spread",
     "no_metrics",
+    "order_of_turns",
     "several_agents",
     "silent_groups",
 ]
@@ -41,7 +42,7 @@ class Batch(NamedTuple):
       graph, reward, evidence: as the method got them, padded.
       rows: leads from events to those rows.
       advantage, reason: [E], the answer.
-      keys: int [E], what the method compares within, where `by=` or `Facts.key` names it.
+      keys: int [E], what the method compares within, where `by=` or `Facts.key` names it; -1 where a part is absent.
       of_names: what the method was passed besides: the state that it began with, the agents that an option names.
     """
 
@@ -80,13 +81,13 @@ def batch_metrics(
     advantage: np.ndarray,
     facts: Facts,
     *,
-    ordered: bool = True,
+    ordered: bool | None = True,
 ) -> dict[str, float]:
     """Metrics of one batch, all shares between 0 and 1 unless the name says otherwise.
 
     Args:
       rows: how many ran, with a reward or without; rows that only fill up the batch are in no metric.
-      ordered: whether rows stand in the order of their turns, or the method does not read it.
+      ordered: whether rows stand in the order of their turns, as of `order_of_turns`, or the method does not read it.
 
     rows, traces, groups   counts of what entered
     agents, turns          names of agents, and turns
@@ -98,11 +99,11 @@ def batch_metrics(
     groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
     keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, or keep the raw
                            reward, as the method says; absent where a method compares by something else
-    advantage_mean, advantage_std   over the rows with an answer
-    policy_age, policy_age_mean   versions between the newest row and the oldest one, and the mean row
+    advantage_mean, advantage_std   over the rows with an answer, before `log_ratio`, as all that is of advantages
+    policy_age, policy_age_mean   versions between the newest row of the batch and its oldest one, and its mean
     groups_of_several_versions    groups with rows of several versions
-    condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken:
-                           "unbiased" (of the method; absent where its options are not the defaults),
+    condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken, absent where
+                           that is not known: "unbiased" (of the method with its options, as of `Method.unbiased_with`),
                            "compared" (no row refused but those of frozen agents), "scored" (every row scored),
                            "ordered" (no row before an earlier turn, where the method reads the order), "resolved" (no
                            group whose differences, or baseline, single precision changes by more than 1 %)
@@ -112,22 +113,23 @@ def batch_metrics(
     count, resolved = group_spread(batch)
     _, teach, _ = _groups_answered(batch)
     answered = advantage[valid].astype(np.float64)  # the square of 1e30 is beyond single precision
-    reason = batch.reason[batch.rows.event]
-    entered = len(reason)
+    entered = len(batch.rows.event)
+    reasons = np.bincount(batch.reason[:entered], minlength=len(Reason))
     of_one = {}
     if batch.keys is not None:
-        key, trace = (np.asarray(ids)[batch.rows.event].astype(np.int64) for ids in (batch.keys, batch.graph.trace_ids))
-        many = len(batch.graph.trace_mask)
-        traces = np.bincount(distinct((key + 1) * many + trace) // many)  # the key -1 is of rows without one
-        of_one = {"keys_of_one": np.count_nonzero(traces[key + 1] == 1) / entered}
-        count = count if facts.key else traces[traces > 0]
-    units = acting_units(batch.graph)
+        key = batch.keys[:entered].astype(np.int64)
+        trace = np.asarray(batch.graph.trace_ids)[:entered]  # it rises
+        first, last = np.full((2, int(key.max()) + 2), -1)  # trace of each key; the key -1 is of rows without one
+        last[key] = trace  # of several assignments to one place the last counts
+        first[key[::-1]] = trace[::-1]
+        of_one = {"keys_of_one": np.count_nonzero((first == last)[key]) / entered}
+        count = count if facts.key else 1 + (first < last)[last >= 0]  # one trace, or several
     metrics = {
         "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
         "groups": float(len(teach)),
-        "agents": float(units["names"]),
-        "turns": float(units["turns"]),
+        "agents": 1.0 + int(batch.graph.agent_name_ids.max()),  # ids of rows skip no number, and all rows act
+        "turns": 1.0 + int(batch.graph.turn_ids.max()),
         "unscored": 1 - entered / rows,
         "refused": 1 - len(answered) / entered,
         "zero": np.count_nonzero(answered == 0) / len(answered) if len(answered) else 0.0,
@@ -136,20 +138,18 @@ def batch_metrics(
         **of_one,
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
-        "condition/compared": float(np.isin(reason, (Reason.VALID, Reason.FROZEN)).all()),
+        "condition/compared": float(reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered),
         "condition/scored": float(entered == rows),
-        "condition/ordered": float(ordered),
+        **({} if ordered is None else {"condition/ordered": ordered}),
         "condition/resolved": float(resolved),
     }
     if "policy_version" in batch.columns:
         metrics |= _versions(batch)
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
-    if len(answered) < entered:
-        reasons = np.bincount(reason, minlength=1)
-        for code in np.flatnonzero(reasons).tolist():
-            if code != Reason.VALID:
-                metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
+    for code in np.flatnonzero(reasons).tolist():
+        if code != Reason.VALID:
+            metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / entered
     return {f"credit/{name}": float(value) for name, value in metrics.items()}  # NumPy counts are scalars of its own
 
 
@@ -188,26 +188,45 @@ def several_agents(batch: Batch) -> str:
     return "several agents in a group" if pairs.shape[1] > len(np.unique(group)) else ""
 
 
-def falling_turns(batch: Batch) -> str | None:
-    """Where a row has a lower number of a turn than the row of its agent before it; None where turns are no numbers.
+def order_of_turns(batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
+    """Whether rows stand in the order of their turns, None where that is not known; and which turn stands wrong, or "".
 
-    Where no two rows of a trace have one number, turns count through the trace, and its rows are looked at as a whole.
+    Turns that are numbers, or texts of them, must not fall within an agent; and not within a trace, if no two rows of
+    a trace have one number. Otherwise they count within agents. That leaves open which agent acted before which, if
+    throughout the batch the rows of each agent stand side by side: a trainer may have sorted them so. Names of turns
+    leave all open.
+
+    Args:
+      batch: of rows.
+      stated: whether `order=` was passed, which leaves nothing open.
     """
-    turn = np.asarray(batch.columns.get("turn", ()))
-    if turn.dtype.kind in "UO" and len(turn) and np.char.isdigit(texts := turn.astype(str)).all():
-        turn = texts.astype(np.float64)  # "10" stands behind "9"
-    if turn.dtype.kind not in "iuf" or not len(turn):
-        return None
-    agent, trace = (np.asarray(ids)[batch.rows.event] for ids in (batch.graph.agent_ids, batch.graph.trace_ids))
-    numbers = np.unique(turn, return_inverse=True)[1]
-    through = len(distinct(trace.astype(np.int64) * (numbers.max() + 1) + numbers)) == len(turn)
+    entered = len(batch.rows.event)
+    trace, agent = (np.asarray(ids)[:entered] for ids in (batch.graph.trace_ids, batch.graph.agent_ids))
+    of_trace = trace[1:] == trace[:-1]
+    if not of_trace.any():
+        return True, ""
+    if "turn" not in batch.columns:
+        return (True if stated else None), ""
+    codes, names = factorise("turn", batch.columns["turn"])
+    if not pa.types.is_integer(names.type):
+        if not pc.all(pc.ascii_is_decimal(names)).as_py():
+            return (True if stated else None), ""
+        names = names.cast(pa.float64())  # "10" stands behind "9"
+    codes = codes[batch.rows.names.rows]
+    turn = names.to_numpy()[codes]
+    if (turn[1:] > turn[:-1])[of_trace].all():
+        return True, ""
+    through = len(distinct(trace * np.int64(len(names)) + codes)) == entered
     for ids, whose in ((agent, "an agent"), (trace, "a trace"))[: 1 + through]:
-        order = np.argsort(ids, kind="stable")
-        falls = np.flatnonzero((turn[order[1:]] < turn[order[:-1]]) & (ids[order[1:]] == ids[order[:-1]]))
+        earlier, later = consecutive(ids)
+        falls = np.flatnonzero(turn[later] < turn[earlier])
         if len(falls):
-            before, after = turn[order[falls[0] : falls[0] + 2]].tolist()
-            return f"turn {after:g} of {whose} stands behind its turn {before:g}, {len(falls)} times in the batch"
-    return None
+            before, after = turn[earlier[falls[0]]], turn[later[falls[0]]]
+            behind = f"turn {after:g} of {whose} stands behind its turn {before:g}"
+            return False, f"{behind}, {len(falls)} times in the batch"
+    agents, stretches = int(agent.max()) + 1, entered - np.count_nonzero(of_trace & (agent[1:] == agent[:-1]))
+    known = stated or through or agents == trace.max() + 1 or stretches > agents
+    return (True if known else None), ""
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:
@@ -259,6 +278,6 @@ def silent_groups(batch: Batch) -> list[Any]:
 def _groups_answered(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     from credit.watching.step_numbers import groups_answered
 
-    event = batch.rows.event
-    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[event]]
-    return groups_answered(group, batch.reason[event] == 0, batch.advantage[event])
+    entered = len(batch.rows.event)  # their events stand before the padding
+    group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[:entered]]
+    return groups_answered(group, batch.reason[:entered] == 0, batch.advantage[:entered])

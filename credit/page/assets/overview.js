@@ -19,24 +19,46 @@
     ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
       (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
         : `No group has traces with different ${compared}, so none carries a training signal.`)
-    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. No action has credit; the page shows what to look at first.`;
-  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value), make("span", {}, text));
+    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. ${data.explorer.labelled ? "Each waits for an outcome." : "No action has credit; the page shows what to look at first."}`;
+  const { questions: asked } = overview;
+  const { priced, stated } = asked;
+  const paid = stated.money?.total == null ? null : stated.money;
+  const { tokens, input_tokens: read } = asked.total;
+  const some = tokens.total != null || read.total != null;
+  const named = asked.models.rows.some((row) => row.unit !== "unknown");
+  const brief = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+  const bound = (amount, partly) => (amount == null ? "–" : `${partly ? "≥ " : ""}${amount < 1e6 ? number(amount) : brief.format(amount)}`);
+  const sum = (of) => bound(of.total, of.missing);
+  const timed = traces.filter((row) => row.wall_clock != null);
+  const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
+  const time = (seconds) => {
+    const whole = Math.round(seconds);
+    const minutes = Math.round(whole / 60);
+    return whole < 60 ? `${number(seconds)} s` : whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
+      : `${number(Math.floor(minutes / 60))} h ${minutes % 60} min`;
+  };
+  const tile = (value, text) => make("div", { class: "tile" }, make("b", {}, value.replace(/(≥) | (\/) /, (found) => found.replaceAll(" ", "\u00a0"))), make("span", {}, text));
   document.getElementById("tiles").append(...[
     tile(number(corpus.traces), "traces"),
-    ...(scored.length
-      ? [tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal"), tile(number(mean), `mean outcome over ${plural(scored.length, "trace")}`)]
-      : ["errors", "retries"].map((key) => tile(number(total(key)), key))),
-    tile(number(corpus.events), "events"),
-    tile(number(corpus.actions), "actions"),
-    tile(number(corpus.agents), "agent instances"),
-    tile(number(corpus.problem_count), "problems in the input"),
-  ]);
+    ...(!scored.length ? [] : [
+      overview.differences.cut == null ? null : tile(`${number(overview.differences.failed)} / ${number(scored.length)}`, `failed: outcome below ${number(overview.differences.cut)}`),
+      overview.differences.cut != null && scored.every((row) => row.reward === 0 || row.reward === 1) ? null
+        : tile(number(mean), `mean outcome over ${plural(scored.length, "trace")}`),
+      tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal")]),
+    tile(bound(total("errors"), traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
+    !priced && !paid && !(some && named) ? null
+      : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: --prices adds it"),
+    tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
+    tile(clock.total == null ? "–" : `${clock.missing ? "≥ " : ""}${time(clock.total)}`, clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
+    tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
+  ].filter(Boolean));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
   const spread = (of) => of == null ? "not logged"
     : of.least === of.greatest ? number(of.least) : `${number(of.least)} to ${number(of.greatest)}, median ${number(of.median)}`;
   section("read", "What was read",
     facts([
+      ["Events", `${plural(corpus.events, "event")}, ${plural(corpus.actions, "action")} of ${plural(corpus.agents, "agent instance")}`],
       ["Formats", counts(corpus.formats)],
       ["Sizes of groups", Object.entries(corpus.group_sizes).map(([size, count]) => `${plural(count, "group")} of ${plural(+size, "trace")}`).join(", ")],
       ["Outcomes", `${number(corpus.with_outcome)} of ${number(corpus.traces)} traces`],
@@ -48,10 +70,10 @@
         : `${number(corpus.tokens_per_trace.total)} in ${number(corpus.actions_with_tokens)} of ${number(corpus.actions)} actions; a trace has ${spread(corpus.tokens_per_trace)}`],
       ["Evidence", counts(corpus.evidence)],
       ["Files passed over", corpus.ignored.length ? number(corpus.ignored.length) : null],
-      ["Not read, or not as expected", corpus.problem_count ? counts(corpus.problem_kinds) : "nothing"],
+      ["Not read, or not as expected", corpus.problem_texts.length ? counts(corpus.problem_kinds) : "nothing"],
     ]),
     corpus.problem_texts.length
-      ? make("details", {}, make("summary", {}, `Problems (${number(corpus.problem_count)})`), table([["problem", (text) => text]], corpus.problem_texts, "Problems"))
+      ? make("details", {}, make("summary", {}, `Problems and notes (${number(corpus.problem_count + corpus.note_count)})`), table([["problem or note", (text) => text]], corpus.problem_texts, "Problems"))
       : null);
 
   const words = { signal: "signal", equal: `equal ${compared}`, unresolved: "no difference in single precision", single: "one trace", unscored: "fewer than two outcomes" };
@@ -145,7 +167,7 @@
     let method = summary.method, by = kinds[0] ?? "agent"; // a unit alone has nothing to be compared with
     const units = () => who[method][by];
     const noted = make("div");
-    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal`;
+    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or all alike`;
     const holder = make("div");
     const tint = (row) => color(row.stands_out ? (row.difference > 0 ? "plus" : "minus") : "none");
     const picture = chart("Advantage against the rest of the trace, with its 95 % interval", () => {
@@ -175,7 +197,7 @@
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}${r.stands_out ? " *" : ""}`), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
       units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
@@ -248,7 +270,6 @@
         ...comparison.methods.map((name) => [name, (r) => number(r[name] ?? r[`advantage.${name}`], true), "n"])], comparison.disagreements, "Disagreements"));
   }
 
-  const asked = overview.questions;
   const signed = (key) => [key.replaceAll("_", " "), (r) => number(r[key], true), "n"];
   const counted = (...keys) => keys.map((key) => [key.replaceAll("_", " "), (r) => number(r[key]), "n"]);
   const percent = (share) => (share == null ? "–" : `${(100 * share).toFixed(1)} %`);
@@ -274,11 +295,23 @@
     answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
   const amount = (of) => (of.total == null ? "–" : `${of.missing ? "≥ " : ""}${number(of.total)}`);
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
-  const paid = ["tokens", "input_tokens", "seconds", ...(asked.priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"]);
-  const costs = (unit, name, note) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...counted("events", "tool_calls"), ...paid], note);
+  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"]);
+  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...counted("events", "tool_calls"), ...sums]);
+  const part = (of) => amount(of) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   section("costs", "Costs",
-    costs("role", "costs", `≥: the log lacks the number of some events${asked.priced ? ", or the table their price" : ""}. Seconds: sums of what events took.`),
-    asked.tools.rows.length > 1 ? costs("tool", "tools") : null); // one row repeats the sums
+    facts([
+      ["Tokens generated", amount(asked.total.tokens)], ["Tokens read", amount(asked.total.input_tokens)],
+      ["Money at the given prices", priced ? amount(asked.total.money) : null],
+      ...Object.entries(stated).map(([name, of]) => [`costs.${name}, as logged`, of.total == null ? null : part(of)]),
+      ["Seconds of wall clock", clock.total == null ? null : part(clock)],
+      ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds)],
+    ]),
+    make("p", { class: "note" }, `≥: the log lacks the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waiting for a person. Seconds of work: sums of what events took; a model's are those of its calls.`),
+    named ? costs("model", "models") : null,
+    asked.costs.rows.length > 1 ? costs("role", "costs") : null,
+    ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
+    asked.tools.rows.length < 2 ? null // one row repeats the sums
+      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...counted("tool_calls", "errors"), ...sums.slice(2)]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),
@@ -286,9 +319,9 @@
 
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's."),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."),
     triage.quiet ? make("p", {}, triage.quiet) : null,
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
     : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),

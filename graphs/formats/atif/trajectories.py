@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -73,6 +73,7 @@ class Metrics(msgspec.Struct):
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     cached_tokens: _Count | None = None
+    cost_usd: Any = None
     completion_token_ids: list[Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]] | None = None
     logprobs: list[Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]] | None = None
 

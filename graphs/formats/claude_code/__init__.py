@@ -22,6 +22,7 @@ from graphs.formats.claude_code.events import write_events
 from graphs.formats.claude_code.lines import Line, Transcript, identify, read_lines
 from graphs.formats.claude_code.links import Chain, chains_of, conversations, find_spawns
 from graphs.formats.claude_code.threads import foreign_agent, foreign_session, missing_parent
+from graphs.reading.damage import MISSING_PART
 from graphs.reading.decode import content
 from graphs.reading.find import files_beside, identity
 from graphs.reading.source import COMPRESSIONS, Source
@@ -61,8 +62,8 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
     alone). Named, and the session is read without the lines in question: "orphan-subagent" (a sub-agent's file without
     its session), "empty-file" (of a sub-agent), "unlinked-subagent" (no tool use of the session started the agent),
     "missing-parent" (the first line of a file names an absent line as its parent), and those of
-    `graphs.reading.find.files_beside`. Named, and read: "repeated-messages" (a session has model calls of another one,
-    which it went on from; they count twice).
+    `graphs.reading.find.files_beside`. Named, and read: "missing-subagent" (the lines of an agent that was started are
+    not there), "repeated-messages" (a session has model calls of another one, which it went on from; they count twice).
     """
     sessions: list[tuple[Source, set[str]]] = []  # with the keys that its members share with it
     members: list[Source] = []
@@ -151,12 +152,20 @@ def _beside(source: Source, present: set[Hashable]) -> tuple[list[Source], list[
     return [beside for beside in sources if identity(beside.path) not in present], problems
 
 
+def _has_file(source: Source, agent: str) -> bool:
+    """Whether the session's folder has a file of a sub-agent; what is wrong with one that was not read is named."""
+    if source.path is None:
+        return False
+    folder = _folder(source.path) / "subagents"
+    return any(os.path.lexists(folder / f"agent-{agent}.jsonl{ending}") for ending in ("", *COMPRESSIONS))
+
+
 def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord | Problem]:
     try:
         blank = [member for member in members if not content(member).strip()]
         main = read_lines(source)
         others = [read_lines(member) for member in members if member not in blank]
-        records, unlinked = _assemble(main, others)
+        records, unlinked, absent = _assemble(main, others)
     except TraceError as error:
         yield error.problem
         return
@@ -172,14 +181,22 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
         missing = missing_parent(transcript, main, records[0].trace_id)
         if missing is not None:
             yield missing
+    for record in records:
+        silent = [name for name in absent if name in record.instances and not _has_file(source, name)]
+        if silent:
+            value, expected = excerpt(silent[0]), "the lines of every agent that it started; its costs are lower bounds"
+            trace, count = record.trace_id, len(silent)
+            yield Problem(MISSING_PART, record.file, record.line, "agentId", value, expected, trace, count)
     for chain in unlinked:
         (file, line, _), expected = chain.entries[0].place, "an agent that a tool use of the session started"
         value = excerpt(chain.agent or chain.entries[0].uuid)
         yield Problem("unlinked-subagent", file, line, "agentId", value, expected, records[0].trace_id)
 
 
-def _assemble(main: Transcript, others: list[Transcript]) -> tuple[list[TraceRecord], list[Chain]]:
-    """The records of a session, one a conversation, and the chains of agents that nothing in it started."""
+def _assemble(main: Transcript, others: list[Transcript]) -> tuple[list[TraceRecord], list[Chain], list[str]]:
+    """The records of a session, one a conversation, the chains of agents that nothing in it started, and the instances
+    of agents that it started and has no line of.
+    """
     if not main.entries:
         raise TraceError(Problem("no-events", main.file, 1, "content", "no message", "a message of a user or a model"))
     if not main.sessions:
@@ -210,4 +227,6 @@ def _assemble(main: Transcript, others: list[Transcript]) -> tuple[list[TraceRec
         if set(record.files) <= {main.file}:
             record.files = []
         records.append(record)
-    return records, [chain for chain in subs if not chain.taken]
+    present = {spawn.instance for spawn in spawns.values() if spawn.chain is not None}
+    absent = dict.fromkeys(spawn.instance for spawn in spawns.values() if spawn.instance not in present)
+    return records, [chain for chain in subs if not chain.taken], list(absent)

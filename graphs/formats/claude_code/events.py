@@ -41,6 +41,7 @@ class _Call:
     output: int | None = None
     read: int | None = None
     cached: int | None = None
+    written: int | None = None
     counted: bool = False
 
     def add(self, entry: Entry) -> None:
@@ -55,6 +56,7 @@ class _Call:
             self.output = _largest(self.output, usage.output_tokens)
             self.read = _largest(self.read, usage.read)
             self.cached = _largest(self.cached, usage.cache_read_input_tokens)
+            self.written = _largest(self.written, usage.cache_creation_input_tokens)
 
     @property
     def tokens(self) -> int | None:
@@ -82,7 +84,7 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
     instances = {id(root): _MAIN} | {id(spawn.chain): spawn.instance for spawn in spawns.values() if spawn.chain}
     writer = _Writer(record, spawns, {instances.get(id(spawn.caller), "") for spawn in spawns.values()})
     record.instances[_MAIN] = Agent(name=_MAIN, role=_MAIN)
-    stack = [(_MAIN, _steps(root.entries, spawned=False))]
+    stack, entries = [(_MAIN, _steps(root.entries, spawned=False))], list(root.entries)
     while stack:
         agent, steps = stack[-1]
         step = next(steps, None)
@@ -90,11 +92,14 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
             stack.pop()
         elif step.call is not None:
             started = [(spawn.instance, spawn.take()) for spawn in writer.call(step.call, agent)]
-            stack += [(instance, _steps(entries, spawned=True)) for instance, entries in reversed(started)]
+            stack += [(instance, _steps(lines, spawned=True)) for instance, lines in reversed(started)]
+            entries += [line for _, lines in started for line in lines]
         elif step.result is not None:
             writer.result(step.entry, step.result, agent)
         else:
             writer.human(step.entry, agent)
+    for _ in (entry for entry in entries if entry.summary):
+        record.unlogged_call()
     name_models(record)
 
 
@@ -165,6 +170,7 @@ class _Writer:
             tokens=call.tokens,
             input_tokens=call.read,
             cached_tokens=call.cached,
+            cache_write_tokens=call.written or None,
             model=call.entry.message.model,
         )
         for cause, edge_type in self.causes.pop(agent, ()):

@@ -152,6 +152,7 @@ class Entry:
     sidechain: bool
     time: float
     harness: bool  # written by the harness: meta text, a compaction's summary, an API error, a made-up reply
+    summary: bool  # of the lines before it, by a model call that is in no line of the session's
     message: Message
     result: msgspec.Raw
 
@@ -240,7 +241,7 @@ def _entry(place: Place, line: Line) -> Entry:
     time = math.nan if line.time is None else line.time.timestamp()
     return Entry(
         place, line.type, line.uuid, line.parent, line.agent, bool(line.sidechain), time, _of_harness(line, message),
-        message, line.result,
+        bool(line.summary), message, line.result,
     )  # fmt: skip
 
 

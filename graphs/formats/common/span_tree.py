@@ -75,7 +75,7 @@ class Span:
       failed: it ended in an error; of a guardrail: it was triggered.
       columns: text and evidence of its first event. They overrule what the writer knows by itself.
       end_columns: those of the event at its end.
-      model: of a model call.
+      model, money: of a model call; what it cost, None where the log does not say.
       clock: start and end in nanoseconds, -1 where absent, by which `Rules.CLOCKS` orders events.
       role: of an agent, by default its name.
       agent_id: of an agent, an id that its spans in several processes have in common.
@@ -109,6 +109,7 @@ class Span:
     emitted: tuple[str, ...] = ()
     call_id: str = ""
     service: str = ""
+    money: float | None = dataclasses.field(default=None, repr=False)
 
     def __eq__(self, other: object) -> bool:
         """By their texts: NaN, an absent time, equals no other NaN."""

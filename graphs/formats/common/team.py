@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.documents import Place
-from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.record import UNLOGGED_CALLS, Agent, TraceRecord
 
 __all__ = ["Team"]
 
@@ -65,6 +65,7 @@ class Team:
         self.record, self._acts, self._asks = record, acts, asks
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
+        self._money: list[float | None] = []  # what each call cost
         self._fixed: set[int] = set()  # calls whose type the log states
         self._outside: set[str] = set()  # instances that are not of the team: nothing they do is an action
 
@@ -75,9 +76,17 @@ class Team:
         self.record.instances.setdefault(instance, Agent(name=name, role=role or name, parent=parent))
 
     def call(
-        self, agent: str, event_id: str, place: Place, *, event_type: EventType | None = None, **columns: Any
+        self,
+        agent: str,
+        event_id: str,
+        place: Place,
+        *,
+        event_type: EventType | None = None,
+        money: float | None = None,
+        **columns: Any,
     ) -> int:
         """A model call. Without a type it is a decision if its agent spawns another in this trace, else a message."""
+        self._money.append(money)
         position = self._append(_Part.CALL, agent, event_id, EventType.MESSAGE, place, None, columns)
         if event_type is not None:
             self.record.types[position] = int(event_type)
@@ -228,6 +237,9 @@ class Team:
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
         if set(record.files) <= {record.file}:
             record.files = []
+        known = [money for money in self._money if money is not None]
+        if known and len(known) == len(self._money) and UNLOGGED_CALLS not in record.metrics:
+            record.costs.setdefault("money", math.fsum(known))  # a sum that lacks a call would be too low
         return record
 
     def _acting(self) -> list[bool]:

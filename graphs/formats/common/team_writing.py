@@ -8,6 +8,8 @@ orders open, and clocks decide these (`event_order`).
 from __future__ import annotations
 
 import enum
+import itertools
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from graphs.formats.common.event_order import in_order
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import name_models
-from graphs.traces.record import ONE_ZONE, TraceRecord, stray_zoneless
+from graphs.traces.record import ONE_ZONE, SPANNED, TraceRecord, stray_zoneless
 
 __all__ = ["Written", "write_events", "write_spans"]
 
@@ -66,10 +68,34 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
         raise spans[stray // 2].refuse("mixed-zones", field, value, ONE_ZONE, record.trace_id)
     written = _Writer(record, tree, root).write()
     name_models(record)
+    _note_time(record, spans)
     whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
     return written
+
+
+_ROUNDING = 1e-3  # seconds: sums of times since 1970 round to less
+
+
+def _note_time(record: TraceRecord, spans: list[Span]) -> None:
+    """Note the seconds that all spans take together, but a judge's or a guard's, where the events take fewer."""
+    judged: set[str] = set()
+    for span in spans:  # parents come first
+        if span.kind in (Kind.JUDGE, Kind.GUARD) or span.parent in judged:
+            judged.add(span.id)
+    took = [seconds or 0.0 for seconds in record.columns.get("seconds", ())]
+    ends = [time + more for time, more in itertools.zip_longest(record.times, took, fillvalue=0.0)]
+    of_events = _span([*record.times, *ends])
+    of_spans = _span([time for span in spans if span.id not in judged for time in (span.start, span.end)])
+    if record.ids and of_spans - of_events > _ROUNDING:
+        record.metrics[SPANNED] = of_spans
+
+
+def _span(times: list[float]) -> float:
+    """Seconds from the first time to the last; 0 without one."""
+    known = [time for time in times if not math.isnan(time)]
+    return max(known) - min(known) if known else 0.0
 
 
 class _Act(enum.Enum):
@@ -252,7 +278,7 @@ class _Writer:
         if act is _Act.CALL:
             if span.id in tree.planned:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
-            columns |= {"model": span.model or None, "seconds": span.seconds}
+            columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
             position = team.call(agent, event_id, span.place, **columns | span.columns)
             if self.is_clocks or span.id not in tree.inside_tool:
                 self.calls[agent] = position

@@ -142,6 +142,7 @@ class _Reading:
         self.spans: list[Span] = []
         self.steps: list[str] = []  # open, the innermost last
         self.tools: dict[tuple[str, str], collections.deque[Span]] = {}  # (parent, name): tools' spans without an event
+        self.begun: dict[str, Span] = {}
         self.handoffs: dict[str, str] = {}  # span of a hand-over -> the span around it, which the tool's event names
         self.repeatable: dict[str, list[Span]] = {}  # parent -> its calls and tools since its last branch
         self.latest = ""  # the latest model call or tool
@@ -173,6 +174,7 @@ class _Reading:
         if kind == "span_begin":
             span.id, span.label = self._needed(event.id, "id", field, place), ""
             span.parent = event.parent_id or ""
+            self.begun[span.id] = span
             span.kind = _SPAN_KINDS.get(event.type or "", Kind.OTHER)
             if span.kind is Kind.AGENT and not span.name:
                 self._needed(event.name, "name", field, place)
@@ -181,6 +183,11 @@ class _Reading:
             elif event.type == "tool":
                 around = self.handoffs.get(span.parent, span.parent)
                 self.tools.setdefault((around, span.name), collections.deque()).append(span)
+        elif kind == "span_end":
+            begun = self.begun.get(event.id or "")
+            if begun is not None and math.isnan(begun.end):  # that of a tool is stated at its event
+                begun.end = span.start
+            return parent
         elif kind == "step":
             if event.action == "end":
                 if self.steps:

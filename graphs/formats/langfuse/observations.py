@@ -15,6 +15,7 @@ import msgspec
 
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import known_sum
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import without_session
 from graphs.reading.decode import decode, decode_record, object_text
@@ -60,9 +61,14 @@ class _Usage(msgspec.Struct):
         return known_sum(self.input_cached_tokens, self.input_cache_read, self.cache_read_input_tokens)
 
     @property
+    def written(self) -> int | None:
+        """Tokens written to a cache."""
+        return known_sum(self.input_cache_creation, self.cache_creation_input_tokens)
+
+    @property
     def read(self) -> int | None:
         """All tokens that the call read."""
-        return known_sum(self.input, self.cached, self.input_cache_creation, self.cache_creation_input_tokens)
+        return known_sum(self.input, self.cached, self.written)
 
 
 class _Metadata(msgspec.Struct):
@@ -83,6 +89,9 @@ class Observation(msgspec.Struct):
     level: str | None = None
     model: str | None = None
     usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="usageDetails")
+    costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="costDetails")
+    cost: Any = msgspec.field(default=None, name="totalCost")
+    calculated: Any = msgspec.field(default=None, name="calculatedTotalCost")  # before version 3 of the server
     metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -111,6 +120,8 @@ class Statement(NamedTuple):
     tokens: int | None
     input_tokens: int | None
     cached_tokens: int | None
+    cache_write_tokens: int | None
+    money: float | None
     node: str | None
     attributes: dict[str, Any] | None
 
@@ -130,7 +141,7 @@ def statement_of(document: Document, trace: str) -> Statement:
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
-    node, attributes, usage = None, None, None
+    node, attributes, usage, money = None, None, None, None
     metadata = object_text(observation.metadata)
     if metadata.startswith(b"{"):
         stated = decode(_METADATA, metadata, field="metadata", **where)
@@ -143,6 +154,9 @@ def statement_of(document: Document, trace: str) -> Statement:
             attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
     if observation.type == "GENERATION":
         usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
+        text = object_text(observation.costs)
+        costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
+        money = stated_money(observation.cost, costs.get("total"), observation.calculated)
     return Statement(
         observation.id,
         place,
@@ -156,6 +170,8 @@ def statement_of(document: Document, trace: str) -> Statement:
         None if usage is None else usage.output,
         None if usage is None else usage.read,
         None if usage is None else usage.cached,
+        None if usage is None else usage.written,
+        money,
         node,
         attributes,
     )
@@ -180,8 +196,9 @@ def span_of(stated: Statement) -> Span:
             "tokens": stated.tokens,
             "input_tokens": stated.input_tokens,
             "cached_tokens": stated.cached_tokens,
+            "cache_write_tokens": stated.cache_write_tokens,
         }
-        span.model = stated.model or ""
+        span.model, span.money = stated.model or "", stated.money
     return span
 
 

@@ -88,7 +88,7 @@ def _records(sources: Sequence[Source], decoder: SlimDecoder) -> Iterator[Record
             yield item
             if not is_seen and isinstance(item, Record):
                 is_seen = True
-                if may_be_near(decoder.unknown):
+                if may_be_near(decoder.unknown, item.data):
                     yield from near_keys(item.data, source.name, item.line)
         source.release()
 

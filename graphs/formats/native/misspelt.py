@@ -1,4 +1,7 @@
-"""Keys of the native format that are almost known: unknown keys are allowed, so a misspelt one would be no evidence."""
+"""Keys of the native format that are almost known: unknown keys are allowed, so a misspelt one would be no evidence.
+
+And so would one in another place, such as a trace's `policy_version` at an event.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from graphs.errors import Problem
 from graphs.formats.native.wire import EVENT_FIELDS, Trace
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 __all__ = ["LOOKED_AT", "may_be_near", "near_keys"]
 
@@ -19,20 +23,30 @@ LOOKED_AT = 100
 """Files of a reading whose first trace is looked at: a program misspells a key in all traces that it writes."""
 _LIKE = 0.85  # of letters; `propensities` has 0.82 in common with `propensity`, and is found by its ending
 
+_EVIDENCE = "evidence"
+_HOMES: dict[str, tuple[str, ...]] = {
+    "an event": tuple(EVENT_EVIDENCE),
+    f"the trace's {_EVIDENCE!r}": tuple(TRACE_EVIDENCE),
+    "the trace": Trace.__struct_encode_fields__,
+}
+"""Where keys stand; an event has further ones, such as `id`, which mean something else elsewhere."""
+
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MAYBE = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _EVENTS = msgspec.json.Decoder(list[dict[str, msgspec.Raw]])
 
 
-def may_be_near(unknown: Iterable[str] | None) -> bool:
-    """Whether `near_keys` may find one among unknown keys; for None, those of a trace that nobody has looked at."""
-    known = (*Trace.__struct_encode_fields__, *EVENT_FIELDS)
-    return unknown is None or any(_nearest(key, known) for key in unknown)
+def may_be_near(unknown: Iterable[str] | None, data: bytes) -> bool:
+    """Whether `near_keys` may find one among unknown keys of a trace; for None, nobody has looked at them."""
+    known = (*Trace.__struct_encode_fields__, *EVENT_FIELDS, *TRACE_EVIDENCE)
+    return unknown is None or any(_nearest(key, known) for key in unknown) or b'"evidence"' in data
 
 
 def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
-    """The keys of a trace and of its events that are not read and almost are; none of a trace that cannot be decoded.
+    """The keys of a trace, its events and its evidence that are not read and almost are, or are in another place.
 
-    A key beside the one that it resembles means something else.
+    A key beside the one that it resembles means something else, and so does one that stands where it is read, too. A
+    trace that cannot be decoded has none.
 
     Examples:
       >>> log = b'{"trace_id": "a", "rewards": {}, "events": [{"id": "0", "event_rewards": 0.5}]}'
@@ -42,6 +56,7 @@ def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
     try:
         document = _OBJECT.decode(data)
         events = _EVENTS.decode(document.get("events", b"[]"))
+        evidence = _MAYBE.decode(document.get(_EVIDENCE, b"null")) or {}
     except JSON_ERRORS:
         return
     stated: dict[str, tuple[str, msgspec.Raw]] = {}
@@ -51,11 +66,18 @@ def near_keys(data: bytes, file: str, line: int) -> Iterator[Problem]:
             stated |= {key: (f"events[{number}].{key}", event[key]) for key in event if key not in keys}
             keys.update(event)
     top = {key: (key, value) for key, value in document.items()}
-    for found, known in ((top, Trace.__struct_encode_fields__), (stated, EVENT_FIELDS)):
+    whole = {key: (f"{_EVIDENCE}.{key}", value) for key, value in evidence.items()}
+    places = ((stated, EVENT_FIELDS), (whole, tuple(TRACE_EVIDENCE)), (top, Trace.__struct_encode_fields__))
+    for found, known in places:
         for key, (field, value) in found.items():
-            near = "" if key in known else _nearest(key, tuple(name for name in known if name not in found))
-            if near:
-                expected = f"the key {near!r}: this one is not read"
+            if key in known:
+                continue
+            near = _nearest(key, tuple(name for name in known if name not in found))
+            expected = f"the key {near!r}: this one is not read" if near else ""
+            for (home, names), (others, _) in zip(_HOMES.items(), places, strict=True):
+                if key in names:
+                    expected = "" if key in others else f"the key {key!r} of {home}: here it is not read"
+            if expected:
                 yield Problem("near-key", file, line, field, excerpt(msgspec.json.decode(value)), expected)
 
 

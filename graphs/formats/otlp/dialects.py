@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
@@ -24,7 +25,7 @@ from graphs.reading.json_problems import JSON_ERRORS
 __all__ = ["COUNTS", "BadAttribute", "Meaning", "emitted_ids", "meaning", "plain_or_text", "without_session"]
 
 
-COUNTS = ("tokens", "input_tokens", "cached_tokens")
+COUNTS = ("tokens", "input_tokens", "cached_tokens", "cache_write_tokens")
 """Fields of `Meaning` that are evidence of a call."""
 
 
@@ -42,6 +43,7 @@ class _Names(NamedTuple):
     tokens: tuple[str, ...]
     input_tokens: tuple[str, ...]
     cached_tokens: tuple[str, ...]
+    cache_write_tokens: tuple[str, ...]
     response_id: tuple[str, ...]
 
 
@@ -61,6 +63,7 @@ _GENAI = _Names(
     tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     cached_tokens=("gen_ai.usage.cache_read.input_tokens",),
+    cache_write_tokens=("gen_ai.usage.cache_creation.input_tokens",),
     response_id=("gen_ai.response.id",),
 )
 _OPENINFERENCE = _Names(
@@ -81,6 +84,7 @@ _OPENINFERENCE = _Names(
     tokens=("llm.token_count.completion",),
     input_tokens=("llm.token_count.prompt",),
     cached_tokens=("llm.token_count.prompt_details.cache_read",),
+    cache_write_tokens=("llm.token_count.prompt_details.cache_write",),
     response_id=(),
 )
 _TARGET = ("gen_ai.handoff.to_agent", "gen_ai.handoff.to_agent.name")  # which alone make a span a hand-off
@@ -90,6 +94,8 @@ _HANDOFF = (
 )
 _MEMORY = ("_memory", "_memory_store")  # ends of GenAI operations on memories, which are tools
 _SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
+_COSTS = ("llm.cost.total", "gen_ai.usage.cost", "operation.cost")
+_PARTS_OF_COST = ("llm.cost.prompt", "llm.cost.completion")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
@@ -122,8 +128,10 @@ class Meaning(NamedTuple):
     tokens: int | None = None
     input_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     response_id: str = ""
     model: str = ""
+    money: float | None = None
 
 
 _UNKNOWN = Meaning(Kind.OTHER, known=False)
@@ -158,8 +166,10 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             tokens=_count(attributes, names.tokens),
             input_tokens=_count(attributes, names.input_tokens),
             cached_tokens=_count(attributes, names.cached_tokens),
+            cache_write_tokens=_count(attributes, names.cache_write_tokens),
             response_id=_text(attributes, names.response_id),
             model=_text(attributes, names.model),
+            money=_money(attributes),
             emitted=_emitted(attributes)
             if names is _OPENINFERENCE
             else emitted_ids(attributes.get("gen_ai.output.messages")),
@@ -219,6 +229,15 @@ def _count(attributes: Attributes, keys: tuple[str, ...]) -> int | None:
                 raise BadAttribute(key, plain_or_text(value), "an integer in [0, 2147483648)")
             return int(amount)
     return None
+
+
+def _money(attributes: Attributes) -> float | None:
+    """What a call cost: OpenInference has a sum or its two parts, OpenLIT and Pydantic AI a sum."""
+    if all("cost" not in key for key in attributes):
+        return None
+    amount = {key: stated_money(number(attributes.get(key))) for key in (*_COSTS, *_PARTS_OF_COST)}
+    parts = [amount[key] for key in _PARTS_OF_COST]
+    return stated_money(*(amount[key] for key in _COSTS), None if None in parts else sum(filter(None, parts)))
 
 
 def plain_or_text(value: Any) -> Any:

@@ -157,6 +157,7 @@ def make_span(
         failed=failed,
         columns={name: getattr(what, name) for name in COUNTS} if what.kind is Kind.CALL else {},
         model=what.model,
+        money=what.money,
         target=what.target,
         giver=what.giver,
         clock=(start, end),

@@ -254,6 +254,9 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
     if isinstance(usage, dict):
         counts = {"completion": usage.get("output_tokens"), "prompt": usage.get("input_tokens")}
         attributes |= {f"llm.token_count.{name}": count for name, count in counts.items() if count is not None}
+    cost = _json(span_attributes.get("mlflow.llm.cost"))
+    if isinstance(cost, dict):
+        attributes["llm.cost.total"] = cost.get("total_cost")
     return attributes | {key: value for key, value in span_attributes.items() if not key.startswith("mlflow.")}
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.table.hints import columns_option, likely_column, listed_names, other_separator
+from graphs.formats.table.hints import columns_option, likely_column, listed_names
 from graphs.reading.near_misses import resemblance_of_columns
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import PARQUET, column_names, nested_names
@@ -56,10 +56,6 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
       TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
     """
     names = column_names(source)
-    separator = other_separator(names[0]) if len(names) == 1 and not source.data.startswith(PARQUET) else ""
-    if separator:
-        expected = f"commas between the cells, not {separator!r}"
-        raise TraceError(Problem("bad-header", source.name, 1, "columns", excerpt(names[0]), expected))
     column_of: dict[str, str] = {}
     for ours, theirs in columns.items():
         if theirs not in names:

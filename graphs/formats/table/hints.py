@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping
 
 from graphs.reading.keys import opening
+from graphs.reading.tables.csv_rows import other_separator
 from graphs.text import excerpt, printable
 
 __all__ = [
-    "INDEX", "columns_option", "likely_column", "listed_names", "other_separator", "table_without",
+    "INDEX", "columns_option", "likely_column", "listed_names", "table_without",
 ]  # fmt: skip
 
 _LIKE = {
@@ -28,7 +29,6 @@ _EXPORTS = {
 INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
 """Names under which pandas writes the numbers of its rows, which say nothing."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_SEPARATORS = ",;\t|"
 _PLACEHOLDER = "NAME"
 _MOST_NAMED = 20
 _MOST_ROWS = 1000  # whose keys are looked at
@@ -62,11 +62,6 @@ def listed_names(names: Collection[str]) -> str:
     """Names of columns in a row, cut where they are many or long."""
     shown = [printable(name, _LONGEST_NAME) for name in list(names)[:_MOST_NAMED]]
     return ", ".join(shown) + (", …" if len(names) > _MOST_NAMED else "")
-
-
-def other_separator(line: str) -> str:
-    """What separates the cells of a line that has no commas; "" where it has some, or only one cell."""
-    return "" if "," in line else max(_SEPARATORS, key=line.count) if any(s in line for s in _SEPARATORS) else ""
 
 
 def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[str, str] | None:
@@ -122,5 +117,5 @@ def _naming(
             wanted[ours] = likely
     kinds = " and ".join(f"a column for the {ours} ({', '.join(known[ours])})" for ours in missing)
     alone = missing == ["reward"] and not wanted["reward"]
-    without = "; --format table reads the table without a reward" if alone else ""
+    without = "; --format table reads it without, and --rewards FILE joins outcomes" if alone else ""
     return f"{kinds}, or {columns_option(wanted)} to name {'it' if len(wanted) == 1 else 'them'}{without}"

@@ -18,13 +18,14 @@ from graphs.problem_log import MOST_LISTED
 from graphs.reading.source import Source
 from graphs.text import counted, excerpt
 
-__all__ = ["csv_header", "csv_rows", "is_header", "repeated_header", "unfinished_line"]
+__all__ = ["csv_header", "csv_rows", "is_header", "other_separator", "repeated_header", "unfinished_line"]
 
 _CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*+|)'
 _RECORD = re.compile(_CELL + rb"(?:," + _CELL + rb")*+(?:\r\n|\n|\r|\Z)")
 _CELLS = re.compile(rb"(" + _CELL + rb")(?:,|\Z)")
 _ZERO = b"\0"
 _WITHOUT_ZEROS = "a row without zero bytes, which a crash leaves in place of what was written"
+_SEPARATORS = ";\t|"
 _BLOCK = 1 << 20
 _MOST = (1 << 31) - 1 - _BLOCK  # of Arrow, whose positions within a block are 32 bits wide
 
@@ -78,6 +79,11 @@ def csv_rows(source: Source) -> Iterator[tuple[int, dict[str, str | None] | Prob
         yield line, row, ()
     if next(parsed, None) is not None:
         raise _disagreement(source, 0)
+
+
+def other_separator(line: str) -> str:
+    """What separates the cells of a line that has no commas; "" where it has some, or only one cell."""
+    return "" if "," in line else max((s for s in _SEPARATORS if s in line), key=line.count, default="")
 
 
 def is_header(row: Mapping[str, Any]) -> bool:
@@ -184,6 +190,10 @@ def _header(source: Source, record: tuple[int, int, int] | None) -> list[str]:
     names = [_text(cell) for cell in _split(source.data[start:stop])]
     if _ZERO in source.data[start:stop]:  # the names below it are unknown
         raise TraceError(Problem("bad-header", source.name, line, "header", excerpt(names), _WITHOUT_ZEROS))
+    separator = other_separator(names[0]) if len(names) == 1 else ""
+    if separator:
+        expected = f"commas between the cells, not {separator!r}"
+        raise TraceError(Problem("bad-header", source.name, line, "columns", excerpt(names[0]), expected))
     if len(set(names)) < len(names):
         problem = Problem(
             "bad-header", source.name, line, "header", excerpt(names), "a name for each column, none twice"

@@ -405,7 +405,10 @@ def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, m
     larger = CliRunner().invoke(cli, [*command, "--group-size", "4", "--json"])
     assert larger.exit_code == 0 and "gives the numbers of rloo" not in larger.stderr, larger.output
     ((_, _, k, *_),) = json.loads(larger.stdout)["rows"]
-    assert k == 4 and not same_as([measure("rloo", "spawn-and", 2)], [])
+    plain = measure("rloo", "spawn-and", 2)
+    assert k == 4 and not same_as([plain], []) and same_as([plain], [plain])
+    nothing = [dataclasses.replace(plain, answered=0.0)]
+    assert not same_as(nothing, nothing)  # refused everything: it was said that these have the same numbers
     with pytest.raises(CreditError, match=f"19,487,171 groups of 7 traces; expected at most {MOST_BATCHES:,}"):
         list(cells(["rloo"], ["spawn-and"], 7))
 

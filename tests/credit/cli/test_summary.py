@@ -177,6 +177,14 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert "5 of 9 traces have no credit; 4 of these have no outcome. Errors" in printed
 
 
+def test_what_was_asked_comes_before_why_no_action_has_credit(tmp_path: Path) -> None:
+    """Half a page on a method that nobody had asked for stood above errors and differences."""
+    lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None if i % 2 else "error: full")]) for i in range(20)]
+    printed = run("summary", write(tmp_path / "x.jsonl", lines)).stdout
+    places = [printed.index(part) for part in ("Failed against", "Look at these first", "No action has an advantage")]
+    assert places == sorted(places) and printed.startswith("Failed against")
+
+
 def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
     """Of 19 errors five stood there, and nothing said that there were more."""
     bad = [tool_log(f"t{i}", f"q{i}", None, [("edit", "error: full")]) for i in range(13)]
@@ -281,7 +289,30 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     few = run("summary", write(tmp_path / "y.jsonl", lines[:6])).stdout
     assert "Too few for a test" in few and "*  " not in few
     same = [line | {"rewards": {"team": 1.0}} for line in lines]
-    assert "All outcomes are equal" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+    assert "All outcomes are equal, 1, so" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
+    told = json.loads(run("summary", tmp_path / "z.jsonl", "--json").stdout)["failed_against_succeeded"]
+    assert (told["failed"], told["succeeded"], told["equal"]) == (0, 0, 1)  # it said that all had failed
+
+
+@pytest.mark.parametrize(("tasks", "found"), [(8, False), (9, True)])
+def test_a_perfect_separation_of_nine_tasks_stands_out(tasks: int, found: bool, tmp_path: Path) -> None:
+    """Six errors in each failed trace and none beside it, in nine of nine tasks: p was 0.069, and none "differs"."""
+    lines = [
+        tool_log(
+            f"t{i}",
+            f"q{i // 2}",
+            float(i % 2),
+            [("edit", None if i % 2 else "error: full")] * 6 + [("test", None)] * (2 - i % 2),
+        )
+        for i in range(2 * tasks)
+    ]
+    log = write(tmp_path / "x.jsonl", lines)
+    rows = json.loads(run("summary", log, "--json").stdout)["failed_against_succeeded"]["rows"]
+    tested = [row for row in rows if row["p"] is not None]
+    assert len(tested) >= 7 and all(row["stands_out"] == found for row in tested)
+    assert all(row["p"] == pytest.approx(len(tested) * 2 / 2**tasks) for row in tested)
+    said = f"{tasks} tasks are too few to tell {len(tested)} numbers apart from chance."
+    assert (said in run("summary", log).stdout) != found
 
 
 def test_what_rests_on_one_task_comes_last(tmp_path: Path) -> None:
@@ -399,6 +430,22 @@ def test_an_id_that_a_table_cut_is_taken_where_one_trace_begins_so(
     assert "trace" not in header
 
 
+def test_a_long_name_of_a_tool_is_whole_in_json_and_leaves_room_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cut after 24 characters in both, and the table's column at 44 in the widest terminal."""
+    tool = "mcp__github__create_pull_request_review"
+    events = [{"id": "m", "type": "message", "agent": "a"},
+              {"id": "c", "type": "tool_call", "agent": "a", "tool": tool},
+              {"id": "r", "type": "tool_result", "agent": "a", "tool": tool, "status": "error"}]  # fmt: skip
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"trace_id": "t", "task_id": "q", "events": events, "edges": []}))
+    (found,) = json.loads(run("summary", log, "--json").stdout)["suspects"]
+    assert found["tool"] == tool and found["why"] == f"error of {tool}; no later call succeeded"
+    monkeypatch.setenv("COLUMNS", "180")
+    assert "error of mcp__github__create_pul…; no later call succeeded" in run("summary", log).stdout
+
+
 def test_suspects_have_the_names_of_their_agents(tmp_path: Path) -> None:
     record = tool_log("a", "q", None, [("book", "error: full")])
     agents = {event["agent"] for event in record["events"]}
@@ -428,7 +475,7 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
     assert rows[0] | {"file": ""} == {
         "trace": "a", "group": "q", "reward": 1.0, "events": 3, "actions": 2, "agents": 2, "errors": None, "tokens": 7,
-        "actions_with_tokens": 1, "seconds": None,
+        "actions_with_tokens": 1, "wall_clock": None,
         "format": "native", "file": "", "line": 1,
     }  # fmt: skip
     assert {row["trace"] for row in json.loads(run("traces", good, "--group", "r", "--json").stdout)["traces"]} == {
@@ -437,6 +484,31 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     }
     wrong = run("traces", good, "--group", "rr")
     assert wrong.exit_code == 1 and "No group 'rr'. Did you mean r?" in wrong.output
+
+
+def test_an_error_of_a_call_and_its_result_is_one_in_every_table(tmp_path: Path) -> None:
+    """`traces` counted two where `summary`, `costs` and the page count one."""
+    events = [{"id": kind, "type": kind, "agent": "a", "tool": "web", "action": kind == "tool_call", "status": "error"}
+              for kind in ("tool_call", "tool_result")]  # fmt: skip
+    edges = [{"src": "tool_call", "dst": "tool_result", "type": "tool_dependency"}]
+    log = write(tmp_path / "x.jsonl", [trace("t", "q", 1.0, events=events, edges=edges)])
+    (row,) = json.loads(run("traces", log, "--json").stdout)["traces"]
+    told = json.loads(run("summary", log, "--json").stdout)["agents"]
+    assert row["errors"] == told[0]["errors"] == json.loads(run("costs", log, "--json").stdout)["total"]["errors"] == 1
+
+
+def test_agents_without_errors_and_tokens_are_ordered_by_their_actions_and_the_top_ones_shown(tmp_path: Path) -> None:
+    """A log of 80 experts listed them as they came."""
+    names = [f"expert-{i}" for i in range(20)]
+    events = [
+        {"id": f"{name}/{j}", "type": "message", "agent": name} for i, name in enumerate(names) for j in range(i + 1)
+    ]
+    log = write(tmp_path / "x.jsonl", [trace("t", "q", None, events=events, edges=[])])
+    shown = run("summary", log).stdout.splitlines()
+    assert [line.split()[0] for line in shown if line.startswith("expert")] == names[:4:-1]
+    assert "… and 5 more agents; `--all` shows them" in shown
+    assert sum(line.startswith("expert") for line in run("summary", log, "--all").stdout.splitlines()) == 20
+    assert "then retries, loops, tokens and actions" in " ".join(shown)
 
 
 def test_near_names_of_traces(tmp_path: Path) -> None:

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import credit
+from credit.page import Findings
+from credit.page.overview import overview
+
 from .logs import CYCLE, GOOD, run, trace, write
 
 
@@ -29,6 +33,19 @@ def test_validate_lists_what_was_refused_and_exits_3(bad: Path) -> None:
     assert "traces" in result.stdout and "problems (1): 1 cycle" in result.stdout
     assert f"{bad}:6: trace 'loop'" in result.stdout
     assert run("validate", "--allow-bad", bad).exit_code == 0
+
+
+def test_what_is_no_fault_of_the_input_is_a_note(good: Path, tmp_path: Path) -> None:
+    """That `pass` is read as 1 was "1 problems of reading" on a page, and "problems (1)" in a shell."""
+    traces = credit.read(good)
+    ids = traces.traces["trace"].to_pylist()
+    table = tmp_path / "outcomes.csv"
+    table.write_text("trace,reward\n" + "".join(f"{name},{('pass', 'fail')[i % 2]}\n" for i, name in enumerate(ids)))
+    result = run("validate", good, "--rewards", table)
+    assert result.exit_code == 0 and "\nnotes (1): 1 worded-outcomes\n" in result.stdout, result.stdout
+    assert not any(line.startswith("problems") for line in result.stdout.splitlines())
+    corpus = overview(Findings.of(credit.read(good, rewards=table), {}))["corpus"]
+    assert (corpus["problem_count"], corpus["note_count"], len(corpus["problem_texts"])) == (0, 1, 1)
 
 
 def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:

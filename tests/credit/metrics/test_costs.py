@@ -50,6 +50,16 @@ def traces(tmp_path: Path) -> Traces:
     return read(tmp_path, line("a", "q", 1.0, "big"), line("b", "q", 0.0, "big"), line("c", "r", 1.0, "small"))
 
 
+def test_a_call_in_no_event_makes_sums_lower_bounds(tmp_path: Path) -> None:
+    """A compaction's tokens are in no sum; the trace without one has exact sums, as has the other of its own events."""
+    traces = read(tmp_path, line("a", "q", 1.0, "big", metrics={"unlogged_calls": 2}), line("b", "q", 0.0, "big"))
+    rows = {row.unit: row for row in cost_rows(traces, "trace", Prices({"big": Price(2, 8)}))}
+    assert rows["a"].tokens == Amount(40, 1) and rows["a"].input_tokens.missing == 1
+    assert rows["a"].money.missing == 1 and rows["a"].money.total == rows["b"].money.total
+    assert rows["b"].tokens == Amount(40, 0) and rows["b"].input_tokens == Amount(300, 0)
+    assert group_costs(traces).of_trace is None
+
+
 def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text(PRICES)
     prices = read_prices(tmp_path / "prices.csv")
@@ -91,6 +101,7 @@ def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> No
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "tool"]).stdout.splitlines()
     assert shown[0].split() == ["tool", "events", "tool", "calls", "tokens", "input", "tokens", "seconds", "errors"]
     assert next(row for row in shown if row.startswith("web")).split() == ["web", "2", "1", "0", "0", "2", "1"]
+    assert next(row for row in shown if row.startswith("total")).split()[1:] == ["4", "1", "40", "300", "5", "1"]
 
 
 def test_a_group_costs_k_traces(traces: Traces) -> None:
@@ -117,7 +128,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [])
+    assert price_gaps(traces, prices) == (["small"], [], [], [])
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -167,6 +178,7 @@ def test_costs_that_a_log_states_of_a_trace_stand_beside_it(tmp_path: Path) -> N
     assert [row.stated for row in cost_rows(read(tmp_path, *lines), "trace")] == [{"usd": 0.25}, {}]
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "trace"]).stdout
     assert "costs.usd" in shown.splitlines()[0] and "0.25" in shown.splitlines()[1]
+    assert next(row for row in shown.splitlines() if row.startswith("total")).split()[-2:] == ["≥", "0.25"]
 
 
 def test_each_known_count_is_priced(tmp_path: Path) -> None:
@@ -184,16 +196,21 @@ def test_each_known_count_is_priced(tmp_path: Path) -> None:
 
 def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
     cached = line("a", "q", 1.0, "big")
-    cached["events"][3]["cached_tokens"] = 150
+    cached["events"][3] |= {"cached_tokens": 150, "cache_write_tokens": 50}
     traces = read(tmp_path, cached)
-    (tmp_path / "with.csv").write_text("model,input,output,cached_input\nbig,2,8,0.2\n")
+    (tmp_path / "with.csv").write_text("model,input,output,cached_input,cache_write\nbig,2,8,0.2,2.5\n")
     (tmp_path / "without.csv").write_text("model,input,output\nbig,2,8\n")
     own, same = read_prices(tmp_path / "with.csv"), read_prices(tmp_path / "without.csv")
     found = [cost_rows(traces, "trace", prices)[0].money.total for prices in (own, same)]
-    assert found == [pytest.approx((2 * 150 + 0.2 * 150 + 8 * 40) / 1e6), pytest.approx((2 * 300 + 8 * 40) / 1e6)]
-    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], []), ([], ["big"], []))
+    assert found == [
+        pytest.approx((2 * 100 + 0.2 * 150 + 2.5 * 50 + 8 * 40) / 1e6),
+        pytest.approx((2 * 300 + 8 * 40) / 1e6),
+    ]
+    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], [], []), ([], ["big"], ["big"], []))
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
-    assert "reads from a cache cost as input, which is too much, of: big" in CliRunner().invoke(cli, command).stdout
+    shown = CliRunner().invoke(cli, command).stdout
+    assert "reads from a cache cost as input, which is too much, of: big" in shown
+    assert "writes to a cache cost as input, which is too little, of: big" in shown
 
 
 def test_costs_are_channels(traces: Traces, tmp_path: Path) -> None:

@@ -59,6 +59,42 @@ def test_what_would_be_seen_is_seen_in_four_of_five_cases_and_nothing_in_one_of_
     assert found[0.0] < 35 and 280 < found[expected] < 350
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_clearest_differences_have_a_verdict(tmp_path: Path, shared: bool) -> None:
+    """30 of 30 tasks that succeed on one side alone had no `*`, and 29 of 30 had one, with an interval up to 1.03."""
+    lines = []
+    for i in range(60):
+        bad = i % 2 == 0
+        calls = [{"id": f"e{k}", "type": "message", "agent": "a", "status": "error"} for k in range(6 if bad else 0)]
+        events = [*calls, {"id": "x", "type": "message", "agent": "a", "status": "ok"}]
+        lines.append(trace(f"t{i}", f"q{i // 2 if shared else i}", float(not bad), events=events, edges=[]))
+    table = tmp_path / "sides.csv"
+    table.write_text("trace,side\n" + "".join(f"t{i},{('before', 'after')[i % 2]}\n" for i in range(60)))
+
+    def found() -> dict[str, dict[str, float]]:
+        told = run("metrics", write(tmp_path / "x.jsonl", lines), "--sides", table, "--json").stdout
+        return {row["metric"]: row for row in json.loads(told)["differences"]}
+
+    rows, printed = found(), run("metrics", tmp_path / "x.jsonl", "--sides", table).stdout.splitlines()
+    for name, difference in (("success", 1), ("errors", -6)):
+        row = rows[name]
+        assert row["difference"] == difference and row["low"] is None and row["p"] < 1e-6
+        (line,) = [one for one in printed if one.startswith(name)]
+        assert "no spread" in line and line.split()[6] == "*", line
+    lines[1]["rewards"] = {"team": 0.0}
+    row = found()["success"]
+    assert 0.85 < row["low"] < row["high"] == 1 and row["p"] < 1e-6
+
+
+def test_too_few_tasks_for_so_many_metrics_are_said() -> None:
+    """Eight tasks cannot give a p below 2 / 2⁸, which seven metrics make 0.055."""
+    side, value = np.tile([0, 1], 8), np.tile([0.0, 1.0], 8) + np.repeat(np.arange(8.0), 2)
+    traces = traces_of([f"q{i // 2}" for i in range(16)])
+    for many in (6, 7):
+        rows = side_differences(traces, {str(i): numbered(value) for i in range(many)}, side)
+        assert all(row.stands_out == (many < 7) and row.least == 2 / 2**8 for row in rows)
+
+
 def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", [trace(f"t{i}", f"q{i // 2}", float(i % 2)) for i in range(14)])
     table = tmp_path / "sides.csv"
@@ -68,7 +104,7 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert told["sides"] == ["before", "after"] and row["difference"] == 1 and row["traces"] == [7, 6]
     assert row["low"] is None and row["p"] is None and not row["paired"]
     printed = run("metrics", log, "--sides", table).stdout
-    assert "1 trace without a side" in printed and "success is of 7 and 6 traces" in printed
+    assert "1 trace without a side" in printed and "\ntraces: 7 and 6\n" in printed
 
 
 def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:
@@ -181,7 +217,8 @@ def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
     assert (rows["input_tokens"]["first"], rows["input_tokens"]["second"]) == (100, 200)
     assert rows["money"]["traces"] == [3, 2]
     assert rows["money"]["refused"] == {UNPRICED: 2, "an action has no count of tokens, read or generated": 1}
-    assert f"money (3 traces: mostly {UNPRICED})" in run(*sides, "--prices", table).stdout
+    shown = run(*sides, "--prices", table).stdout  # one side's count alone hid that a side lacks more of its traces
+    assert f"money (3 and 2: mostly {UNPRICED})" in shown and "traces: 4 and 4; a selection of them" in shown
     assert rows["money"]["first"] == pytest.approx((2 * 100 + 8 * 10) / 1e6)
     assert rows["money"]["second"] == pytest.approx((2 * 200 + 8 * 10) / 1e6)
     assert "rows of the table that match nothing in these logs: tool web" in run(*sides, "--prices", table).stdout
@@ -214,7 +251,7 @@ def test_an_agent_whose_session_is_not_in_the_log_leaves_costs_unknown(tmp_path:
     assert {name: metric.reasons for name, metric in found.items() if np.isnan(metric.value[0])} == {
         **{name: [SILENT] for name in ("tokens", "input_tokens", "money")},
         "errors": ["the log states no status"],
-        "seconds": ["the log has no times in seconds"],
+        "wall_clock": ["the log has no times in seconds"],
     }
 
 
@@ -238,3 +275,46 @@ def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path
     value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
     metric = TraceMetric(value, ["", "rare", "often", "often", ""])
     assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]
+
+
+def test_costs_that_no_trace_of_a_side_has_whole_are_shown_as_bounds(tmp_path: Path) -> None:
+    """Sessions of a coding agent count some of their tokens: money was "no number", though most of it is known."""
+    for name, read in (("old", 1_000_000), ("new", 3_000_000)):
+        (tmp_path / name).mkdir()
+        call = {"type": "message", "agent": "a", "tokens": 10, "input_tokens": read}
+        cut = {key: value for key, value in call.items() if key != "tokens"}
+        events = [{"id": "e", **call}, {"id": "f", **(cut if name == "new" else call)}]
+        lines = [trace(f"{name}{i}", f"q{i}", None, events=events, edges=[], model="big") for i in range(2)]
+        write(tmp_path / name / "log.jsonl", lines)
+    table = tmp_path / "prices.csv"
+    table.write_text("model,input,output\nbig,2,100000\n")
+    sides = ("metrics", tmp_path, "--sides", f"{tmp_path}/old,{tmp_path}/new", "--prices", table)
+    told = json.loads(run(*sides, "--json").stdout)
+    bounds = {row["metric"]: row for row in told["bounds"]}
+    assert bounds["money"] == {"metric": "money", "first": 6.0, "second": 13.0, "whole": [True, False], "tasks": 2}
+    assert (bounds["tokens"]["first"], bounds["tokens"]["second"]) == (20, 10)
+    assert not bounds.keys() & {row["metric"] for row in told["differences"]}
+    shown = run(*sides).stdout
+    assert ["money", "6", "≥", "13", "–", "–", "–", "2"] in [line.split() for line in shown.splitlines()]
+    assert shown.splitlines()[0].split()[:3] == ["metric", "old", "new"]  # not the paths, which no table has room for
+    assert "known in part: tokens (an action has no count of tokens), money" in shown
+    assert "no number on new: money" not in shown
+
+
+def test_where_traces_with_a_part_unknown_are_left_out_the_known_part_of_all_stands_below(tmp_path: Path) -> None:
+    """The longest session lacked one count: without it the other side seemed to read more."""
+    for name, sizes in (("old", (900, 100)), ("new", (200, 200))):
+        (tmp_path / name).mkdir()
+        lines = []
+        for i, size in enumerate(sizes):
+            events = [
+                {"id": f"e{j}", "type": "message", "agent": "a", "tokens": 1, "input_tokens": size} for j in (0, 1)
+            ]
+            if size == 900:
+                del events[1]["input_tokens"]
+            lines.append(trace(f"{name}{i}", f"q{i}", None, events=events, edges=[], model="big"))
+        write(tmp_path / name / "log.jsonl", lines)
+    shown = run("metrics", tmp_path, "--sides", f"{tmp_path}/old,{tmp_path}/new").stdout.splitlines()
+    found = [line.split() for line in shown if line.startswith("input_tokens")]
+    assert found[0][:4] == ["input_tokens", "200", "400", "+200"]
+    assert found[1] == ["input_tokens,", "all", "traces", "≥", "550", "400", "–", "–", "–", "2"]

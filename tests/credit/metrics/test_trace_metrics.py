@@ -20,7 +20,7 @@ from credit.metrics.event_metrics import decision_costs, steps_of_decisions, tea
 from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
-from credit.reports.trace_list import error_mask
+from credit.reports.event_errors import error_mask
 from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
 from graphs.event_types import EdgeType, EventType
@@ -352,7 +352,7 @@ def test_printed_intervals_cover(kind: str) -> None:
 def test_the_card_states_what_the_log_tells_and_what_it_lacks(tmp_path: Path) -> None:
     lines = {line.item: line for line in run_card(native(tmp_path, STAR, DEBATE, ALONE))}
     assert lines["traces, tasks"].value == "3, 2"
-    assert lines["tokens of a trace"].value == f"≥ {119 / 3:.6g}"
+    assert lines["tokens generated of a trace"].value == f"≥ {119 / 3:.6g}"
     assert lines["success, mean over tasks"].value == "0.75"
     assert lines["depth of spawning"].value == "1"
     assert lines["content references"].value == "6 events"

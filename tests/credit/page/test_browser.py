@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 import credit
+from credit.metrics.event_costs import Price, Prices
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
 
@@ -393,6 +394,60 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
         tiles = page.locator("#tiles .tile").all_text_contents()
         assert any(text.endswith("errors") for text in tiles) and not any("signal" in text for text in tiles)
         assert opened.complaints == []
+
+
+def called(number: int, *, tokens: int | None = 500, timed: bool = True) -> dict[str, Any]:
+    """A call that reads 2,000,000 tokens, of which the third trace lacks what it generated, and a tool that fails."""
+    count = {} if tokens is None else {"tokens": tokens}
+    events = [{"id": "e", "type": "message", "agent": "a", "input_tokens": 2_000_000} | count,
+              {"id": "c", "type": "tool_call", "agent": "a", "tool": "web", "action": False},
+              {"id": "r", "type": "tool_result", "agent": "a", "tool": "web", "action": False, "status": "error"},
+    ]  # fmt: skip
+    if timed:
+        events = [event | {"t": 2000.0 * i} for i, event in enumerate(events)]
+    record = {"trace_id": f"t{number}", "task_id": "q", "agents": [{"id": "a"}], "events": events, "model": "big"}
+    return record | {
+        "edges": [
+            {"src": "e", "dst": "c", "type": "tool_dependency"},
+            {"src": "c", "dst": "r", "type": "tool_dependency"},
+        ]
+    }
+
+
+def tiles(window: Any, out: Path, traces: credit.Traces, prices: Prices | None = None, **claims: Any) -> dict[str, str]:
+    """What the tiles of a page say, the number by what is below it."""
+    write_page(Findings.of(traces, claims, prices=prices), out)
+    with window(out.as_uri(), size=(390, 844)) as opened:
+        assert fits(opened.page) and opened.complaints == []
+        found = opened.page.locator("#tiles .tile").all()
+        return {
+            tile.locator("span").inner_text(): tile.locator("b").inner_text().replace("\xa0", " ") for tile in found
+        }
+
+
+def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_path: Path) -> None:
+    """It had counts of events and agents, and somebody who runs a team looked for what it cost and what went wrong."""
+    records = [called(0), called(1), called(2, tokens=None, timed=False)]
+    for number, record in enumerate(records):
+        record["rewards"] = {"team": float(number % 2)}
+    out, prices = tmp_path / "page.html", Prices({"big": Price(input=2.0, output=1000.0)}, {"web": 0.25})
+    traces = read(tmp_path, records)
+    found = tiles(window, out, traces, prices, rloo=credit.run(traces, "rloo"))
+    assert found == {
+        "traces": "3", "failed: outcome below 1": "2 / 3", "groups with a signal": "1 / 1", "errors": "3",
+        "money at given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool, of two 0.5 for what they generated
+        "tokens generated, 6M read": "≥ 1,000", "wall clock of traces": "≥ 2 h 13 min",
+        "problems of reading": "0",
+    }  # fmt: skip
+    for record in records:
+        record |= {"rewards": {}, "costs": {"money": 0.125}}
+    found = tiles(window, out, read(tmp_path, records))
+    assert found["money, as logged"] == "0.375" and not any("outcome" in words for words in found)
+    for record in records:
+        del record["costs"]
+        record["events"] = [{**event, "status": None} for event in record["events"]]
+    found = tiles(window, out, read(tmp_path, records))
+    assert found["money: --prices adds it"] == found["errors: not logged"] == "–"
 
 
 def test_no_interval_leaves_its_chart(window: Any, tmp_path: Path) -> None:

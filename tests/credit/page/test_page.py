@@ -156,15 +156,16 @@ def test_prices_add_money_to_the_pages_costs_and_their_gaps_are_named(tmp_path: 
     assert done.exit_code == 0, done.output
     asked = embedded(out.read_text())[0]["overview"]["questions"]
     prices, traces = read_prices(table), credit.read(log)
-    units: tuple[tuple[str, CostUnit], ...] = (("costs", "role"), ("tools", "tool"))
+    units: tuple[tuple[str, CostUnit], ...] = (("costs", "role"), ("models", "model"), ("tools", "tool"))
     for name, by in units:
         rows = [dataclasses.asdict(row) for row in cost_rows(traces, by, prices)]
         assert asked[name]["rows"] == plain(json.loads(json.dumps(rows)))
     assert asked["priced"] and any(row["money"]["total"] for row in asked["costs"]["rows"])
-    assert asked["costs"]["without"] == f"Prices: {'; '.join(price_gaps(traces, prices).lines())}."
-    assert ": small; rows of the table that match nothing in these logs: tool serch" in asked["costs"]["without"]
+    assert asked["gaps"] == price_gaps(traces, prices).lines()
+    assert asked["gaps"][0].endswith(": small") and "nothing in these logs: tool serch" in asked["gaps"][-1]
+    assert asked["total"]["money"]["total"] == sum(row["money"]["total"] or 0 for row in asked["models"]["rows"])
     without = questions(traces, None)
-    assert not without["priced"] and not without["costs"]["without"]
+    assert not without["priced"] and not without["gaps"]
     assert "--prices" in CliRunner().invoke(cli, ["view", "--help"]).output
 
 

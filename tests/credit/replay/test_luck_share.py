@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import credit
-from benchmarks.luck_share import KINDS, judged, world_of
+from benchmarks.luck_share import KINDS, World, judged, world_of
 from credit.cli import cli
 from credit.replay.luck_share import luck_of_log, luck_share
 from graphs.errors import CreditError
@@ -52,6 +52,16 @@ def test_the_interval_holds_what_it_says(kind: int) -> None:
     covered = np.nansum([row["covered"] * row["answers"] for row in found if row["answers"]]) / answers.sum()
     assert answers.sum() > 100
     assert 0.95 - 3.5 * np.sqrt(0.05 * 0.95 / answers.sum()) < covered < 0.9999
+
+
+@pytest.mark.parametrize(("kind", "size", "share"), [
+    ("success or failure", (22, 8, 2), 0.12), ("rare failure", (16, 5, 2), 0.8),
+])  # fmt: skip
+def test_an_interval_that_some_logs_get_holds_what_it_says(kind: str, size: tuple[int, int, int], share: float) -> None:
+    # Repeats of about ten traces or fewer differ: it is the logs with more luck than usual that get two ends.
+    found = judged(World(kind, *size, share), np.random.default_rng(7), 300)
+    assert 10 < found["answers"] < 200
+    assert found["covered"] > 0.95 - 3.5 * np.sqrt(0.05 * 0.95 / found["answers"])
 
 
 def test_the_share_is_one_less_the_intraclass_correlation() -> None:
@@ -100,9 +110,12 @@ def test_from_a_plan_to_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_plan_for_luck_says_what_it_lacks(tmp_path: Path) -> None:
-    few = CliRunner().invoke(cli, ["plan", str(log(tmp_path / "l.jsonl", tasks=2)), "--for", "luck", "--budget", "99",
+    source = str(log(tmp_path / "l.jsonl", tasks=2))
+    few = CliRunner().invoke(cli, ["plan", source, "--for", "luck", "--budget", "99",
                                    "-o", str(tmp_path / "p.jsonl")])  # fmt: skip
     assert few.exit_code != 0 and "8 traces can be repeated" in few.output
+    with pytest.raises(CreditError, match="no last action was drawn again, and too few can be: 8 traces"):
+        luck_of_log(credit.read(source))  # no advice to plan what a plan refuses
 
 
 def test_siblings_of_an_earlier_action_say_nothing_of_luck(tmp_path: Path) -> None:

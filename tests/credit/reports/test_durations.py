@@ -43,6 +43,16 @@ def test_the_time_until_a_person_steps_in_belongs_to_nobody() -> None:
     assert [row.seconds.total for row in cost_rows(traces)] == [7]
 
 
+def test_one_event_is_not_called_equal_times() -> None:
+    records = [TraceRecord(f"t{k}", "q", "log.jsonl", instances={"a": Agent()}) for k in (1, 2)]
+    for record, count in zip(records, (1, 2), strict=True):
+        for number in range(count):
+            record.event(str(number), EventType.MESSAGE, "a", action=True, time=5.0)
+    assert TeamFacts(assemble(records)).durations.reasons == [
+        "the trace has one event, so no time passes", "all times of the trace are equal",
+    ]  # fmt: skip
+
+
 def written_by_blocks(*, seconds: float | None = None) -> Traces:
     """A call, written at 2, whose two tool calls are written at 3 and 6; the first tool ends at 4, the second at 8."""
     record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("main")}, rewards={"team": 1.0})
@@ -184,6 +194,6 @@ def test_traces_are_listed_with_their_seconds_and_sorted_by_them(tmp_path: Path)
         events = [{"id": f"e{t}", "t": t, "type": "message", "agent": "x"} for t in (0, last)]
         record = {"trace_id": name, "task_id": "q", "events": events, "rewards": {"team": 1.0}}
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"schema_version": "1.0"} | record))
-    assert [row["seconds"] for row in trace_rows(credit.read(tmp_path))] == [5, 9]
-    shown = CliRunner().invoke(cli, ["traces", str(tmp_path), "--sort", "seconds"]).stdout.splitlines()
-    assert [line.split()[0] for line in shown[1:3]] == ["b", "a"] and "seconds" in shown[0]
+    assert [row["wall_clock"] for row in trace_rows(credit.read(tmp_path))] == [5, 9]
+    shown = CliRunner().invoke(cli, ["traces", str(tmp_path), "--sort", "wall_clock"]).stdout.splitlines()
+    assert [line.split()[0] for line in shown[1:3]] == ["b", "a"] and "wall clock" in shown[0]

@@ -16,11 +16,13 @@ import pytest
 from scipy.special import ndtr
 
 import credit
+from credit.metrics.side_differences import side_differences
 from credit.plot.reliability_diagram import _binned
 from credit.reports.outcome_differences import outcome_differences
+from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.reports.who_matters import who_matters
 from estimators.base import Credit
-from graphs.task_means import task_mean
+from graphs.task_means import median_interval, task_mean
 from graphs.traces.batch import Traces
 
 LENGTHS = ("equal", "log-normal", "one huge")
@@ -171,6 +173,60 @@ def test_gains_of_a_critic_are_covered() -> None:
     holds(covered)
 
 
+def of_sides(rng: np.random.Generator, paired: bool, effect: float) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+    """The task and side of traces, and the true differences of `numbers_of_sides`."""
+    tasks = int(np.exp(rng.uniform(np.log(8), np.log(60))))
+    second = 0 if paired else int(rng.integers(8, tasks + 1))
+    each = int(rng.integers(1, 4))
+    task = np.repeat(np.arange(tasks + second), each * (1 + paired))
+    side = np.tile(np.repeat([0, 1], each), tasks) if paired else (task >= tasks).astype(int)
+    truth = {f"success {rate}": effect * 0.3 * (1 - rate) for rate in (0.03, 0.1, 0.5, 0.9, 0.97)}
+    truth |= {f"errors {rate}": effect * rate for rate in (0.05, 0.5, 3.0)}
+    return task, side, truth | {"tokens": 5 * effect, "score": effect}
+
+
+def numbers_of_sides(
+    rng: np.random.Generator, task: np.ndarray, side: np.ndarray, truth: dict[str, float]
+) -> dict[str, TraceMetric]:
+    """Rare and frequent successes and errors, log-normal tokens and normal scores of unlike tasks."""
+    hard = rng.normal(size=task[-1] + 1)[task]
+    value = {}
+    for name, added in truth.items():
+        kind, _, number = name.partition(" ")
+        rate = float(number or 0)
+        if kind == "success":
+            chance = rng.beta(20 * rate, 20 * (1 - rate), len(hard))[task]
+            value[name] = rng.random(len(task)) < chance + side * added * (1 - chance) / (1 - rate)
+        elif kind == "errors":
+            value[name] = rng.poisson(rate * np.exp(0.7 * hard - 0.245) + added * side)
+        elif kind == "tokens":
+            value[name] = np.exp(1 + rng.normal(size=len(task)) + 0.5 * hard) + added * side
+        else:
+            value[name] = 3 * hard + rng.normal(size=len(task)) + added * side
+    return {name: numbered(of_traces.astype(float)) for name, of_traces in value.items()}
+
+
+@pytest.mark.sampled
+@pytest.mark.study
+@pytest.mark.parametrize("paired", [True, False])
+def test_differences_of_sides_are_covered(paired: bool) -> None:
+    covered: dict[str, list[bool]] = collections.defaultdict(list)
+    starred = []
+    for seed in range(800):
+        rng, effect = np.random.default_rng(seed), float(seed % 2)
+        task, side, truth = of_sides(rng, paired, effect)
+        _, _, rows = credit.from_columns(group=task, trace=np.arange(len(task)), reward=np.zeros(len(task)))
+        found = side_differences(rows.traces, numbers_of_sides(rng, task, side, truth), side)
+        for row in found:
+            if row.low is not None and row.high is not None:
+                covered[f"effect {effect}"].append(row.low <= truth[row.metric] <= row.high)
+        if not effect:
+            starred.append(any(row.stands_out for row in found))
+    holds(covered)
+    known_to = 2 * (0.05 * 0.95 / len(starred)) ** 0.5  # two standard errors
+    assert np.mean(starred) <= 0.05 + known_to  # of tables, however many numbers they have
+
+
 @pytest.mark.slow
 def test_bars_of_calibration_are_covered() -> None:
     """Several predictions a task, whose outcomes share the luck of the task. Wilson's bars covered 86 %."""
@@ -189,3 +245,19 @@ def test_bars_of_calibration_are_covered() -> None:
                 covered["luck of tasks" if seed % 2 else "independent"].append(low <= chance <= high)
     assert min(map(len, covered.values())) > 300
     holds(covered)
+
+
+@pytest.mark.parametrize("seeds", [5, 6, 8, 11, 20])
+def test_intervals_of_medians_over_seeds_hold_the_median(seeds: int) -> None:
+    """Of `bench train`: of runs that rarely fail, of skewed ones, and of ones without a mean."""
+    rng = np.random.default_rng(seeds)
+    draws = {
+        "fails": 0.9 - 0.02 * rng.random((4000, seeds)) - 0.5 * (rng.random((4000, seeds)) < 0.08),
+        "log-normal": np.exp(1.5 * rng.normal(size=(4000, seeds))),
+        "Cauchy": rng.standard_cauchy((4000, seeds)),
+    }
+    median = {"fails": 0.9 - 0.02 * 0.5 / 0.92, "log-normal": 1.0, "Cauchy": 0.0}
+    for world, drawn in draws.items():
+        low, high = np.array([median_interval(values) for values in drawn]).T
+        held = float(np.mean((low <= median[world]) & (median[world] <= high)))
+        assert 0.925 < held < 0.965, (world, held)

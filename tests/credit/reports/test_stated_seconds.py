@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import datetime
 import json
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from credit.reports.trace_list import trace_rows
 from credit.reports.trace_numbers import TeamFacts
 from graphs.logs import read
 from graphs.traces.batch import Traces
-from graphs.writers import otlp
+from graphs.writers import native, otlp, survey
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -50,6 +51,9 @@ SHAPES = {
     "agents at once": [
         LEAD, Step(2, 1, "chat", "", 0, 2), Step(3, 1, "agent", "one", 2, 8), Step(4, 3, "chat", "", 2, 8),
         Step(5, 1, "agent", "two", 2, 6), Step(6, 5, "chat", "", 2, 6), Step(7, 1, "chat", "", 8, 11)],
+    "a root that begins before its steps and ends after them": [
+        LEAD._replace(end=60), Step(2, 1, "chat", "", 3, 5), Step(3, 1, "tool", "grep", 5, 7),
+        Step(4, 1, "chat", "", 8, 11)],
 }  # fmt: skip
 
 
@@ -169,6 +173,8 @@ def of_inspect_ai(steps: list[Step]) -> Any:
             events.append(around | {"event": "model", "model": "m", "output": {"choices": [{}]}})
         else:
             events.append(around | {"event": "tool", "id": f"c{step.id}", "function": step.name, "arguments": {}})
+    agents = [step for step in steps if step.kind == "agent"]
+    events += [{"event": "span_end", "id": f"s{step.id}", "timestamp": clock(step.end)} for step in reversed(agents)]
     sample = {"id": 1, "epoch": 1, "input": "x", "scores": {}, "events": events}
     return {"version": 2, "status": "success", "eval": {"task": "quiz", "model": "m"}, "samples": [sample]}
 
@@ -205,9 +211,8 @@ def test_stated_spans_add_up_to_the_seconds_of_tools_agents_and_traces(
     assert by_tool == pytest.approx(summed(steps, lambda step: step.name or "no tool"), abs=1e-3)
     by_agent = {row.unit: row.seconds.total for row in cost_rows(traces, "agent")}
     assert by_agent == pytest.approx(summed(steps, lambda step: name[step.parent]), abs=1e-3)
-    acted = [step for step in steps if step.kind != "agent"]
-    run = max(step.end for step in acted) - min(step.begin for step in acted)
-    assert [row["seconds"] for row in trace_rows(traces)] == pytest.approx([run], abs=1e-3)
+    run = max(step.end for step in steps) - min(step.begin for step in steps)
+    assert [row["wall_clock"] for row in trace_rows(traces)] == pytest.approx([run], abs=1e-3)
 
 
 def all_seconds(traces: Traces) -> list[float | None]:
@@ -215,13 +220,15 @@ def all_seconds(traces: Traces) -> list[float | None]:
     return [x if known else None for x, known in zip(stated.array.tolist(), stated.mask.tolist(), strict=True)]
 
 
-def test_seconds_survive_a_round_trip_through_otlp(tmp_path: Path) -> None:
-    (tmp_path / "log.json").write_text(json.dumps(of_otlp(SHAPES["agents at once"])))
+@pytest.mark.parametrize("shape", ["agents at once", "a root that begins before its steps and ends after them"])
+@pytest.mark.parametrize("writer", [otlp, native, survey])
+def test_seconds_survive_a_round_trip(shape: str, writer: types.ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(of_otlp(SHAPES[shape])))
     traces = read(tmp_path / "log.json")
-    otlp.write(traces, tmp_path / "again")
-    again = read(tmp_path / "again")
-    assert all_seconds(again) == all_seconds(traces) and 6.0 in all_seconds(again)
-    assert [row["seconds"] for row in trace_rows(again)] == [row["seconds"] for row in trace_rows(traces)]
+    writer.write(traces, tmp_path / ("again.jsonl" if writer is native else "again"))
+    again = read(tmp_path / ("again.jsonl" if writer is native else "again"))
+    assert all_seconds(again) == all_seconds(traces)
+    assert [row["wall_clock"] for row in trace_rows(again)] == [row["wall_clock"] for row in trace_rows(traces)]
 
 
 @pytest.mark.parametrize(("shape", "work", "path"), [("agents at once", 15, 11), ("tools side by side", 12, 10)])

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from credit.reports.event_texts import event_texts
@@ -16,6 +18,8 @@ from graphs.event_graph import EdgeType, EventType
 from graphs.logs import read
 from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
+
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 def test_a_call_has_the_text_of_its_own_object_and_others_that_of_the_record(tmp_path: Path) -> None:
@@ -174,3 +178,26 @@ def test_a_record_of_several_messages_says_nothing_of_one_that_it_does_not_name(
     for name in ("0", "1"):
         record.event(name, EventType.MESSAGE, "a", action=True)
     assert event_texts(assemble([record]), np.arange(2), 60) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("art_0007.jsonl", ["1+1?", "{}", "{}", "2", "2", "1+1?", "2", "2+2?", "5"]),
+     ("art_0007.parquet", ["1+1?", "{}", "{}", "2", "2", "1+1?", "2", "2+2?", "5"]),
+     ("rllm_episode.json", ["Make 4 of 2 and 2.", "2+2", "Make 4 of 2 and 2.", "2-2", "Make 4 of 2 and 2.", "first"]),
+     ("rllm_stored.json", ["Make 4 of 2 and 2.", "{}", "{}", "4", "4"]),
+     ("completions_00007.parquet", ["2", "3"]),
+     ("skyrl/openai_gsm8k.jsonl", ["2", "3 4"])],
+)  # fmt: skip
+def test_messages_within_one_record_and_rows_of_parquet_have_texts(name: str, expected: list[str]) -> None:
+    """They had none, although each message of the record, or the row, has its own."""
+    traces = read(RECORDINGS / name)
+    assert event_texts(traces, np.arange(traces.sizes.events), 60)[: len(expected)] == expected
+
+
+def test_a_row_of_another_group_of_rows_is_that_row(tmp_path: Path) -> None:
+    columns = {"step": [1] * 7, "prompt": ["p"] * 7, "completion": list("abcdefg"), "right": [1.0] * 7,
+               "advantage": [0.5] * 7}  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "completions_1.parquet", row_group_size=3)
+    traces = read(tmp_path / "completions_1.parquet")
+    assert event_texts(traces, np.arange(7)[::-1], 60) == list("gfedcba")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from estimators.shapley import (
     bound_constant,
     choose,
     least_evaluations,
+    make_plan,
     merge,
     more_evaluations,
     plan_exact,
@@ -111,6 +113,25 @@ def test_the_rule_says_what_and_why() -> None:
     assert "at least" in noisy.reason
     with pytest.raises(ValueError, match="at least 2n = 20"):
         choose(10, 19)
+
+
+def test_any_budget_of_two_evaluations_a_unit_is_planned_with_noise() -> None:
+    """Of two units both endpoints took the whole budget, whatever it was: no plan could be made."""
+    for n in (2, 3, 4, 7):
+        for budget in range(2 * n, 8 * n):
+            plan, _ = make_plan(jax.random.key(0), n, budget, noise=0.5)
+            assert 2 * n <= plan.evaluations <= budget
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_the_reason_names_the_budget_that_tells_an_error_of_noisy_values(n: int) -> None:
+    """Infinite errors came after everything was evaluated."""
+    choice = choose(n, 2 * n, noise=0.5)
+    (least,) = map(int, re.findall(r"no standard error, (\d+) evaluations do", choice.reason))
+    for budget in (least - 1, least):
+        plan, _ = make_plan(jax.random.key(1), n, budget, noise=0.5)
+        got = solve(plan, np.random.default_rng(2).normal(size=plan.evaluations))
+        assert np.isfinite(np.asarray(got.stderr)).all() == (budget == least)
 
 
 def test_bad_plans_are_refused() -> None:

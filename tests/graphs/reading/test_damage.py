@@ -15,6 +15,7 @@ from graphs.formats import FORMATS, Format
 from graphs.logs import found_logs, read
 from graphs.reading import damage
 from graphs.reading.json_problems import is_one_record
+from graphs.reading.stated_ids import folded, stated_ids
 
 from .all_formats import ALL
 from .damages import DAMAGES, damaged, faults, found
@@ -126,3 +127,60 @@ def test_a_trace_that_is_read_with_a_fault_stays_where_another_trace_is_damaged(
     log.write_bytes(log.read_bytes()[:-9] + b"\n")
     left, problems = found(tmp_path)
     assert list(left) == ["a"] and {problem.trace for problem in problems if problem.kind == "lost-row"} == {"t"}
+
+
+STATING = [name for name, sample in ALL.items() if FORMATS[sample.format].states.keys]
+IN_BASE64 = "spans of mlflow"
+
+
+def in_one_document(path: Path) -> str:
+    text = path.read_text()
+    values = list(map(json.loads, text.splitlines())) if path.suffix == ".jsonl" else json.loads(text)
+    return json.dumps(values, indent=1)
+
+
+@pytest.mark.parametrize("name", STATING)
+def test_the_keys_of_a_format_state_the_traces_that_are_read(tmp_path: Path, name: str) -> None:
+    path = ALL[name].write(tmp_path)
+    stated = {folded(trace) for trace in stated_ids(path.read_bytes(), FORMATS[ALL[name].format].states)}
+    assert stated == (set() if name == IN_BASE64 else set(map(folded, found(path)[0])))
+
+
+@pytest.mark.parametrize("name", [name for name in STATING if name != IN_BASE64])
+def test_a_file_of_which_nothing_is_read_refuses_the_traces_that_it_states(tmp_path: Path, name: str) -> None:
+    """Of separate exports the others are read; where one shares a trace with the file, all of that export wait."""
+    path = ALL[name].write(tmp_path / "first")
+    good, whole = set(found(path)[0]), in_one_document(path)
+    other = whole
+    for trace in good:
+        other = other.replace(f'"{trace}"', f'"{trace[:-1]}0"' if trace[-1] != "0" else f'"{trace[:-1]}1"')
+    cut = tmp_path / "second.json"
+    cut.write_text(other[: len(other) * 2 // 3])
+    left, problems = found(tmp_path)
+    assert set(left) == good and [p.file for p in problems if p.kind == "bad-json"] == [str(cut)]
+    cut.write_text(whole[: len(whole) * 2 // 3])
+    left, problems = found(tmp_path)
+    assert not left and {p.trace for p in problems if p.kind == "lost-row"} == good
+    assert all("write the file anew" in p.expected for p in problems if p.kind == "lost-row")
+
+
+def test_a_last_line_that_is_cut_refuses_the_one_trace_that_it_states(tmp_path: Path) -> None:
+    """Lines of OTLP that hold a trace each: the one that is cut is of none of the others."""
+    path = ALL["otlp of openinference"].write(tmp_path)
+    (trace,) = found(path)[0]
+    lines = [path.read_bytes().replace(trace.encode(), trace[:-1].encode() + digit) for digit in (b"0", b"1", b"2")]
+    path.write_bytes(b"".join(lines)[: -len(lines[2]) // 3])
+    left, problems = found(path)
+    assert set(left) == {f"{trace[:-1]}{digit}" for digit in "01"} and [p.kind for p in problems] == ["bad-json"]
+    path.write_bytes(b"".join(lines)[: -len(lines[2]) + 9])  # before its id
+    left, problems = found(path)
+    assert not left and [p.kind for p in problems] == ["bad-json", "lost-row", "lost-row"]
+
+
+def test_a_key_within_content_states_no_trace(tmp_path: Path) -> None:
+    """The cut record is of a trace that it does not state; the id in what it was given is another one's."""
+    path = ALL["langsmith"].write(tmp_path)
+    (trace,) = found(path)[0]
+    path.write_bytes(path.read_bytes() + b'{"id": "x", "inputs": {"trace_id": "of the task"}, "trace_i')
+    left, problems = found(path)
+    assert not left and {problem.trace for problem in problems if problem.kind == "lost-row"} == {trace}

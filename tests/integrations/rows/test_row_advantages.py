@@ -200,7 +200,11 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
         metrics = advantages(**columns, **told).metrics
     assert (metrics["credit/agents"], metrics["credit/turns"]) == ((2, 4) if told else (1, 2))
     assert advantages(**columns, **told).metrics["credit/groups_of_one"] == 0
-    assert RowAdvantages(method)(**columns, **told, **{column: units[column]}).valid.all()
+    strict = RowAdvantages(method, strict=True)
+    strict.warmup(4)
+    assert strict(**columns, **told, **{column: units[column]}).valid.all()
+    with pytest.raises(CreditError, match=f"needs the column {column!r}, and {like}"):
+        strict(**columns, **told)  # a later batch lost it
 
 
 @pytest.mark.parametrize(
@@ -212,9 +216,12 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
 def test_ids_that_leave_nothing_to_compare_are_named(changed: dict[str, Any], words: str) -> None:
     """All advantages were 0 where executions were passed for tasks; without executions, long ones counted more."""
     columns = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "turn": [0, 1, 0, 1], "reward": [1.0, 1.0, 0.0, 0.0]}
-    RowAdvantages("rloo", strict=True)(**columns)
+    strict = RowAdvantages("rloo", strict=True)
+    strict(**columns)
     with pytest.warns(MissingColumnWarning, match=words):
         RowAdvantages("rloo")(**{**columns, **changed})
+    with pytest.raises(CreditError, match=words):  # what a later batch lacks went unnoticed
+        strict(**{**columns, **changed})
 
 
 def test_rows_out_of_the_order_of_their_turns_are_named() -> None:
@@ -349,6 +356,24 @@ def test_rows_whose_key_one_trace_has_are_counted() -> None:
     assert advantages(**{**rows, "reward": np.full(5, np.nan)}).metrics["credit/keys_of_one"] == 0
     assert RowAdvantages("rloo", by="task,agent")(**rows).metrics["credit/keys_of_one"] == 1 / 5
     assert "credit/keys_of_one" not in RowAdvantages("rloo")(**rows).metrics
+
+
+@pytest.mark.parametrize("by", ["task", "task,agent", "agent", "task,key"])
+def test_keys_of_one_are_counted_in_rows_of_any_order(by: str) -> None:
+    rng = np.random.default_rng(len(by))
+    trace = rng.integers(0, 12, 40)  # rows of a trace do not stand side by side
+    columns = {"task": trace // 4, "agent": rng.integers(0, 6, 40), "key": rng.integers(0, 9, 40)}
+    stated = {"key": [None if key == 8 else int(key) for key in columns["key"]]} if by == "task,key" else {}
+    keys = list(zip(*(columns[name] for name in by.split(",")), strict=True))
+    keys = [None if stated and stated["key"][row] is None else key for row, key in enumerate(keys)]
+    traces: dict[object, set[int]] = {}
+    for key, of in zip(keys, trace.tolist(), strict=True):
+        traces.setdefault(key, set()).add(of)
+    alone = {key for key, those in traces.items() if len(those) == 1}
+    rows = {"group": columns["task"], "trace": trace, "agent": columns["agent"], "reward": (trace % 3).astype(float)}
+    got = RowAdvantages("grpo", by=by)(**rows, evidence=stated).metrics
+    assert got["credit/keys_of_one"] == pytest.approx(sum(key in alone for key in keys) / 40)
+    assert got["credit/groups_of_one"] == pytest.approx(len(alone) / len(traces))
 
 
 def test_a_group_of_one_is_refused_by_reason() -> None:
@@ -622,6 +647,20 @@ def test_an_option_that_biases_is_not_called_unbiased() -> None:
     assert RowAdvantages("discounted_return", discount=1.0)(**rows).metrics["credit/condition/unbiased"] == 1
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "unbiased"),
+    [("rloo", {"by": "task,turn", "singleton": "raw"}, 1), ("rloo", {"by": "task,turn"}, 0),
+     ("rloo", {"by": "task"}, 1), ("rloo", {"by": "task,length", "singleton": "raw"}, 0),
+     ("grpo", {"by": "task,turn"}, 0), ("Dr. MAS", {}, 0),
+     ("shared_grpo", {}, 0), ("grpo", {"ddof": 0}, None), ("rloo", {"population": "row"}, 0)],
+)  # fmt: skip
+def test_the_bias_of_a_key_is_stated_where_it_is_known(method: str, options: dict[str, Any], unbiased: int) -> None:
+    """With `by=` the metric was absent."""
+    rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "agent": ["a", "b"] * 2, "reward": [1.0, 1.0, 0.0, 0.0]}
+    got = RowAdvantages(method, **options)(**rows, turn=[0, 1] * 2).metrics
+    assert got.get("credit/condition/unbiased") == unbiased
+
+
 def test_sessions_of_verl_bring_their_siblings_and_frozen_agents() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
     score = torch.tensor([[1.0], [1.0], [0.0], [0.0]])
@@ -632,7 +671,8 @@ def test_sessions_of_verl_bring_their_siblings_and_frozen_agents() -> None:
         for i in range(4)
     ]  # fmt: skip
     keys, data = ["q_0_0", "q_0_1", "q_1_0", "q_1_1"], SimpleNamespace(batch=batch)
-    metrics = session_advantage(of_verl("rloo"), data, keys, fields, [False] * 4)
+    with pytest.warns(MissingColumnWarning, match="answers no row of the batch: no independent trace"):
+        metrics = session_advantage(of_verl("rloo"), data, keys, fields, [False] * 4)
     assert metrics["credit/refused/shared_prefix"] == 1 and not batch["advantages"].any()
     frozen = [{"agent": "solver", "turn": i % 2, "trainable": float(i % 2)} for i in range(4)]
     session_advantage(of_verl("rloo"), data, keys, frozen, [False] * 4)
@@ -862,3 +902,21 @@ def test_turns_out_of_order_are_told_from_texts_and_across_agents(agent: str, tu
         method(**rows, turn=turn * 2, event_reward=np.arange(8) / 8)
     in_order = sorted(turn, key=int)
     assert method(**rows, turn=in_order * 2, event_reward=np.arange(8) / 8).metrics["credit/condition/ordered"] == 1
+
+
+@pytest.mark.parametrize(
+    ("agent", "turn", "ordered"),
+    [("ppss", [0, 1, 0, 1], None), ("ppss", [*"0101"], None), ("psps", [0, 0, 1, 1], 1), ("ppss", [0, 1, 2, 3], 1),
+     ("pppp", [0, 1, 2, 3], 1), ("ppss", [1, 0, 0, 1], 0), ("psps", [*"abcd"], None), ("psps", None, None)],
+)  # fmt: skip
+def test_an_order_that_turns_leave_open_is_not_called_kept(agent: str, turn: Any, ordered: float | None) -> None:
+    """Rows of one agent after another whose turns count within agents stood in order, said the metric."""
+    rows = {"group": ["q"] * 8, "trace": list("aaaabbbb"), "agent": list(agent) * 2, "reward": [1.0] * 4 + [0.0] * 4}
+    rows |= {"event_reward": np.arange(8) / 8} | ({} if turn is None else {"turn": turn * 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingColumnWarning)
+        assert RowAdvantages("discounted_return")(**rows).metrics.get("credit/condition/ordered") == ordered
+        placed = RowAdvantages("discounted_return")(**rows, order=np.arange(8)).metrics["credit/condition/ordered"]
+    assert placed == (1 if ordered is None else ordered)
+    each = {**rows, "trace": np.arange(8)} | ({} if turn is None else {"turn": [0] * 8})
+    assert RowAdvantages("discounted_return")(**each).metrics["credit/condition/ordered"] == 1  # one row a trace

@@ -19,7 +19,7 @@ from graphs.event_types import EventType
 from graphs.logs import read
 from graphs.traces.batch import Traces
 
-from ..samples import OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT, codex
+from ..samples import OPENCODE, OPENHANDS, RECORDINGS, SAMPLES, SWE_AGENT, codex
 
 
 def shape(traces: Traces, row: int = 0) -> list[tuple[str, str]]:
@@ -50,6 +50,21 @@ def test_openhands_actions_of_one_response_are_one_call(tmp_path: Path) -> None:
     assert traces.events["tool"].to_pylist()[4:6] == ["read", "bash"]  # as `cause` says, not in order
 
 
+def test_a_model_of_openhands_stream_is_that_of_its_responses(tmp_path: Path) -> None:
+    stream = SAMPLES["openhands stream"]
+    path = stream._replace(
+        values=json.loads(json.dumps(stream.values).replace('{"id": "r1"}', '{"id": "r1", "model": "m"}'))
+    )
+    traces = read(path.write(tmp_path))
+    assert traces.traces["model"].to_pylist() == ["m"]
+    row = SAMPLES["openhands"]  # whose settings may spell the model in another way
+    path = row._replace(
+        values=json.loads(json.dumps(row.values).replace('{"id": "r1"}', '{"id": "r1", "model": "v/m"}'))
+    )
+    traces = read(path.write(tmp_path / "row"))
+    assert set(traces.traces["model"].to_pylist()) == {"m"} and set(traces.events["model"].to_pylist()) == {None}
+
+
 def test_openhands_tests_count_before_the_models_own_judgement(tmp_path: Path) -> None:
     row = OPENHANDS | {"success": True, "test_result": {"report": {"resolved": False}}}
     assert float(read(write(tmp_path / "output.jsonl", row)).reward[0]) == 0
@@ -70,6 +85,71 @@ def test_openhands_commands_fail_by_their_exit_code(place: Callable[[Any], dict[
     row = OPENHANDS | {"history": [[{"action": "message"}, {"observation": "null"}], *pairs]}
     statuses = read(write(tmp_path / "output.jsonl", row)).events["status"].to_pylist()
     assert statuses[3::3] == [None, None, None, "error", "error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "failed"),
+    [("run_ipython", "[Your proposed edit has introduced new syntax error(s). Please", True),
+     ("run_ipython", "[No exact match found in /w/a.py for\n```\nx\n```\n]\n[Jupyter", True),
+     ("run_ipython", "ERROR: File /w/a.py not found.\n", True),
+     ("run_ipython", f"1\n{'-' * 75}\nNameError    Traceback (most recent call last)\nCell In[1], line 2", True),
+     ("run_ipython", "[File: /w/a.py (9 lines total after edit)]\nERROR: 1", False),
+     ("run_ipython", "2|Traceback (most recent call last)", False), ("run_ipython", None, False),
+     ("edit", "ERROR:\nNo replacement was performed", True), ("edit", "The file has been edited.", False),
+     ("read", "ERROR: a line of a file", False), ("run", "ERROR:\nprinted by a command that ended with 0", False)],
+)  # fmt: skip
+def test_openhands_rejected_edits_are_errors(kind: str, content: str | None, failed: bool, tmp_path: Path) -> None:
+    """Edits and cells have no status and no exit code: what OpenHands writes of them says whether they failed."""
+    pairs = [[{"action": kind}, {"observation": kind, "content": content}]]
+    row = OPENHANDS | {"history": [[{"action": "message"}, {"observation": "null"}], *pairs]}
+    traces = read(write(tmp_path / "output.jsonl", row))
+    assert traces.events["status"].to_pylist()[-1] == ("error" if failed else None)
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, None), (0, None), (2, "error")])
+def test_a_command_fails_by_its_exit_code_where_the_tool_is_said_to_have_succeeded(
+    code: int | None, status: str | None, tmp_path: Path
+) -> None:
+    """opencode calls such a call "completed", Gemini CLI and Copilot CLI call it a success, OpenHands' SDK no error."""
+    session = json.loads(json.dumps(OPENCODE))
+    (tool,) = [part for message in session["messages"] for part in message["parts"] if part["type"] == "tool"]
+    tool |= {"tool": "bash", "state": tool["state"] | {"status": "completed", "metadata": {"exit": code}}}
+    assert read(write(tmp_path / "opencode.json", session)).events["status"].to_pylist()[-1] == status
+    output = "Output: x\nExit Code: 7\n" + ("" if code is None else f"Exit Code: {code}\n") + "Process Group PGID: 1"
+    answer = {"functionResponse": {"response": {"output": output if code is not None else "Output: x"}}}
+    call = {"name": "run_shell_command", "status": "success", "args": {}, "result": [answer]}
+    message = {"id": "m", "type": "gemini", "content": "", "toolCalls": [call]}
+    head = {"sessionId": "s", "projectHash": "h", "messages": [message]}
+    assert read(write(tmp_path / "gemini.json", head)).events["status"].to_pylist()[-1] == status
+    for name, kind, change in (
+        ("copilot-cli", "type", {"data": {"toolCallId": "t1", "success": True, "shellExecution": {"exitCode": code}}}),
+        ("openhands-sdk", "kind", {"observation": {"kind": "TerminalObservation", "exit_code": code}}),
+    ):
+        sample = SAMPLES[name]
+        ends = ("tool.execution_complete", "ObservationEvent")
+        values = [value | change if value[kind] in ends else value for value in sample.values]
+        results = read(sample._replace(values=values).write(tmp_path / name)).events
+        assert {row["status"] for row in results.to_pylist() if row["tool"] and row["status"]} == {status} - {None}
+
+
+@pytest.mark.parametrize(
+    ("name", "summary"),
+    [("codex", {"timestamp": "2026-11-26T17:26:53Z", "type": "compacted", "payload": {"message": "so far"}}),
+     ("copilot-cli", {"id": "z", "timestamp": "2026-11-26T17:26:53Z", "type": "session.compaction_complete",
+                      "data": {"success": True}}),
+     ("openhands-sdk", {"id": "z", "timestamp": "2026-11-26T17:26:53", "source": "environment",
+                        "kind": "Condensation", "summary": "so far", "llm_response_id": "r9"})],
+)  # fmt: skip
+def test_a_model_that_sums_up_a_long_session_leaves_sums_of_tokens_as_lower_bounds(
+    name: str, summary: dict[str, Any], tmp_path: Path
+) -> None:
+    """Its call is no step of an agent, and no event has its tokens."""
+    sample = SAMPLES[name]
+    before, after = (read(sample._replace(values=values).write(tmp_path)) for values in
+                     (sample.values, [*sample.values, summary]))  # fmt: skip
+    assert "metrics.unlogged_calls" not in before.evidence
+    assert after.evidence["metrics.unlogged_calls"].amounts.tolist() == [1]
+    assert shape(after) == shape(before)
 
 
 def test_openhands_calls_of_other_code_are_other_calls(tmp_path: Path) -> None:

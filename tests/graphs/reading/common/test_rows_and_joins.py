@@ -279,7 +279,18 @@ def test_what_is_no_number_is_none(value: Any) -> None:
     assert number(value) is None
 
 
-@pytest.mark.parametrize("text", ["id,score\nb,1\n", "trace;reward\nb;1\n", "trace,score\nb,1\n", "id,reward\nb,1\n"])
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_a_table_with_other_separators_is_refused_by_them(separator: str, log: Path, tmp_path: Path) -> None:
+    """It was said of `trace;reward` that `trace` and `reward` were expected."""
+    file = tmp_path / "rewards.csv"
+    file.write_text(f"trace{separator}reward\nb{separator}1\n")
+    for read_table in (lambda: read(log, rewards=file), lambda: list(read_rows(file))):
+        with pytest.raises(TraceError) as caught:
+            read_table()
+        assert caught.value.problem.expected == f"commas between the cells, not {separator!r}"
+
+
+@pytest.mark.parametrize("text", ["id,score\nb,1\n", "trace,score\nb,1\n", "id,reward\nb,1\n"])
 def test_a_table_of_other_columns_is_refused(text: str, log: Path, tmp_path: Path) -> None:
     file = tmp_path / "rewards.csv"
     file.write_text(text)

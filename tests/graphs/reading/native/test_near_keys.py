@@ -15,7 +15,7 @@ from graphs.formats.native.misspelt import LOOKED_AT
 from graphs.formats.native.wire import EventBase, Trace
 from graphs.logs import read
 from graphs.logs.chunks import read_chunks
-from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
 from .logs import extended_trace, survey_trace
 
@@ -61,6 +61,32 @@ def test_misspelt_keys_of_a_trace_are_named(tmp_path: Path, wrong: str, key: str
     path.write_text(json.dumps({**document, wrong: {"team": 1.0}}))
     (problem,) = named(path)
     assert (problem.field, key in problem.expected) == (wrong, True)
+
+
+def test_keys_in_another_place_are_named(tmp_path: Path) -> None:
+    """Of a trace at an event, of an event at the trace or in its evidence: each was no evidence, without a word."""
+    path = tmp_path / "log.jsonl"
+    for key in TRACE_EVIDENCE:
+        for text, field in ((log("a", {key: 1}), f"events[1].{key}"), (log("a", **{key: 1}), key)):
+            path.write_text(text)
+            (problem,) = named(path)
+            assert (problem.field, problem.value) == (field, "1")
+            assert problem.expected == f"the key {key!r} of the trace's 'evidence': here it is not read"
+    for key in EVENT_EVIDENCE:
+        for more, field in (({key: 1}, key), ({"evidence": {key: 1}}, f"evidence.{key}")):
+            path.write_text(log("a", **more))
+            (problem,) = named(path)
+            assert (problem.field, problem.expected) == (field, f"the key {key!r} of an event: here it is not read")
+    path.write_text(log("a", {"group": "g", "trace_id": "a"}))
+    (problem,) = named(path)
+    assert (problem.field, problem.expected) == ("events[1].group", "the key 'group' of the trace: here it is not read")
+    path.write_text(log("a", {"policy_version": 1, "rewards": 2}, evidence={"policy_version": 1}))
+    assert named(path) == []
+    path.write_text(log("a", evidence={"policy_versions": 1}))
+    (problem,) = named(path)
+    assert (problem.field, problem.expected) == (
+        "evidence.policy_versions", "the key 'policy_version': this one is not read",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("trace", [survey_trace(), extended_trace()])

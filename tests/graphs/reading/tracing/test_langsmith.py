@@ -165,6 +165,19 @@ def test_runs_of_one_example_are_a_group(tmp_path: Path) -> None:
     assert read(path).traces["group"].to_pylist() == ["e", "e"]
 
 
+@pytest.mark.parametrize("key", ["session_name", "session_id"])
+def test_runs_of_one_example_in_two_experiments_are_two_groups(key: str, tmp_path: Path) -> None:
+    """Each experiment is a project, and tries another version of the team: they were compared without a word."""
+    runs = [
+        run(name, kind, parent, reference_example_id="e", trace_id=trace, **{key: project})
+        for trace, project in (("t", "p"), ("u", "p"), ("v", "q"))
+        for name, kind, parent in ((trace, "chain", None), (f"{trace}-call", "llm", trace))
+    ]
+    traces = read(write(tmp_path, runs))
+    assert traces.traces["group"].to_pylist() == ["e [p]", "e [p]", "e [q]"]
+    assert set(read(write(tmp_path, runs), group_by="task").traces["group"].to_pylist()) == {"e"}
+
+
 BAD = {
     "twice": ([ROOT, run("a", "llm", "t"), run("a", "llm", "t", error="x")], "duplicate-span", "id"),
     "scored twice": (

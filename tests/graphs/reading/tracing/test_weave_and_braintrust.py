@@ -32,6 +32,18 @@ def test_an_evaluation_is_a_trace_for_each_example(tmp_path: Path) -> None:
     assert sorted(traces.reward[:4].tolist()) == [0, 0, 1, 1]
 
 
+def test_evaluations_of_two_models_on_one_row_are_two_groups(tmp_path: Path) -> None:
+    """What is evaluated is a team of its own, whatever language model it calls."""
+    calls = json.loads(json.dumps(WEAVE))
+    examples = [call for call in calls if "predict_and_score" in call["op_name"]]
+    for number, call in enumerate(examples):
+        call["inputs"] = {"example": "weave:///e/p/object/row:1", "model": f"weave:///e/p/op/lead:{number % 2}"}
+    traces = written(tmp_path, calls).traces.to_pylist()
+    groups = {row["system"]: row["group"] for row in traces if row["system"]}
+    assert set(groups) == {"e/p/op/lead:0", "e/p/op/lead:1"}
+    assert len(set(groups.values())) == 2
+
+
 def test_examples_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     """Without the call between, the model calls below it may be of any example."""
     lead = next(call["id"] for call in WEAVE if "/op/lead:" in call["op_name"] and call["parent_id"] in EXAMPLES)

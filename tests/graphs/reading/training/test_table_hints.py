@@ -36,7 +36,7 @@ def refused(path: Path, **options: object) -> Problem:
         ("task,trace,agent,Reward",
          "a column for the reward (reward, score), or --columns reward=Reward,group=task to name them"),
         ("uid,trace,agent,points", "a column for the reward (reward, score), or --columns reward=NAME to name it; "
-         "--format table reads the table without a reward"),
+         "--format table reads it without, and --rewards FILE joins outcomes"),
         ("uid,case,agent,score", f"a column for the trace ({IDS}), or --columns trace=NAME to name it"),
         ("uid;trace;agent;reward", "commas between the cells, not ';'"),
         ("uid\ttrace\tagent\treward", "commas between the cells, not '\\t'"),

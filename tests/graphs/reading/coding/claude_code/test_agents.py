@@ -62,11 +62,25 @@ def test_links_by_result_alone_and_by_prompt_alone(tmp_path: Path) -> None:
 def test_a_dangling_spawn_has_an_agent_without_calls(tmp_path: Path) -> None:
     main, child = files(tmp_path)
     child.unlink()
-    record = only(main)
+    record, note = items(main)
+    assert isinstance(record, TraceRecord) and isinstance(note, Problem) and not note.is_failure
+    assert (note.kind, note.trace, note.value, note.count) == ("missing-subagent", record.trace_id, "'a7'", 1)
     assert record.ids == ["u0-None", "c1", "t1", "t1.return", "c2"]
     assert record.agents[3] == "a7" and record.instances["a7"].role == "explorer"
     assert {("t1", "t1.return", "spawn"), ("t1.return", "c2", "return")} < edges(record)
-    assert "a7" in read(main).agents["agent"].to_pylist()
+    traces = read(main)
+    assert "a7" in traces.agents["agent"].to_pylist() and traces.problems == (note,)
+
+
+def test_a_missing_sub_agent_does_not_refuse_its_session_for_a_line_of_another(tmp_path: Path) -> None:
+    """Only a file of the agent's name would be that agent's; a line of another session never is."""
+    main, child = files(tmp_path)
+    child.unlink()
+    other = main.read_text().replace(SESSION, "s-2").replace("c1", "d1").replace("c2", "d2")
+    (tmp_path / "s-2.jsonl").write_text(other.replace("{", "", 1))
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == [SESSION]
+    assert "missing-subagent" in [problem.kind for problem in traces.problems]
 
 
 def test_an_orphan_is_named(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def test_compaction_is_no_agent_and_no_event(tmp_path: Path) -> None:
     with main.open("a") as file:
         file.write(json.dumps(summary.lines[0]) + "\n")
     assert only(main).ids == before
+    assert only(main).metrics == {"unlogged_calls": 1}  # of the model that wrote the summary, for sums of tokens
 
 
 def test_what_the_harness_says_is_no_event(tmp_path: Path) -> None:

@@ -1,0 +1,143 @@
+"""How often chance alone gives a sum as far off as the one seen: kinds dealt at random among the members of a stratum.
+
+Kinds are sides, or failed and succeeded traces. Nothing is assumed of the numbers, so that a perfect separation of few
+tasks gets its own probability.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Dealt", "dealt", "flipped"]
+
+GRID = 4096
+"""Steps between the least and the largest sum. Scores are rounded to them, and the test of rounded scores is exact."""
+
+WORK = 10_000_000
+"""Additions of an exact test. Beyond them members are so many that their sum is near enough to normal."""
+
+
+class Dealt(NamedTuple):
+    """A test.
+
+    Attributes:
+      p: two-sided: twice the chance of a sum at least as far off, at most 1.
+      least: the least p that these scores can have, whoever is chosen.
+    """
+
+    p: float
+    least: float
+
+
+def dealt(scores: np.ndarray, chosen: np.ndarray, stratum: np.ndarray) -> Dealt:
+    """The permutation test of the sum of the chosen members' scores: each stratum chooses as many, at random.
+
+    It is exact while that takes few steps. Beyond, the sum is taken as normal, half a step of the scores nearer to its
+    mean, which is Yates's correction.
+
+    Args:
+      scores: float [n], finite.
+      chosen: whether a member is of the one kind: bool [n].
+      stratum: the members among which kinds are dealt: int [n].
+
+    Reference: Fisher 1935, The Design of Experiments; Pitman 1937.
+
+    Examples:
+      >>> dealt(np.array([0, 1] * 9), np.array([False, True] * 9), np.repeat(np.arange(9), 2))  # 9 pairs: 2 / 2⁹
+      Dealt(p=0.00390625, least=0.00390625)
+      >>> dealt(np.arange(5), np.arange(5) > 2, np.zeros(5))  # one of 10 choices, twice
+      Dealt(p=0.2, least=0.2)
+    """
+    order = np.lexsort((scores, stratum))
+    _, of = np.unique(stratum[order], return_inverse=True)
+    score, chosen = np.asarray(scores, np.float64)[order], np.asarray(chosen, bool)[order]
+    size, many = np.bincount(of), np.bincount(of, chosen).astype(np.int64)
+    begin = np.cumsum(size) - size
+    varies = ((many > 0) & (many < size) & (score[begin + size - 1] > score[begin]))[of]
+    if not varies.any():
+        return Dealt(1.0, 1.0)
+    kept = np.flatnonzero(varies)
+    rank, score, chosen = kept - begin[of[kept]], (score - score[begin][of])[kept], chosen[kept]
+    size_of, many_of = size[of[kept]], many[of[kept]]
+    _, of = np.unique(of[kept], return_inverse=True)
+    ends = [float(score[rank < many_of].sum()), float(score[rank >= size_of - many_of].sum())]
+    gaps = np.diff(score)[np.diff(of) == 0]
+    step = float(gaps[gaps > 0].min())
+    whole = (ends[1] - ends[0] <= GRID * step) and bool(np.all(np.abs(score / step - np.rint(score / step)) < 1e-6))
+    count = np.rint(score / (step if whole else (ends[1] - ends[0]) / GRID)).astype(np.int64)
+    parts = np.split(count, np.flatnonzero(np.diff(of)) + 1)
+    strata = collections.Counter(zip(many_of[rank == 0].tolist(), map(tuple, parts), strict=True))
+    if len(count) > WORK // GRID or _work(strata) > WORK:
+        return _normal(score, float(score[chosen].sum()), ends, step, of, many_of[rank == 0])
+    chance = np.ones(1)
+    for (k, part), n in strata.items():
+        one = _sums(part, k)
+        for _ in range(n):
+            chance = _added(chance, one)
+    seen, possible = int(count[chosen].sum()), np.flatnonzero(chance)
+    p = 2 * min(float(chance[: seen + 1].sum()), float(chance[seen:].sum()), 0.5)
+    return Dealt(p, min(2 * float(chance[possible[[0, -1]]].min()), 1.0))
+
+
+def flipped(values: np.ndarray) -> Dealt:
+    """The sign-flip test of a mean of differences of 0: each of them might as well have had the other sign.
+
+    Args:
+      values: float [n].
+
+    Examples:
+      >>> flipped(np.array([1.0] * 30 + [0.0])).p == 2 / 2**30
+      True
+    """
+    scores, chosen = np.stack([np.zeros(len(values)), values]), np.repeat([[False], [True]], len(values), axis=1)
+    stratum = np.broadcast_to(np.arange(len(values)), scores.shape)
+    return dealt(scores.ravel(), chosen.ravel(), stratum.ravel())
+
+
+def _work(strata: Mapping[tuple[int, tuple[int, ...]], int]) -> int:
+    """Additions that the chances of all sums take."""
+    work, length = 0, 1
+    for (many, part), times in strata.items():
+        top = int(sum(part[-many:]))
+        work += len(part) * many * top + times * min(math.comb(len(part), many), top, length) * (length + top)
+        length += times * top
+    return work
+
+
+def _sums(part: tuple[int, ...], many: int) -> np.ndarray:
+    """The chance of each sum of `many` of these counts, chosen at random: float [greatest sum + 1]."""
+    ways = np.zeros((many + 1, sum(part[-many:]) + 1))
+    ways[0, 0] = 1
+    for number in part:
+        ways[1:, number:] += ways[:-1, : ways.shape[1] - number].copy()  # choices of the numbers before it
+    return np.asarray(ways[many] / math.comb(len(part), many))
+
+
+def _added(chance: np.ndarray, one: np.ndarray) -> np.ndarray:
+    """The chances of sums of two independent counts."""
+    if np.count_nonzero(one) > np.count_nonzero(chance):
+        chance, one = one, chance
+    total = np.zeros(len(chance) + len(one) - 1)
+    for number in np.flatnonzero(one).tolist():
+        total[number : number + len(chance)] += one[number] * chance
+    return total
+
+
+def _normal(score: np.ndarray, seen: float, ends: list[float], step: float, of: np.ndarray, many: np.ndarray) -> Dealt:
+    """The same by the mean and the variance of the sum."""
+    from scipy.special import ndtr  # comes with JAX; slow to import
+
+    size = np.bincount(of)
+    mean = np.bincount(of, score) / size
+    squares = np.bincount(of, (score - mean[of]) ** 2)
+    middle, spread = (
+        float((many * mean).sum()),
+        float(np.sum(many * (size - many) / (size * (size - 1)) * squares)) ** 0.5,
+    )
+    p, *least = (2 * float(ndtr(-max(abs(s - middle) - step / 2, 0.0) / spread)) for s in (seen, *ends))
+    return Dealt(p, min(least))

@@ -1,0 +1,87 @@
+"""What logs state that model calls cost, summed over a trace, in each format; one call without it leaves no sum."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphs.logs import read
+
+from .all_formats import ALL
+
+PRICE = 0.000234
+Place = Callable[[dict[str, Any]], None]
+
+
+def of_weave(call: dict[str, Any]) -> None:
+    (model,) = call["summary"]["usage"]
+    costs = {"prompt_tokens_total_cost": 0.0002, "completion_tokens_total_cost": 0.000034}
+    call["summary"].setdefault("weave", {})["costs"] = {model: costs}
+
+
+def attribute(key: str) -> Place:
+    return lambda span: span["attributes"].append({"key": key, "value": {"doubleValue": PRICE}})
+
+
+def named(key: str, value: Any) -> Callable[[dict[str, Any]], bool]:
+    return lambda item: item.get(key) == value
+
+
+def has(key: str, value: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether a span of OTLP has an attribute."""
+    return lambda item: {"key": key, "value": {"stringValue": value}} in (item.get("attributes") or [])
+
+
+CALLS: dict[str, tuple[str, Callable[[dict[str, Any]], bool], Place]] = {
+    "langfuse, version 3": (
+        "langfuse page", named("type", "GENERATION"),
+        lambda call: call.update(costDetails={"input": 0.0002, "output": 0.000034, "total": PRICE}),
+    ),
+    "langfuse, a total": (
+        "langfuse lines", named("type", "GENERATION"), lambda call: call.update(totalCost=PRICE, costDetails={}),
+    ),
+    "langfuse, a decimal": (
+        "langfuse", named("type", "GENERATION"), lambda call: call.update(calculatedTotalCost=str(PRICE)),
+    ),
+    "langsmith": ("langsmith", named("run_type", "llm"), lambda run: run.update(total_cost=str(PRICE))),
+    "weave": ("weave", lambda item: bool(item.get("op_name") and item.get("summary", {}).get("usage")), of_weave),
+    "otlp of openinference": (
+        "otlp of openinference", has("openinference.span.kind", "LLM"), attribute("llm.cost.total"),
+    ),
+    "otlp of gen_ai": ("otlp of gen_ai", has("gen_ai.operation.name", "chat"), attribute("gen_ai.usage.cost")),
+    "pydantic-ai": ("otlp of gen_ai", has("gen_ai.operation.name", "chat"), attribute("operation.cost")),
+    "opencode": ("opencode", named("role", "assistant"), lambda about: about.update(cost=PRICE)),
+    "atif": ("atif", named("source", "agent"), lambda step: step.setdefault("metrics", {}).update(cost_usd=PRICE)),
+}  # fmt: skip
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects(inner)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_money_of_calls_is_that_of_the_trace(name: str, tmp_path: Path) -> None:
+    sample, is_call, place = CALLS[name]
+    of = ALL[sample]
+    values = copy.deepcopy(of.values)
+    calls = [item for item in objects(values) if is_call(item)]
+    path = of._replace(values=values).write(tmp_path)
+    assert "costs.money" not in read(path).evidence
+    for call in calls[1:]:
+        place(call)
+    of._replace(values=values).write(tmp_path)
+    assert "costs.money" not in read(path).evidence
+    place(calls[0])
+    of._replace(values=values).write(tmp_path)
+    traces = read(path)
+    actions = np.bincount(np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.action_mask))
+    money = traces.evidence["costs.money"].array[: traces.sizes.traces].tolist()
+    assert money == pytest.approx((PRICE * actions[: traces.sizes.traces]).tolist())
