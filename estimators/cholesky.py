@@ -2,8 +2,9 @@
 
 LAPACK spreads a factorisation over threads that wait for one another. On cores that other work shares, one of 256 rows
 took 47 ms of the processor with two threads and 0.4 with one, and several side by side can wait forever (jaxlib 0.10.2,
-two cores). A training step cannot ask for one thread, so columns are found one by one. They stand in `PANELS` panels,
-and those of a wide panel in panels again.
+two cores). At load 17 the fit of Shapley interactions, with five factors of 400 rows, took 637 ms of the processor by
+LAPACK and 36 by what follows. A training step cannot ask for one thread, so columns are found one by one. They stand in
+`PANELS` panels, and those of a wide panel in panels again.
 """
 
 from __future__ import annotations

@@ -319,8 +319,9 @@ def _step(
     rows = jnp.asarray(graph.event_mask) & graph.trained_mask
     claimed = rows & jnp.all(jnp.isfinite(values), axis=1)
     x = jnp.where(claimed[:, None], values, 0).astype(outcome.dtype)
-    phi = jnp.zeros((num, features), x.dtype).at[trace[:, None], columns].add(x)
     known = scored & (segment_count(trace, num, rows) > 0)
+    phi = jnp.zeros((num, features), x.dtype).at[trace[:, None], columns].add(x)
+    phi = jnp.where(known[:, None], phi, 0)  # the events of other traces have no advantage
     fold = independent_groups(graph) % 2
 
     both = _less_means(state, jnp.asarray(graph.group_ids), fold, known, outcome, phi)
@@ -382,7 +383,7 @@ def _step(
         spread=_spread(state, jnp.asarray(graph.group_ids), known, outcome),
         steps=steps,
     )
-    learned = _learned_misses(learned, jnp.where(known[:, None], phi, 0), residual, target, known)
+    learned = _learned_misses(learned, phi, residual, target, known)
     learned = learned._replace(width=_likelier(learned, widths, lower[2:], half[2:]))
     # Numbers that overflow are refused in this step, and must not stand in all later ones.
     whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(kept)) for kept in learned]))
@@ -397,15 +398,15 @@ def _less_means(
     The part is 1 − sqrt(within / between), from earlier steps: least squares for groups whose means are random
     (Fuller and Battese 1974). Means over halves, not the batch: no reward of a trace enters its own claims.
     """
-    both = jnp.concatenate([phi, outcome[:, None]], axis=1)
+    both = jnp.concatenate([phi, jnp.where(known, outcome, 0)[:, None]], axis=1)
     count = segment_count(fold, 2, known, outcome.dtype)
-    of_fold = segment_sum(jnp.where(known[:, None], both, 0), fold, 2) / jnp.maximum(count, 1)[:, None]
+    of_fold = segment_sum(both, fold, 2) / jnp.maximum(count, 1)[:, None]
     size = segment_count(group, len(group), known, outcome.dtype)
-    of_group = segment_sum(jnp.where(known[:, None], both, 0), group, len(group)) / jnp.maximum(size, 1)[:, None]
+    of_group = segment_sum(both, group, len(group)) / jnp.maximum(size, 1)[:, None]
     between, within = safe_divide(state.spread[:2], state.spread[2:])
     part = jnp.where(between > within, 1 - jnp.sqrt(safe_divide(within, between)), 0)
     part = jnp.where(state.spread[3] > 0, part, 0)
-    mean = of_fold[fold]
+    mean = jnp.where((fold == 0)[:, None], of_fold[:1], of_fold[1:])
     return jnp.where(known[:, None], both - mean - part * (of_group[group] - mean), 0)
 
 
@@ -434,7 +435,7 @@ def _first_widths(state: PosteriorState, phi: jax.Array, fold: jax.Array, known:
     From each half, since a width that a trace's own choices entered would make its claims biased.
     """
     count = jnp.maximum(segment_count(fold, 2, known, phi.dtype), 1)
-    squares = segment_sum(jnp.where(known[:, None], phi, 0) ** 2, fold, 2)
+    squares = segment_sum(phi**2, fold, 2)
     of_block = segment_sum(squares.T, state.block, len(state.first)).T
     return len(state.first) * of_block / count[:, None]
 

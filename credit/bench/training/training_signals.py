@@ -300,9 +300,11 @@ def _posterior(rollout: Rollout, state: PosteriorState, key: jax.Array) -> Answe
     """The advantages of `estimators.posterior_advantage`, with a feature for each kind, decision and choice."""
     del key
     task = rollout.task
-    place = rollout.kind[:, None] * task.decisions + jnp.arange(task.decisions, dtype=jnp.int32)[None]
-    policy = rollout.of_events(jax.nn.softmax(rollout.logits)[rollout.kind])
-    columns, values = choice_features(rollout.of_events(place), rollout.of_events(rollout.choice), policy)
+    place = rollout.of_events(
+        rollout.kind[:, None] * task.decisions + jnp.arange(task.decisions, dtype=jnp.int32)[None]
+    )
+    policy = jax.nn.softmax(rollout.logits).reshape(-1, task.choices)[place]
+    columns, values = choice_features(place, rollout.of_events(rollout.choice), policy)
     result, state = posterior_advantage(rollout.graph, rollout.reward, state, columns, values)
     return _answer(rollout, result, 0.0, state)
 
