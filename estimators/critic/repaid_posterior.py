@@ -46,8 +46,8 @@ import numpy as np
 
 from estimators.base import Credit, check_reward, finish
 from estimators.baselines.shared import rloo
-from estimators.cholesky import cholesky
 from estimators.clusters import independent_groups
+from estimators.critic.cholesky import cholesky
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import computed_once, safe_divide, segment_count, segment_mean, segment_sum

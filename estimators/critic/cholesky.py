@@ -2,9 +2,8 @@
 
 LAPACK spreads a factorisation over threads that wait for one another. On cores that other work shares, one of 256 rows
 took 47 ms of the processor with two threads and 0.4 with one, and several side by side can wait forever (jaxlib 0.10.2,
-two cores). At load 17 the fit of Shapley interactions, with five factors of 400 rows, took 637 ms of the processor by
-LAPACK and 36 by what follows. A training step cannot ask for one thread, so columns are found one by one. They stand in
-`PANELS` panels, and those of a wide panel in panels again.
+two cores). A training step cannot ask for one thread, so columns are found one by one. They stand in `PANELS` panels,
+and those of a wide panel in panels again. Other functions take LAPACK, since this compiles for seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-__all__ = ["cholesky", "lower_inverse"]
+__all__ = ["cholesky"]
 
 PANELS, LEAST, WIDEST = 8, 32, 64
 """How many panels, their least width, and the widest whose columns are found one by one."""
@@ -62,49 +61,3 @@ def _panel(panel: jax.Array) -> jax.Array:
 
     factor: jax.Array = jax.lax.fori_loop(jnp.uint32(0), jnp.uint32(panel.shape[2]), column, panel)
     return factor
-
-
-def lower_inverse(lower: jax.Array) -> jax.Array:
-    """L⁻¹ of a lower triangular matrix with a diagonal without 0.
-
-    Blocks on the diagonal are inverted all at once, and rows of blocks follow from those above.
-
-    Args:
-      lower: float [F, F], 0 above the diagonal.
-
-    Examples:
-      >>> import jax.numpy as jnp
-      >>> lower_inverse(jnp.array([[2.0, 0.0], [1.0, 1.0]])).tolist()
-      [[0.5, 0.0], [-0.5, 1.0]]
-    """
-    size = len(lower)
-    count = -(-size // WIDEST)
-    width = -(-size // count)
-    more = count * width - size
-    lower = jnp.pad(lower, ((0, more), (0, more))) + jnp.diag(jnp.arange(count * width) >= size).astype(lower.dtype)
-    starts = range(0, count * width, width)
-    own = _block_inverses(jnp.stack([lower[i : i + width, i : i + width] for i in starts]))
-    found = own[0]
-    for i, start in list(enumerate(starts))[1:]:
-        left = jnp.matmul(lower[start : start + width, :start], found, precision="highest")
-        left = -jnp.matmul(own[i], left, precision="highest")
-        above = jnp.pad(found, ((0, 0), (0, width)))
-        found = jnp.concatenate([above, jnp.concatenate([left, own[i]], axis=1)])
-    return found[:size, :size]
-
-
-def _block_inverses(lower: jax.Array) -> jax.Array:
-    """L⁻¹ of several lower triangular matrices, row by row: [K, B, B]."""
-    one = jnp.eye(lower.shape[1], dtype=lower.dtype)
-    place = jnp.arange(lower.shape[1], dtype=jnp.uint32)
-
-    def row(j: jax.Array, found: jax.Array) -> jax.Array:
-        own = jax.lax.dynamic_index_in_dim(lower, j, 1, keepdims=False)
-        before = jnp.where(place < j, own, 0)
-        rest = jax.lax.dynamic_index_in_dim(one, j, 0) - jnp.einsum("kb,kbh->kh", before, found, precision="highest")
-        next_row = rest / jax.lax.dynamic_index_in_dim(own, j, 1)
-        longer: jax.Array = jax.lax.dynamic_update_index_in_dim(found, next_row, j, 1)
-        return longer
-
-    inverses: jax.Array = jax.lax.fori_loop(jnp.uint32(0), jnp.uint32(lower.shape[1]), row, jnp.zeros_like(lower))
-    return inverses
