@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 CLUSTERS = BENCHMARKS / "results" / "clusters.json"
-MARK = re.compile(r"^\[([a-z -]+)\]\((\S+)\)$", re.MULTILINE)
+MARK = re.compile(r"^\[([a-z: -]+)\]\((\S+)\)$", re.MULTILINE)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -35,7 +35,7 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put in the place of each mark of a page its table; a comment with its name begins it, `<!-- end -->` ends it.
 
-    A mark is a line that only links to what its table is made of. In a checkout, readers get that instead.
+    A mark is a line that only links to what its table is made of, and says so: in a checkout, readers get that instead.
     """
 
     def table(mark: re.Match[str]) -> str:
@@ -682,58 +682,58 @@ def options_table(path: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "published": published_table,
-    "table readers": lambda: file_table("readers.csv"),
+    "data: readers": lambda: file_table("readers.csv"),
     "clusters": lambda: clusters_tables(CLUSTERS),
     "laws": laws_table,
-    "table bias": bias_table,
-    "table worlds": worlds_table,
-    "table enumerated": enumerated_table,
-    "replay table": replay_bias_table,
-    "table replay tasks": replay_tasks_table,
-    "table language team": language_team_table,
-    "table language long": language_long_table,
-    "table language rounds": language_rounds_table,
-    "table trainers": trainers_table,
+    "data: bias": bias_table,
+    "data: worlds": worlds_table,
+    "data: enumerated": enumerated_table,
+    "data: replays": replay_bias_table,
+    "data: replay tasks": replay_tasks_table,
+    "data: language team": language_team_table,
+    "data: language long": language_long_table,
+    "data: language rounds": language_rounds_table,
+    "data: trainers": trainers_table,
     "commands": commands_table,
-    "table bounds": lambda: file_table("bounds.csv"),
-    "table failed runs": lambda: file_table("failed-runs.csv"),
-    "table evidence": evidence_table,
-    "table methods": methods_table,
-    "table speed": speed_table,
-    "table growth": growth_table,
+    "data: bounds": lambda: file_table("bounds.csv"),
+    "data: failed runs": lambda: file_table("failed-runs.csv"),
+    "data: evidence": evidence_table,
+    "data: methods": methods_table,
+    "data: speed": speed_table,
+    "data: growth": growth_table,
     **{
-        f"table speed of {name}": functools.partial(speed_of, name)
-        for name in ("commands", "steps", "reading", "formats")
+        f"data: speed of {name}": functools.partial(speed_of, name)
+        for name in ("commands", "steps", "reading", "formats", "beside")
     },
-    "table training": training_table,
-    "table lengths": lengths_table,
-    "table composed": lambda: compositions_table("composed"),
-    "table drawn": lambda: compositions_table("drawn"),
-    "table snr": snr_table,
-    "table coverage of runs": coverage_table,
-    "table allocation": allocation_table,
-    "table ledger errors": ledger_errors_table,
-    "table stack": ledger_stack_table,
-    "table coefficients": ledger_coefficients_table,
-    "table ledger speed": ledger_speed_table,
-    "table few traces": few_traces_table,
-    "table critic runs": critic_runs_table,
-    "table named critics": named_critics_table,
-    "table mixture": ledger_mixture_table,
-    "table coverage of worlds": coverage_of_worlds_table,
-    "table shapley peers": shapley_peers_table,
-    "table critic signs": critic_signs_table,
-    "table shifts": lambda: off_policy_table("shifts"),
-    "table free": lambda: off_policy_table("free"),
-    "table hidden": lambda: off_policy_table("hidden"),
-    "table stopping coverage": lambda: stopping_table("coverage"),
-    "table stopping training": lambda: stopping_table("training"),
+    "data: training": training_table,
+    "data: lengths": lengths_table,
+    "data: composed": lambda: compositions_table("composed"),
+    "data: drawn": lambda: compositions_table("drawn"),
+    "data: snr": snr_table,
+    "data: coverage of runs": coverage_table,
+    "data: allocation": allocation_table,
+    "data: ledger errors": ledger_errors_table,
+    "data: stack": ledger_stack_table,
+    "data: coefficients": ledger_coefficients_table,
+    "data: ledger speed": ledger_speed_table,
+    "data: few traces": few_traces_table,
+    "data: critic runs": critic_runs_table,
+    "data: named critics": named_critics_table,
+    "data: mixture": ledger_mixture_table,
+    "data: coverage of worlds": coverage_of_worlds_table,
+    "data: shapley peers": shapley_peers_table,
+    "data: critic signs": critic_signs_table,
+    "data: shifts": lambda: off_policy_table("shifts"),
+    "data: free": lambda: off_policy_table("free"),
+    "data: hidden": lambda: off_policy_table("hidden"),
+    "data: stopping coverage": lambda: stopping_table("coverage"),
+    "data: stopping training": lambda: stopping_table("training"),
     "checks": checks_table,
     "metrics": metrics_table,
-    "table doctor": doctor_table,
-    "table robustness": robustness_table,
-    "table questions": questions_table,
-    "table overlap": lambda: off_policy_table("overlap"),
+    "data: doctor": doctor_table,
+    "data: robustness": robustness_table,
+    "data: questions": questions_table,
+    "data: overlap": lambda: off_policy_table("overlap"),
     **{
         f"options {path}": functools.partial(options_table, path)
         for path in (

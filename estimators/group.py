@@ -37,7 +37,15 @@ from estimators.spread_of_others import infinite_if_lost, squares_of_others
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.keys import By, Key, key_of
-from graphs.segment import safe_divide, safe_sqrt, segment_count, segment_mean, segment_sum, segment_sum_squares
+from graphs.segment import (
+    computed_once,
+    safe_divide,
+    safe_sqrt,
+    segment_count,
+    segment_mean,
+    segment_sum,
+    segment_sum_squares,
+)
 
 __all__ = ["AllFilters", "Filters", "Singleton", "beyond_members", "group_relative", "settle_alone"]
 
@@ -260,6 +268,7 @@ def _compared(
         raise CreditError(f"scale is {scale!r}; expected 'std' or 'none'")
     subtracted, stderr = _compared_with(m, at, x, n_e, mean[key], squares[key], baseline)
     if by_sample:
+        subtracted = computed_once(subtracted)
         x, n_e, divisor, subtracted, stderr = (y[m.of_event] for y in (x, n_e, divisor, subtracted, stderr))
     alone = n_e < 2
     subtracted, reason = settle_alone(m, rows, alone, x, subtracted, singleton)

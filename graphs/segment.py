@@ -14,6 +14,7 @@ import numpy as np
 from graphs.event_graph import Array
 
 __all__ = [
+    "computed_once",
     "safe_divide",
     "safe_sqrt",
     "segment_count",
@@ -30,6 +31,20 @@ SLOTS = 8
 
 BLOCK = 256
 """Members in a row of which a GPU makes one number before it touches their segment: all that touch a number wait."""
+
+
+def computed_once(table: jax.Array) -> jax.Array:
+    """The same numbers, computed before they are looked up: what a scatter writes is no part of another loop.
+
+    XLA would compute an entry of a short table anew at each of the many events that look it up.
+
+    Examples:
+      >>> import jax.numpy as jnp
+      >>> computed_once(jnp.array([1.0, jnp.nan])).tolist()
+      [1.0, nan]
+    """
+    places = jnp.arange(len(table))
+    return jnp.zeros_like(table).at[places].set(table, unique_indices=True, indices_are_sorted=True)
 
 
 def _add(values: Array, ids: Array, num_segments: int) -> jax.Array:

@@ -4,9 +4,10 @@
     python notebooks/execute.py --write 01*.ipynb  # some, and store what they show
 
 Notebooks run in an empty folder of their own, so that nothing they write stays and nothing there can be read. They
-import modules that lie beside them, as in Jupyter. What is stored says nothing about the machine: no times, no versions, no paths. Notebooks about real logs look for them in
-`shared/data` beside the checkout, or where `CREDIT_DATA` says, and run on generated logs where there are none. Those
-about recordings find them in `tests/recordings`, or where `CREDIT_RECORDINGS` says.
+import modules that lie beside them, as in Jupyter. What is stored says nothing about the machine: no times, no
+versions, no paths. Notebooks about real logs look for them in `shared/data` beside the checkout, or where `CREDIT_DATA`
+says, and run on generated logs where there are none. Those about recordings find them in `tests/recordings`, or where
+`CREDIT_RECORDINGS` says.
 """
 
 from __future__ import annotations

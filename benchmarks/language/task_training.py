@@ -28,8 +28,8 @@ from benchmarks.language.verified_tasks import TASKS, VerifiedTask
 from credit.bench.training.online_coefficients import fresh_coefficients, learn_coefficients, solved_coefficients
 from credit.bench.training.training_signals import centred_claim
 from credit.methods.registry import METHODS
+from estimators.cholesky import cholesky
 from estimators.composition.control import control_advantage
-from estimators.critic.cholesky import cholesky
 from estimators.critic.repaid_posterior import (
     fresh_posterior,
     posterior_advantage,

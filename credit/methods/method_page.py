@@ -17,7 +17,7 @@ from graphs.keys import By
 __all__ = ["MethodPage", "method_page", "plain_function"]
 
 SCOPES = {
-    "trace": "its own rewards change a trace's numbers",
+    "trace": "nothing outside a trace changes its numbers",
     "group": "the rewards of its group change a trace's numbers",
     "batch": "all rewards of the batch change a trace's numbers",
     "sequence": "the rewards of earlier traces change a trace's numbers",

@@ -278,9 +278,8 @@ PUBLISHED: dict[str, Published] = {
     "coma": Published(
         "COMA",
         "coma",
-        "golden `coma_adv_by_hand`; `estimators.counterfactual.factored.coma_advantage` makes its two numbers "
-        "of a critic's values of "
-        "all alternatives; siblings sampled from the policy are `c3`",
+        "worked by hand in `coma_adv_by_hand`; `estimators.counterfactual.factored.coma_advantage` makes its two "
+        "numbers of a critic's values of all alternatives; siblings sampled from the policy are `c3`",
     ),
     "qmix": Published(
         "QMIX",

@@ -148,7 +148,7 @@ METHODS: dict[str, Method] = {
     ),
     "pass_at_k": Method(
         named("estimators:pass_at_k"),
-        "only the best trace, by its lead over the second",
+        "only the best trace, by its lead over the second, over the spread of the group",
         compared=Compared("task", "trace", "second best", "sd"),
         unit="trace",
         estimand="score",
@@ -415,7 +415,7 @@ METHODS: dict[str, Method] = {
         estimand="increment",
         unbiased=False,
         scope="trace",
-        status="released",
+        status="reconstructed",
         reference="Foerster et al. 2018, arXiv:1705.08926; pymarl coma_learner.py",
         needs=("q_value", "target_value"),
     ),

@@ -33,20 +33,22 @@ __all__ = [
 MILLION = 1_000_000
 UNPRICED = "no row of the table prices these models:"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
+WRITTEN = "no cache_write in the table: writes to a cache cost as input, which is too little, of:"
 UNUSED = "rows of the table that match nothing in these logs:"
-COLUMNS = ("model", "tool", "input", "output", "cached_input", "call")
+COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
 
 
 @dataclasses.dataclass(frozen=True)
 class Price:
-    """Of a model: money for a million tokens that it reads, that it generates, and that it reads from a cache.
+    """Of a model: money for a million tokens that it reads, generates, reads from a cache, and writes to one.
 
-    Without a price of their own, None, tokens from a cache cost what others cost that are read.
+    Without a price of their own, None, tokens from a cache or into one cost what others cost that are read.
     """
 
     input: float
     output: float
     cached_input: float | None = None
+    cache_write: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +87,8 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts | None = None) -> EventCosts:
     """The costs of each event.
 
-        money(e) = (input(model) · (input_tokens(e) − cached_tokens(e)) + cached_input(model) · cached_tokens(e)
+        money(e) = (input(model) · (input_tokens(e) − cached_tokens(e) − cache_write_tokens(e))
+                    + cached_input(model) · cached_tokens(e) + cache_write(model) · cache_write_tokens(e)
                     + output(model) · tokens(e)) / 10⁶ + call(tool) where e calls a tool
 
     The model is that of the event (`event_models`). An action needs both counts, one where the price of the other is 0.
@@ -111,12 +114,14 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
     if prices is not None:
         names, model = event_models(traces)
         of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
-        of_input, of_output, of_cached = of_model[model].T / MILLION
+        of_input, of_output, of_cached, of_written = of_model[model].T / MILLION
         cached = np.fmin(np.nan_to_num(token_counts(traces, "cached_tokens")), read)
+        written = np.fmin(np.nan_to_num(token_counts(traces, "cache_write_tokens")), read - cached)
         tools = traces.events["tool"].to_pylist()
         terms = (
-            _priced(of_input, read - cached),
+            _priced(of_input, read - cached - written),
             _priced(of_cached, cached),
+            _priced(of_written, written),
             _priced(of_output, tokens),
             np.array([prices.tools.get(tool or "", 0.0) if c else 0.0 for tool, c in zip(tools, called, strict=True)]),
         )
@@ -132,19 +137,21 @@ class PriceGaps(NamedTuple):
     Attributes:
       unpriced: models of actions that have no price.
       cached_as_input: models whose tokens from a cache are priced as others.
+      written_as_input: models whose tokens into a cache are priced as others.
       unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
         nearest names of the logs: a name may be misspelt.
     """
 
     unpriced: list[str]
     cached_as_input: list[str]
+    written_as_input: list[str]
     unused: list[str]
 
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
         return [
             f"{what} {', '.join(name or 'none stated' for name in names)}"
-            for names, what in zip(self, (UNPRICED, CACHED, UNUSED), strict=True)
+            for names, what in zip(self, (UNPRICED, CACHED, WRITTEN, UNUSED), strict=True)
             if names
         ]
 
@@ -160,15 +167,19 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
     """
     names, model = event_models(traces)
     action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
-    cached = np.nan_to_num(token_counts(traces, "cached_tokens")) > 0
     unpriced = [names[i] for i in np.unique(model[action]).tolist() if names[i] not in prices.models]
-    found = [names[i] for i in np.unique(model[cached]).tolist()]
-    cached_as_input = [name for name in found if name in prices.models and prices.models[name].cached_input is None]
+
+    def as_input(count: str, column: str) -> list[str]:
+        found = np.unique(model[np.nan_to_num(token_counts(traces, count)) > 0]).tolist()
+        priced = {names[i]: prices.models[names[i]] for i in found if names[i] in prices.models}
+        return [name for name, price in priced.items() if getattr(price, column) is None]
+
     called = {tool for tool in traces.events["tool"].unique().to_pylist() if tool}
     unused = [("tool", name, called - prices.tools.keys()) for name in prices.tools if name not in called]
     stated = {name for name in unpriced if name}
     unused += [("model", name, stated) for name in prices.models if stated and name not in names]
-    return PriceGaps(unpriced, cached_as_input, [_unused(*one) for one in unused])
+    of_cache = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
+    return PriceGaps(unpriced, *of_cache, [_unused(*one) for one in unused])
 
 
 def _unused(kind: str, name: str, known: set[str]) -> str:
@@ -176,8 +187,9 @@ def _unused(kind: str, name: str, known: set[str]) -> str:
     return f"{kind} {name}" + (f" ({hint})" if hint.startswith("Did you mean") else "")
 
 
-def _of(price: Price) -> tuple[float, float, float]:
-    return price.input, price.output, price.input if price.cached_input is None else price.cached_input
+def _of(price: Price) -> tuple[float, ...]:
+    of_cache = (price.input if own is None else own for own in (price.cached_input, price.cache_write))
+    return price.input, price.output, *of_cache
 
 
 def _priced(price: np.ndarray, count: np.ndarray) -> np.ndarray:
@@ -233,8 +245,8 @@ def stated_costs(traces: Traces, name: str) -> np.ndarray:
 def read_prices(path: str | Path) -> Prices:
     """Prices from a table: CSV, JSON lines or Parquet.
 
-    A row has `model`, `input` and `output`, money for a million tokens, and may have `cached_input`, for a million read
-    from a cache; or `tool` and `call`, money for a call.
+    A row has `model`, `input` and `output`, money for a million tokens, and may have `cached_input` and `cache_write`,
+    for a million read from a cache and written to one; or `tool` and `call`, money for a call.
 
     Raises:
       CreditError: an unknown column; a name that is missing or stands twice; a price that is missing, negative, not
@@ -267,8 +279,10 @@ def read_prices(path: str | Path) -> Prices:
         if model is None:
             tools[str(tool)] = price(row, line, "call")
         else:
-            own = None if row.get("cached_input") is None else price(row, line, "cached_input")
-            models[str(model)] = Price(price(row, line, "input"), price(row, line, "output"), own)
+            own = (
+                None if row.get(name) is None else price(row, line, name) for name in ("cached_input", "cache_write")
+            )
+            models[str(model)] = Price(price(row, line, "input"), price(row, line, "output"), *own)
     return Prices(models, tools)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from credit.reports.amounts import Amounts, amounts_of, far_from_outcomes
 from credit.reports.look_alikes import look_alikes
 from credit.reports.trace_list import counted_tokens
+from credit.reports.trace_numbers import TeamFacts
 from credit.reports.trace_returns import (
     UNRESOLVED,
     acting,
@@ -64,7 +65,7 @@ class Survey:
     Every group is one of four: `teaching`, `equal`, `singletons` or `unscored_groups`.
 
     Attributes:
-      traces, groups, events, actions, agents: how many were read.
+      traces, groups, events, actions, agents: how many were read; agents are instances with an action.
       formats: traces of each format.
       group_sizes: for each size of a group, how many groups have it.
       teaching: groups with traces of different returns; only from these do group-relative methods learn.
@@ -217,15 +218,16 @@ class Tally:
         places = list(zip(traces.traces["file"].to_pylist(), traces.traces["line"].to_pylist(), strict=True))
         names = traces.traces["trace"].to_pylist()
         earned, acted, agents_scored = returns(traces), acting(traces), of_agents(traces)
-        numbers = {"traces": n.traces, "events": n.events, "agents": n.agents, "actions": int(action.sum())}
+        acts, members, actions = TeamFacts(traces).counts
+        numbers = {"traces": n.traces, "events": n.events, "agents": int(members.sum()), "actions": int(actions.sum())}
         numbers["of agents"] = int(np.sum(agents_scored & ~np.isfinite(earned)))
         numbers["actions with tokens"] = int(np.sum(action & counted_tokens(traces)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
         numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
         spreads = {
-            "agents_per_trace": np.bincount(graph.agent_trace[: n.agents], minlength=n.traces),
-            "actions_per_trace": np.bincount(trace[action], minlength=n.traces),
-            "events_per_agent": np.bincount(agent, minlength=n.agents),
+            "agents_per_trace": members,
+            "actions_per_trace": actions,
+            "events_per_agent": np.bincount(agent, minlength=len(acts))[acts > 0],
             "tokens_per_trace": _tokens(traces, trace),
         }
         channels = {
@@ -323,7 +325,7 @@ class Tally:
             reward_channels=dict(self.channels),
             agents_per_trace=spreads["agents_per_trace"],
             actions_per_trace=spreads["actions_per_trace"],
-            events_per_agent=spreads["events_per_agent"],
+            events_per_agent=spreads.get("events_per_agent", Spread(0, 0.0, 0, 0)),  # nobody may act
             tokens_per_trace=spreads.get("tokens_per_trace"),
             actions_with_tokens=self.counts["actions with tokens"],
             traces_with_tokens=self.counts["traces with tokens"],

@@ -25,7 +25,7 @@ from graphs.reading.tables.rows import is_parquet, open_parquet
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["call_arguments", "event_texts", "executed"]
+__all__ = ["call_arguments", "command_of", "event_texts", "executed"]
 
 WINDOW = 1 << 20  # bytes of a file in which the record of one event must end, for an excerpt of it
 MOST_FILES = 16  # contents of files that are kept at a time
@@ -52,8 +52,8 @@ ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt",
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
 COMMENTS = ("description", "explanation", "justification", "reason", "thought")
-"""Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, so calls that differ in
-them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
+"""Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, nor is a time-out, so calls
+that differ in them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
 _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
 _CALL = re.compile(r"/call-(\d+)$")
 _NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
@@ -152,13 +152,34 @@ class TableRows:
 
 def executed(text: str) -> str:
     """Arguments as calls compare."""
-    try:
-        arguments = msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
-    except JSON_ERRORS:  # no JSON, or longer than what is compared
-        arguments = {}
+    arguments = _arguments(text)
     if any(name in arguments for name in COMMANDS):
-        arguments = {name: value for name, value in arguments.items() if name not in COMMENTS}
+        arguments = {
+            name: value
+            for name, value in arguments.items()
+            if name not in COMMENTS and not name.lower().startswith("timeout")
+        }
     return json.dumps(arguments, sort_keys=True) if arguments else text
+
+
+def command_of(text: str) -> str:
+    """The command in the text of a call's arguments; all of them where they have none.
+
+    Examples:
+      >>> command_of('{"command": "pytest -x", "timeout": 5}'), command_of('{"path": "a.py"}')
+      ('pytest -x', '{"path": "a.py"}')
+    """
+    arguments = _arguments(text)
+    found = (arguments[name] for name in COMMANDS if name in arguments)
+    return next((" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in found), text)
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Arguments of a text that is an object of JSON."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any]) if text.startswith("{") else {}
+    except JSON_ERRORS:  # no JSON, or longer than what is compared
+        return {}
 
 
 def _shared(traces: Traces, rows: np.ndarray) -> np.ndarray:

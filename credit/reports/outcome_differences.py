@@ -290,7 +290,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
 
     yield "events", count(np.arange(n.events))
-    yield "agents", np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces).astype(np.float64)
+    yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
     states = has_statuses(traces)
     yield "errors", np.where(states, count(np.flatnonzero(calls.counted)), np.nan)
     if len(calls.rows):

@@ -140,6 +140,10 @@ class ToolCalls:
     def _call_of(self) -> dict[int, int]:
         return dict(zip(self.results.tolist(), self.calls.tolist(), strict=True))
 
+    def call_of(self, row: int) -> int:
+        """The call that an event is the result of, or the event itself."""
+        return self._call_of.get(row, row)
+
     def failures(self) -> list[Failures]:
         """Errors of a call again and in a row, in order of the first of them."""
         wrong = self.errors
@@ -205,7 +209,7 @@ class ToolCalls:
 
     def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
         """What each call executes, or the call that a result answers, as text; "" where the log has none."""
-        calls = {row: self._call_of.get(row, row) for row in rows}
+        calls = {row: self.call_of(row) for row in rows}
         own = sorted(set(calls.values()) & set(self.rows.tolist()))
         texts = dict(zip(own, call_arguments(self._traces, np.array(own, np.int64), LONGEST), strict=True))
         return {row: texts.get(call, "") for row, call in calls.items()}

@@ -43,7 +43,8 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     """One row a trace: trace, group, reward, events, actions, agents, tokens, wall_clock, errors, format, file, line.
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
-    `errors` counts a call and its result once, and is None where the format states no status.
+    `errors` counts a call and its result once, and is None where the format states no status. `agents` are instances
+    with an action.
 
     Args:
       traces: what was read.
@@ -69,10 +70,11 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     graph, n = traces.graph, traces.sizes
     of_event = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
+    facts = TeamFacts(traces)
     counts = {
         "events": np.bincount(of_event, minlength=n.traces),
         "actions": np.bincount(of_event[action], minlength=n.traces),
-        "agents": np.bincount(np.asarray(graph.agent_trace)[: n.agents], minlength=n.traces),
+        "agents": facts.counts.members,
         "errors": np.bincount(of_event[ToolCalls(traces).counted], minlength=n.traces),
     }
     tokens = traces.evidence.get("tokens")
@@ -82,7 +84,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward, wall = np.asarray(traces.reward)[: n.traces], TeamFacts(traces).durations.wall
+    reward, wall = np.asarray(traces.reward)[: n.traces], facts.durations.wall
     rows = [
         {
             "trace": row["trace"],

@@ -10,20 +10,22 @@ from collections.abc import Callable
 
 import numpy as np
 
-from credit.reports.event_texts import event_texts
+from credit.reports.event_texts import command_of, event_texts
 from credit.reports.outcome_differences import least_success
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import counted
+from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 
-EXCERPT = 120
-"""Length of the text of a suspect."""
+EXCERPT, CALL = 120, 60
+"""Length of the text of a suspect, and of the words of a call in it."""
+ARGUMENTS = 2000
+"""Length of the arguments in which a command is looked for."""
 
 QUIET = {
     (True, False): "Nothing stands out: the logs state no error and have no loop.",
@@ -82,7 +84,8 @@ class Suspect:
       position: its place within the trace.
       why: in words, the tool's name among them.
       outcome: of its trace; None where it has none.
-      text: the beginning of its text, or of its tool's input; "" where the log has none.
+      text: the beginning of its tool's input, or of the command there, and of its text; "" where the log has neither.
+      traces: that have such an event: of the same agent, why and input, or text where the log has no input.
     """
 
     trace: str
@@ -93,6 +96,7 @@ class Suspect:
     why: str
     outcome: float | None
     text: str
+    traces: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +123,8 @@ class Triage:
 
     Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
 
-    `quiet` is "" where these are errors and loops, of which `left_out` are not among them. Otherwise it says that there
-    are none, and what the events are: the actions that generated the most tokens, if the log has counts.
+    `quiet` is "" where these are errors and loops, of which `left_out` are neither among them nor alike. Otherwise it
+    says that there are none, and what the events are: the actions of most tokens, if the log has counts.
     """
 
     agents: tuple[Workload, ...]
@@ -133,7 +137,7 @@ class Triage:
 def triage(
     traces: Traces,
     *,
-    most: int = 10,
+    most: int | None = 10,
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
@@ -142,7 +146,7 @@ def triage(
 
     Args:
       traces: what was read.
-      most: how many events to name.
+      most: how many events to name, of those alike the first; None for all.
       success_at: the outcome from which a trace succeeded; None for `least_success`.
       calls: its tool calls, where they are known already.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
@@ -168,8 +172,8 @@ def triage(
     loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in calls.loops]
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     succeeded = outcome >= least_success(outcome, success_at)
-    suspects = _suspects(traces, failures, loops, most, succeeded, texts or functools.partial(event_texts, traces))
-    found = len({run.rows[0] for run in failures} | {row for row, _ in loops})
+    texts = texts or functools.partial(event_texts, traces)
+    suspects, left_out = _suspects(traces, calls, failures, loops, most, succeeded, texts)
     states = has_statuses(traces)
     quiet = "" if failures or loops else QUIET[bool(states.any()) or not len(states), not states.all()]
     quiet += " Most tokens were generated here:" if quiet and suspects else ""
@@ -177,7 +181,7 @@ def triage(
         _workloads(traces, calls, [row for row, _ in loops]),
         _tools(traces, calls, failures),
         suspects,
-        max(found - len(suspects), 0),
+        left_out,
         quiet,
     )
 
@@ -280,12 +284,14 @@ def _seconds(traces: Traces, name_of: np.ndarray, width: int) -> np.ndarray:
 
 def _suspects(
     traces: Traces,
+    calls: ToolCalls,
     failures: list[Failures],
     loops: list[tuple[int, str]],
-    most: int,
+    most: int | None,
     succeeded: np.ndarray,
     texts: Callable[[np.ndarray, int], list[str]],
-) -> tuple[Suspect, ...]:
+) -> tuple[tuple[Suspect, ...], int]:
+    """The events, and how many more there are."""
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
@@ -310,22 +316,36 @@ def _suspects(
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
         for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons[row] = f"generated {int(amount[row])} tokens"
-    names = traces.agents["name"]
-    chosen = list(reasons.items())[:most]
-    said = texts(np.array([row for row, _ in chosen], np.int64), EXCERPT)
-    return tuple(
+    names: list[str] = traces.agents["name"].to_pylist()
+    owners = {row: calls.call_of(row) for row in reasons}
+    asked = dict(zip(reasons, texts(np.array([*owners.values()], np.int64), ARGUMENTS), strict=True))
+    alike: dict[tuple[str, str, str | int], list[int]] = {}
+    for row, why in reasons.items():
+        same = row if most is None else command_of(asked[row]) or row
+        alike.setdefault((why, names[int(graph.agent_ids[row])], same), []).append(row)
+    shown = list(alike.values())[:most]
+    own = texts(np.array([row for row, *_ in shown], np.int64), EXCERPT)
+    suspects = tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
             event=traces.events["event"][row].as_py(),
-            agent=names[int(graph.agent_ids[row])].as_py(),
+            agent=names[int(graph.agent_ids[row])],
             tool=traces.events["tool"][row].as_py() or "",
             position=row - int(first[trace[row]]),
-            why=why,
+            why=reasons[row],
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
-            text=text,
+            text=_words(asked[row], "" if owners[row] == row else text),
+            traces=len({int(trace[one]) for one in (row, *others)}),
         )
-        for (row, why), text in zip(chosen, said, strict=True)
+        for (row, *others), text in zip(shown, own, strict=True)
     )
+    return suspects, len(reasons) - sum(map(len, shown))
+
+
+def _words(asked: str, came: str) -> str:
+    """What was called, and what came of it; a span says both at once."""
+    call, came = printable(command_of(asked), CALL if came else EXCERPT), came.removeprefix(asked).strip()
+    return printable(" → ".join(filter(None, (call, came))), EXCERPT)
 
 
 def _failure_words(run: Failures) -> str:

@@ -42,7 +42,7 @@ class Unit:
         the trace. NaN where no trace has others.
       signal: tasks in which that difference is not 0.
       low, high: 95 % interval of `difference` by `graphs.task_means.task_mean`; NaN where there is none.
-      p: of the test that the difference is 0, by Holm's method for all units; NaN where there is no interval.
+      p: of the test that the difference is 0, by Holm's method for all units; NaN where there is none.
     """
 
     name: str
@@ -67,7 +67,7 @@ def who_matters(traces: Traces, credit: Credit, by: Kind = "agent") -> list[Unit
 
     A trace gives one number whatever its length: the mean over the unit's actions minus the mean over its other
     actions. A task gives the mean over its traces. What all actions of a trace share cancels, so a method that
-    broadcasts the outcome has no difference. The interval is Student's over tasks, which count as independent.
+    broadcasts the outcome has no difference. Intervals and tests are those of `task_mean`; tasks count as independent.
     Where a method's numbers rest on no evidence about the actions (`tells_apart`), its differences are of its making,
     and units have none.
 

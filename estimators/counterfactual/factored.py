@@ -47,7 +47,8 @@ def coma(
     Raises:
       CreditError: wrong shapes or dtypes.
 
-    Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd, golden `coma_adv_by_hand`.
+    Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd, read and not executed:
+    `coma_adv_by_hand` is worked by hand.
 
     Examples:
       >>> import numpy as np
@@ -93,7 +94,8 @@ def coma_advantage(
     Returns:
       The advantage and the baseline, float [...] each.
 
-    Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd; golden `coma_adv_by_hand`.
+    Reference: Foerster et al. 2018, arXiv:1705.08926; pymarl `coma_learner.py` at c971afd, read and not executed:
+    `coma_adv_by_hand` is worked by hand.
 
     Examples:
       >>> import jax.numpy as jnp

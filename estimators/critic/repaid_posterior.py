@@ -38,7 +38,7 @@ means over tasks are those of earlier steps. Time is O(E J + T F² + F³) for J 
 from __future__ import annotations
 
 import functools
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,11 +46,11 @@ import numpy as np
 
 from estimators.base import Credit, check_reward, finish
 from estimators.baselines.shared import rloo
+from estimators.cholesky import cholesky
 from estimators.clusters import independent_groups
-from estimators.critic.cholesky import cholesky
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import safe_divide, segment_count, segment_mean, segment_sum
+from graphs.segment import computed_once, safe_divide, segment_count, segment_mean, segment_sum
 from graphs.text import excerpt
 
 __all__ = [
@@ -185,9 +185,9 @@ def choice_features(place: Array, chosen: Array, policy: Array) -> tuple[jax.Arr
         )
     chosen, values = _of_range("chosen", jnp.asarray(chosen)[:, None], policy, policy.shape[1])
     alternatives = jnp.arange(policy.shape[1])
-    values = (chosen == alternatives[None]).astype(policy.dtype) - values
     if policy.shape[1] == 2:
-        return jnp.asarray(place, jnp.int32)[:, None], values[:, 1:]
+        return jnp.asarray(place, jnp.int32)[:, None], chosen.astype(policy.dtype) - values[:, 1:]
+    values = (chosen == alternatives[None]).astype(policy.dtype) - values
     return jnp.asarray(place, jnp.int32)[:, None] * policy.shape[1] + alternatives.astype(jnp.int32)[None], values
 
 
@@ -251,7 +251,7 @@ def posterior_claims(state: PosteriorState, columns: Array, values: Array) -> Po
 @jax.jit
 def _claims(state: PosteriorState, columns: jax.Array, values: jax.Array) -> PosteriorClaims:
     lower, half = _factored(state.gram[None], _ridge(state, state.width)[None], state.moment[None])
-    weights = _solve_triangular(lower, half, trans="T")[0]
+    weights = _solve_transposed(lower, half)[0]
     covariance = jax.scipy.linalg.cho_solve((lower[0], True), jnp.eye(len(weights), dtype=lower.dtype))
     noise = (state.square - jnp.vdot(weights, state.moment)) / jnp.maximum(state.seen, 1)
     pairs = values[:, :, None] * values[:, None, :] * covariance[columns[:, :, None], columns[:, None, :]]
@@ -324,10 +324,15 @@ def _step(
     fold = independent_groups(graph) % 2
 
     both = _less_means(state, jnp.asarray(graph.group_ids), fold, known, outcome, phi)
-    of_fold = jnp.where((fold[None] == jnp.arange(2)[:, None])[..., None], both[None], 0)
-    sums = jnp.einsum("knf,kng->kfg", of_fold, of_fold, precision="highest")
-    grams, moments, squares = sums[:, 1:, 1:], sums[:, 1:, 0], sums[:, 0, 0]
-    first = _first_widths(state, phi, fold, known)
+    halves = [jnp.where((fold == k)[:, None], both, 0) for k in (0, 1)]
+    sums = jnp.stack([jnp.matmul(half.T, half, precision="highest") for half in halves])
+    grams, moments, squares = sums[:, :-1, :-1], sums[:, -1, :-1], sums[:, -1, -1]
+    first = jax.lax.cond(
+        jnp.all(jnp.minimum(state.width, state.first) > 0),
+        lambda *_: jnp.zeros((2, len(state.first)), phi.dtype),
+        functools.partial(_first_widths, state),
+        phi, fold, known,
+    )  # fmt: skip
     width = jnp.where(state.width > 0, state.width[None], first)
 
     # Claims on one half come from the other half: 1 − k. The next widths are those of all traces, or a step from them.
@@ -336,7 +341,7 @@ def _step(
     known_grams = jnp.stack([state.gram + grams[1], state.gram + grams[0], gram, gram])
     known_moments = jnp.stack([state.moment + moments[1], state.moment + moments[0], moment, moment])
     lower, half = _factored(known_grams, _ridge(state, jnp.concatenate([width[::-1], widths])), known_moments)
-    weights = _solve_triangular(lower[:2], half[:2], trans="T")
+    weights = _solve_transposed(lower[:2], half[:2])
     known_before = jnp.trace(state.gram) / features
     information = jnp.trace(grams, axis1=1, axis2=2) / features
     evidence = (known_before + information[::-1])[:, None] * weights
@@ -346,11 +351,12 @@ def _step(
 
     omega = residual_weights(state)
     of_feature = omega[state.block][None]
-    applied = (1 - of_feature) * repayment + of_feature * weights
-    own = jnp.sum(x * applied[fold[trace][:, None], columns], axis=1)
+    applied = computed_once(((1 - of_feature) * repayment + of_feature * weights).ravel())
+    own = jnp.sum(x * applied[(fold * features)[trace][:, None] + columns], axis=1)
     # Of several blocks the largest, whichever stands first: it is the one whose claims are trusted least.
-    of_event = jnp.where(claimed, jnp.max(omega[state.block[columns]], axis=1), 1)
-    left = (outcome - _by_fold(phi, weights, fold))[trace] - shared.baseline
+    of_columns = jnp.max(omega[state.block[columns]], axis=1) if len(omega) > 1 else omega
+    of_event = jnp.where(claimed, of_columns, 1)
+    left = computed_once(outcome - _by_fold(phi, weights, fold))[trace] - shared.baseline
     credit = finish(
         graph,
         credit=own + of_event * left,
@@ -364,8 +370,8 @@ def _step(
         centred=False,
         own_outcome=True,
     )
-    target = both[:, 0]
-    residual = target - _by_fold(both[:, 1:], weights, fold)
+    target = both[:, -1]
+    residual = target - _by_fold(both[:, :-1], weights, fold)
     learned = state._replace(
         gram=gram,
         moment=moment,
@@ -386,12 +392,12 @@ def _step(
 def _less_means(
     state: PosteriorState, group: jax.Array, fold: jax.Array, known: jax.Array, outcome: jax.Array, phi: jax.Array
 ) -> jax.Array:
-    """Rewards and features [T, 1 + F] less the mean of their half, and less a part of the mean of their group.
+    """Features and rewards [T, F + 1] less the mean of their half, and less a part of the mean of their group.
 
     The part is 1 − sqrt(within / between), from earlier steps: least squares for groups whose means are random
     (Fuller and Battese 1974). Means over halves, not the batch: no reward of a trace enters its own claims.
     """
-    both = jnp.concatenate([outcome[:, None], phi], axis=1)
+    both = jnp.concatenate([phi, outcome[:, None]], axis=1)
     count = segment_count(fold, 2, known, outcome.dtype)
     of_fold = segment_sum(jnp.where(known[:, None], both, 0), fold, 2) / jnp.maximum(count, 1)[:, None]
     size = segment_count(group, len(group), known, outcome.dtype)
@@ -438,17 +444,21 @@ def _ridge(state: PosteriorState, width: jax.Array) -> jax.Array:
     return jnp.where(width > 0, width, 1)[..., state.block]
 
 
-def _solve_triangular(lower: jax.Array, right: jax.Array, trans: Literal["N", "T"] = "N") -> jax.Array:
-    """L⁻¹ b, or L⁻ᵀ b, of several at once: [K, F]."""
-    solve = functools.partial(jax.scipy.linalg.solve_triangular, lower=True, trans=trans)
+def _solve_transposed(lower: jax.Array, right: jax.Array) -> jax.Array:
+    """L⁻ᵀ b of several at once: [K, F]."""
+    solve = functools.partial(jax.scipy.linalg.solve_triangular, lower=True, trans="T")
     solved: jax.Array = jax.vmap(solve)(lower, right)
     return solved
 
 
 def _factored(gram: jax.Array, ridge: jax.Array, moment: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """L with L Lᵀ = G + Λ, and L⁻¹ m, of several at once: [K, F, F] and [K, F]."""
-    lower = cholesky(gram + jax.vmap(jnp.diag)(ridge))
-    return lower, _solve_triangular(lower, moment)
+    """L with L Lᵀ = G + Λ, and L⁻¹ m, of several at once: [K, F, F] and [K, F].
+
+    m is one more row of the matrix: that of its factor is L⁻¹ m.
+    """
+    rows = jnp.concatenate([gram + jax.vmap(jnp.diag)(ridge), moment[:, None]], axis=1)
+    factor = cholesky(rows)
+    return factor[:, :-1], factor[:, -1]
 
 
 def _learned_misses(

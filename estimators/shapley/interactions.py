@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from estimators.cholesky import cholesky, lower_inverse
 from estimators.shapley.few_samples import least_of_two_values, student
 from estimators.shapley.pairs import even_polynomials, odd_hats
 from estimators.shapley.plan import SIZE_TERMS, Plan
@@ -170,8 +171,7 @@ def _posterior(rows: _Rows, theta: jax.Array, a: jax.Array, least: jax.Array, un
     for variance, f in zip(theta[2:-1], rows.features, strict=True):
         k = k + variance * f @ f.T
     k = k + jnp.diag(jnp.where(rows.row, theta[-1] * rows.rough + least, 1))
-    root = jnp.linalg.cholesky(k)
-    half = jax.lax.linalg.triangular_solve(root, jnp.eye(len(k), dtype=k.dtype), left_side=True, lower=True)
+    half = lower_inverse(cholesky(k[None])[0])
     inverse = half.T @ half
     onto = inverse @ rows.z
     inner = rows.z.T @ onto

@@ -57,6 +57,7 @@ class _Metrics(msgspec.Struct):
     end: float | None = None
     prompt_tokens: _Count | None = None
     prompt_cached_tokens: _Count | None = None
+    prompt_cache_creation_tokens: _Count | None = None
     completion_tokens: _Count | None = None
 
 
@@ -170,7 +171,8 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     span.end = math.nan if metrics.end is None else metrics.end
     if kind is Kind.CALL:
         span.columns = {
-            "tokens": metrics.completion_tokens, **read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens)
+            "tokens": metrics.completion_tokens,
+            **read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens, metrics.prompt_cache_creation_tokens),
         }  # fmt: skip
         span.model = metadata.model or ""
     elif kind is Kind.TOOL and metadata.triggered is not None:

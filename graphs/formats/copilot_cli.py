@@ -57,6 +57,7 @@ class _Usage(msgspec.Struct, rename="camel"):
     input_tokens: _Count | None = None
     output_tokens: _Count | None = None
     cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
     api_call_id: str | None = None
 
 
@@ -194,7 +195,8 @@ class _Session:
             used = used or _Usage(output_tokens=data.output_tokens)
             self.calls[key] = self.team.call(
                 agent, name, place, time=time, model=model or None,
-                tokens=used.output_tokens, **read_counts(used.input_tokens, used.cache_read_tokens),
+                tokens=used.output_tokens,
+                **read_counts(used.input_tokens, used.cache_read_tokens, used.cache_write_tokens),
             )  # fmt: skip
         for request in data.tool_requests or ():
             self._tool(agent, request.tool_call_id, request.name, place, time, self.calls[key])

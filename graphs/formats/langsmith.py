@@ -27,7 +27,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import keep_agents
-from graphs.formats.common.input_tokens import InputDetails
+from graphs.formats.common.input_tokens import InputDetails, read_counts
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
@@ -250,7 +250,8 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
         if tokens is None and read is None and outputs_text.startswith(b"{"):
             usage = decode(_OUTPUTS, outputs_text, field="outputs", **where).usage_metadata or usage
             tokens, read, details = usage.output_tokens, usage.input_tokens, usage.input_token_details
-        span.columns = {"tokens": tokens, "input_tokens": read, "cached_tokens": details.cached if details else None}
+        details = details or InputDetails()
+        span.columns = {"tokens": tokens, **read_counts(read, details.cached, details.cache_creation)}
         span.model = (metadata.ls_model_name if metadata else None) or ""
         span.money = stated_money(run.total_cost, usage.total_cost)
     return span

@@ -245,7 +245,8 @@ def _add_steps(
             agent, name, place, time=time, seconds=took,
             model="/".join(part for part in (message.info.provider, message.info.model) if part) or None,
             tokens=used.output + used.reasoning or None, input_tokens=used.input + cache.read + cache.write or None,
-            cached_tokens=cache.read or None, money=stated_money(finish and finish.cost, whole and whole.cost),
+            cached_tokens=cache.read or None, cache_write_tokens=cache.write or None,
+            money=stated_money(finish and finish.cost, whole and whole.cost),
             status="error" if bytes(message.info.error) not in (b"", b"null") else None,
         )  # fmt: skip
         effects: list[int] = []

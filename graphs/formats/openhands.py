@@ -19,7 +19,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EventType
-from graphs.formats.common.input_tokens import ChatUsage
+from graphs.formats.common.input_tokens import ChatUsage, read_counts
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.team import Team
@@ -51,9 +51,18 @@ _FAILED = {"edit": _EDITOR, "read": _EDITOR, "run_ipython": _CELL}
 
 
 class _Usage(ChatUsage):
-    cache_read_tokens: _Count | None = None  # of metrics, a part of prompt_tokens
+    cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
     response_id: str | None = None
     model: str | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The counts as evidence of the call; in the words of metrics those of a cache are a part of prompt_tokens."""
+        if self.cache_read_tokens is None and self.cache_write_tokens is None:
+            return super().columns
+        counts = read_counts(self.prompt_tokens, self.cache_read_tokens, self.cache_write_tokens)
+        return {"tokens": self.completion_tokens} | counts
 
 
 class _Response(msgspec.Struct):

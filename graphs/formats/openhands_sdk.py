@@ -96,6 +96,7 @@ class _Usage(msgspec.Struct):
     prompt_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     cache_read_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
 
 
 class _Metrics(msgspec.Struct):
@@ -318,7 +319,8 @@ class _Conversation:
         usage = self.usages.get(response) or _Usage()
         position = self.team.call(
             _AGENT, event.id, document.place, time=seconds(event.timestamp), event_type=event_type,
-            tokens=usage.completion_tokens, **read_counts(usage.prompt_tokens, usage.cache_read_tokens),
+            tokens=usage.completion_tokens,
+            **read_counts(usage.prompt_tokens, usage.cache_read_tokens, usage.cache_write_tokens),
         )  # fmt: skip
         if response:
             self.calls[response] = position

@@ -289,6 +289,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "tokens of input_tokens that the model call read from a cache",
         'add "cached_tokens": COUNT beside "input_tokens"',
     ),
+    "cache_write_tokens": EvidenceKey(
+        "count",
+        "tokens of input_tokens that the model call wrote to a cache",
+        'add "cache_write_tokens": COUNT beside "input_tokens"',
+    ),
     "seconds": EvidenceKey(
         "float",
         "seconds that the event took as the log states it, from its time on",

@@ -27,6 +27,7 @@ USAGE = {
     "tokens": "gen_ai.usage.output_tokens",
     "input_tokens": "gen_ai.usage.input_tokens",
     "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write_tokens": "gen_ai.usage.cache_creation.input_tokens",
 }
 
 

@@ -15,8 +15,8 @@ import pytest
 import credit
 from credit.bench.training.training_signals import centred_claim
 from credit.critics.posterior_signal import _without_room
+from estimators.cholesky import cholesky
 from estimators.composition.control import control_advantage
-from estimators.critic.cholesky import cholesky
 from estimators.critic.repaid_posterior import (
     FLOOR,
     PosteriorState,

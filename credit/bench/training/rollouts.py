@@ -13,6 +13,7 @@ import numpy as np
 
 from credit.bench.training.learning_tasks import LearningTask
 from graphs.event_graph import EventGraph, EventType
+from graphs.segment import computed_once
 
 __all__ = [
     "BERNOULLI",
@@ -173,8 +174,7 @@ def draw_rollout(task: LearningTask, logits: jax.Array, groups: int, group_size:
     kind = jnp.repeat(jnp.arange(groups, dtype=jnp.int32) % task.kinds, group_size)
     choice = jax.random.categorical(choose, logits[kind])
     reward, taken = draw_rewards(task, kind, choice, luck)
-    # XLA draws a fused reward anew at each event that looks it up; what a scatter writes is drawn once.
-    reward = jnp.zeros_like(reward).at[jnp.arange(len(kind))].set(reward)
+    reward = computed_once(reward)  # or XLA draws it anew at each event
     decisive = tuple(choice[:, d] for d in task.decisive)
     values = prefix_values(task, logits)
     along = jnp.stack([v[(kind, *decisive[:r])] for r, v in enumerate(values)], axis=1)  # [n, R + 1]

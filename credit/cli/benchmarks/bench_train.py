@@ -165,7 +165,7 @@ def train(
             cell.task, cell.signal, _rate(cell.learning_rate, rates),
             _within(f"{cell.area_median:.3f}", cell.area_interval, "{:.3f}"), f"{cell.final:.3f}",
             _within(_events(cell.events_to_90), cell.events_interval, _events),
-            "" if base else _within(f"{cell.difference_median:+.3f}", cell.difference_interval, "{:+.3f}"),
+            "" if base else _within(f"{cell.difference_median:+z.3f}", cell.difference_interval, "{:+z.3f}"),
             mark, "" if base else f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}",
         )))  # fmt: skip
     stdout().print(table)

@@ -66,13 +66,14 @@ def costs(
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps([], [], []) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], [], []) if prices is None else price_gaps(traces, prices)
     if as_json:
         plain = [dataclasses.asdict(row) for row in rows]
         of_traces = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         print_json({"by": by, "costs": plain, "total": dataclasses.asdict(total_costs(rows)),
                     "groups": dataclasses.asdict(groups), "stated": of_traces,
                     "models_without_price": gaps.unpriced, "models_without_cached_input": gaps.cached_as_input,
+                    "models_without_cache_write": gaps.written_as_input,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
         summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows

@@ -16,7 +16,7 @@ SHOWN = 100  # traces that are listed unless all are asked for
 SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "errors")
 LEGEND = (
     "reward: the outcome, – where the log has none. errors: events, or calls of a tool, whose status the log "
-    "calls an error, – where no log of the format states a status. wall clock: seconds from the first event to the "
+    "calls an error, – where no log of the format states a status. wall clock: seconds from the first begin to the "
     "last end, without the time until a person stepped in."
 )
 

@@ -239,7 +239,7 @@ def _print_sides(
         "or fewer on a side where no task is shared. no spread: all tasks differ alike, or those of a side are alike. "
         "would be seen: a difference that the test finds in 4 of 5 cases; smaller ones it tends to miss. "
         "* p < 0.05 with Holm's correction for all rows. "
-        "≥: the known part, not compared. wall_clock: seconds from the first event to the last end; "
+        "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
         "`credit costs` has sums of what events took."
     )
     console.print(text, soft_wrap=True)

@@ -31,7 +31,7 @@ KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
     "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
     "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
-    "95 % interval: over tasks; – with fewer than {least} with a signal. "
+    "95 % interval: over tasks; – with fewer than {least} with a signal, or where all are alike. "
     "* p < 0.05 with Holm's correction for all rows."
 )
 ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
@@ -110,6 +110,7 @@ def summary(
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
     plain: dict[str, Any] = {}
+    last: list[str] = []
     paid = np.zeros(traces.sizes.traces, bool)
     if has_outcomes(traces):
         from credit.method_summary import divided_note, empty_notes, ended_note, reason_counts
@@ -131,11 +132,13 @@ def summary(
         else:
             if units:
                 _print(stdout(), units, by, method, told, all_)
-            notes = [ended_note(credit), divided_note(divided) if divided else ""]
-            for line in filter(None, notes if units else empty_notes(traces, credit, method)):
-                stdout().print(words(line), soft_wrap=True)
+                for line in filter(None, [ended_note(credit), divided_note(divided) if divided else ""]):
+                    stdout().print(words(line), soft_wrap=True)
+                stdout().print()
+            else:
+                last = empty_notes(traces, credit, method)
             _print_differences(stdout(), differences)
-    most = traces.sizes.events if all_ else FEW if has_outcomes(traces) else MANY
+    most = None if all_ else FEW if has_outcomes(traces) else MANY
     result = triage(traces, success_at=success_at, most=most)
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -147,12 +150,13 @@ def summary(
         print_json(plain | left)
     else:
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
-        stdout().print()
         if not paid.all():
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
         _print_triage(stdout(), result, given_inputs(ctx), by, unscored, ids, all_)
+        for line in ["", *last] if last else []:
+            stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
@@ -206,23 +210,23 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     lines = found.lines()
     if not lines:
         return
-    console.print()
     console.print(words("Failed against succeeded", "bold"))
     for line in lines:
         console.print(words(line), soft_wrap=True)
     shown = [row for i, row in enumerate(found.rows) if row.stands_out or i < MOST]
-    if not shown:
-        return
     table = plain_table("number of a trace", "#failed", "#succeeded", "#failed has more", "#tasks", "95 % interval", "")
     for row in shown:
         chance = f"{100 * row.chance:.0f} %" if math.isfinite(row.chance) else "–"
         interval = f"{100 * row.low:.0f} to {100 * row.high:.0f} %" if math.isfinite(row.low) else "–"
         means = (amount(value) for value in (row.failed, row.succeeded))
         table.add_row(words(row.what), *means, chance, str(row.tasks), interval, "*" if row.stands_out else "")
-    console.print(table)
+    if shown:
+        console.print(table)
     if len(shown) < len(found.rows):
         console.print(f"{len(found.rows) - len(shown)} more; --json lists them.", soft_wrap=True)
-    console.print(DIFFERENCES.format(least=LEAST_TASKS), soft_wrap=True)
+    if shown:
+        console.print(DIFFERENCES.format(least=LEAST_TASKS), soft_wrap=True)
+    console.print()
 
 
 def _without_credit(paid: np.ndarray, unscored: int) -> str:
@@ -259,12 +263,15 @@ def _print_triage(
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))
     if result.suspects:
-        single = len({suspect.trace for suspect in result.suspects}) == 1  # its id is in the command below
+        many = any(suspect.traces > 1 for suspect in result.suspects)
+        single = len({suspect.trace for suspect in result.suspects}) == 1 and not many  # its id is in the command below
         scored = any(suspect.outcome is not None for suspect in result.suspects)
         reason = max(44, console.width // 3)
         columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", reason), ("text", 0)][single:]
         if scored and not single:
             columns.insert(1, ("#outcome", 7))
+        if many:
+            columns.insert(-2, ("#traces", 6))
         table = plain_table(*(name for name, _ in columns))
         for column, (_, width) in zip(table.columns, columns, strict=True):
             column.no_wrap, column.overflow = True, "ellipsis"
@@ -277,7 +284,8 @@ def _print_triage(
             of_trace = [] if single else [trace, outcome] if scored else [trace]
             tool = suspect.tool  # a long name leaves room for what is said of it
             why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
-            cells = [*of_trace, str(suspect.position), suspect.agent, why, suspect.text]
+            alike = [str(suspect.traces)] if many else []
+            cells = [*of_trace, str(suspect.position), suspect.agent, *alike, why, suspect.text]
             table.add_row(*map(words, cells))
         if not single:
             wide = max(len(str(cell)) for cell in table.columns[0].cells)  # cut again, an id would be that of several

@@ -272,7 +272,7 @@ def check_channel(channel: str, logged: Iterable[str]) -> None:
 
 
 def list_problems(problems: tuple[Problem, ...], console: Console, *, all_: bool) -> None:
-    """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless all are asked."""
+    """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless `all_`."""
     if not problems:
         return
     from graphs.problem_log import count_kinds

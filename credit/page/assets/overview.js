@@ -167,7 +167,7 @@
     let method = summary.method, by = kinds[0] ?? "agent"; // a unit alone has nothing to be compared with
     const units = () => who[method][by];
     const noted = make("div");
-    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal`;
+    const none = `no interval: fewer than ${summary.least_tasks} tasks with a signal, or all alike`;
     const holder = make("div");
     const tint = (row) => color(row.stands_out ? (row.difference > 0 ? "plus" : "minus") : "none");
     const picture = chart("Advantage against the rest of the trace, with its 95 % interval", () => {
@@ -197,7 +197,7 @@
       noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
       holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
-        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}${r.stands_out ? " *" : ""}`), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
+        ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
       units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
@@ -321,7 +321,7 @@
   section("triage", "What to look at first",
     make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."),
     triage.quiet ? make("p", {}, triage.quiet) : null,
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
     : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),

@@ -41,6 +41,7 @@ class _Call:
     output: int | None = None
     read: int | None = None
     cached: int | None = None
+    written: int | None = None
     counted: bool = False
 
     def add(self, entry: Entry) -> None:
@@ -55,6 +56,7 @@ class _Call:
             self.output = _largest(self.output, usage.output_tokens)
             self.read = _largest(self.read, usage.read)
             self.cached = _largest(self.cached, usage.cache_read_input_tokens)
+            self.written = _largest(self.written, usage.cache_creation_input_tokens)
 
     @property
     def tokens(self) -> int | None:
@@ -168,6 +170,7 @@ class _Writer:
             tokens=call.tokens,
             input_tokens=call.read,
             cached_tokens=call.cached,
+            cache_write_tokens=call.written or None,
             model=call.entry.message.model,
         )
         for cause, edge_type in self.causes.pop(agent, ()):

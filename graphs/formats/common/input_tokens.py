@@ -14,10 +14,11 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 
 
 class InputDetails(msgspec.Struct):
-    """Parts of the tokens that a call read, as OpenAI and as LangChain write those from a cache."""
+    """Parts of the tokens that a call read, as OpenAI and as LangChain write those from, and into, a cache."""
 
     cached_tokens: _Count | None = None
     cache_read: _Count | None = None
+    cache_creation: _Count | None = None
 
     @property
     def cached(self) -> int | None:
@@ -52,7 +53,7 @@ class ChatUsage(msgspec.Struct):
 def read_counts(
     read: int | None, cached: int | None, written: int | None = None, *, beside: bool = False
 ) -> dict[str, Any]:
-    """The tokens that a call read, and those of them that a cache had, as evidence.
+    """The tokens that a call read, and those of them that a cache had and that it got, as evidence.
 
     Args:
       read: as the log states them.
@@ -64,10 +65,12 @@ def read_counts(
       {'input_tokens': 1000, 'cached_tokens': 900}
       >>> read_counts(100, 900)
       {'input_tokens': 1000, 'cached_tokens': 900}
+      >>> read_counts(100, 0, 50, beside=True)
+      {'input_tokens': 150, 'cached_tokens': 0, 'cache_write_tokens': 50}
     """
-    if read is not None and cached is not None and (beside or cached > read):
+    if read is not None and (beside or (cached or 0) > read):
         read = known_sum(read, cached, written)
-    return {"input_tokens": read, "cached_tokens": cached}
+    return {"input_tokens": read, "cached_tokens": cached} | ({"cache_write_tokens": written} if written else {})
 
 
 def known_sum(*counts: int | None) -> int | None:

@@ -61,9 +61,14 @@ class _Usage(msgspec.Struct):
         return known_sum(self.input_cached_tokens, self.input_cache_read, self.cache_read_input_tokens)
 
     @property
+    def written(self) -> int | None:
+        """Tokens written to a cache."""
+        return known_sum(self.input_cache_creation, self.cache_creation_input_tokens)
+
+    @property
     def read(self) -> int | None:
         """All tokens that the call read."""
-        return known_sum(self.input, self.cached, self.input_cache_creation, self.cache_creation_input_tokens)
+        return known_sum(self.input, self.cached, self.written)
 
 
 class _Metadata(msgspec.Struct):
@@ -115,6 +120,7 @@ class Statement(NamedTuple):
     tokens: int | None
     input_tokens: int | None
     cached_tokens: int | None
+    cache_write_tokens: int | None
     money: float | None
     node: str | None
     attributes: dict[str, Any] | None
@@ -164,6 +170,7 @@ def statement_of(document: Document, trace: str) -> Statement:
         None if usage is None else usage.output,
         None if usage is None else usage.read,
         None if usage is None else usage.cached,
+        None if usage is None else usage.written,
         money,
         node,
         attributes,
@@ -189,6 +196,7 @@ def span_of(stated: Statement) -> Span:
             "tokens": stated.tokens,
             "input_tokens": stated.input_tokens,
             "cached_tokens": stated.cached_tokens,
+            "cache_write_tokens": stated.cache_write_tokens,
         }
         span.model, span.money = stated.model or "", stated.money
     return span

@@ -13,6 +13,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
+from graphs.formats.common.input_tokens import InputDetails, read_counts
 from graphs.formats.langgraph.input_edges import USER, Causes, EdgeBudget, InputEdges, StepCalls
 from graphs.formats.langgraph.messages import CALL, HUMAN, RESULT, Message, SubGraphMessages, Usage, messages_of
 from graphs.reading.documents import Place
@@ -208,14 +209,14 @@ class Run:
     def _call(self, event_id: str, message: Message, begun: _Begun, step: Step) -> int:
         record, agent = self.record, begun.agent
         usage = message.usage_metadata or Usage()
+        details = usage.input_token_details or InputDetails()
         position = self._event(
             event_id,
             EventType.MESSAGE,
             agent,
             step,
             tokens=usage.output_tokens,
-            input_tokens=usage.input_tokens,
-            cached_tokens=usage.input_token_details.cached if usage.input_token_details else None,
+            **read_counts(usage.input_tokens, details.cached, details.cache_creation),
             model=(message.response_metadata.model_name if message.response_metadata is not None else None) or None,
         )
         record.actions[position] = True

@@ -25,7 +25,7 @@ from graphs.reading.json_problems import JSON_ERRORS
 __all__ = ["COUNTS", "BadAttribute", "Meaning", "emitted_ids", "meaning", "plain_or_text", "without_session"]
 
 
-COUNTS = ("tokens", "input_tokens", "cached_tokens")
+COUNTS = ("tokens", "input_tokens", "cached_tokens", "cache_write_tokens")
 """Fields of `Meaning` that are evidence of a call."""
 
 
@@ -43,6 +43,7 @@ class _Names(NamedTuple):
     tokens: tuple[str, ...]
     input_tokens: tuple[str, ...]
     cached_tokens: tuple[str, ...]
+    cache_write_tokens: tuple[str, ...]
     response_id: tuple[str, ...]
 
 
@@ -62,6 +63,7 @@ _GENAI = _Names(
     tokens=("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     input_tokens=("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     cached_tokens=("gen_ai.usage.cache_read.input_tokens",),
+    cache_write_tokens=("gen_ai.usage.cache_creation.input_tokens",),
     response_id=("gen_ai.response.id",),
 )
 _OPENINFERENCE = _Names(
@@ -82,6 +84,7 @@ _OPENINFERENCE = _Names(
     tokens=("llm.token_count.completion",),
     input_tokens=("llm.token_count.prompt",),
     cached_tokens=("llm.token_count.prompt_details.cache_read",),
+    cache_write_tokens=("llm.token_count.prompt_details.cache_write",),
     response_id=(),
 )
 _TARGET = ("gen_ai.handoff.to_agent", "gen_ai.handoff.to_agent.name")  # which alone make a span a hand-off
@@ -125,6 +128,7 @@ class Meaning(NamedTuple):
     tokens: int | None = None
     input_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     response_id: str = ""
     model: str = ""
     money: float | None = None
@@ -162,6 +166,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             tokens=_count(attributes, names.tokens),
             input_tokens=_count(attributes, names.input_tokens),
             cached_tokens=_count(attributes, names.cached_tokens),
+            cache_write_tokens=_count(attributes, names.cache_write_tokens),
             response_id=_text(attributes, names.response_id),
             model=_text(attributes, names.model),
             money=_money(attributes),

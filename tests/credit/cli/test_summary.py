@@ -177,6 +177,14 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert "5 of 9 traces have no credit; 4 of these have no outcome. Errors" in printed
 
 
+def test_what_was_asked_comes_before_why_no_action_has_credit(tmp_path: Path) -> None:
+    """Half a page on a method that nobody had asked for stood above errors and differences."""
+    lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None if i % 2 else "error: full")]) for i in range(20)]
+    printed = run("summary", write(tmp_path / "x.jsonl", lines)).stdout
+    places = [printed.index(part) for part in ("Failed against", "Look at these first", "No action has an advantage")]
+    assert places == sorted(places) and printed.startswith("Failed against")
+
+
 def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
     """Of 19 errors five stood there, and nothing said that there were more."""
     bad = [tool_log(f"t{i}", f"q{i}", None, [("edit", "error: full")]) for i in range(13)]
@@ -284,6 +292,27 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert "All outcomes are equal, 1, so" in run("summary", write(tmp_path / "z.jsonl", same)).stdout
     told = json.loads(run("summary", tmp_path / "z.jsonl", "--json").stdout)["failed_against_succeeded"]
     assert (told["failed"], told["succeeded"], told["equal"]) == (0, 0, 1)  # it said that all had failed
+
+
+@pytest.mark.parametrize(("tasks", "found"), [(8, False), (9, True)])
+def test_a_perfect_separation_of_nine_tasks_stands_out(tasks: int, found: bool, tmp_path: Path) -> None:
+    """Six errors in each failed trace and none beside it, in nine of nine tasks: p was 0.069, and none "differs"."""
+    lines = [
+        tool_log(
+            f"t{i}",
+            f"q{i // 2}",
+            float(i % 2),
+            [("edit", None if i % 2 else "error: full")] * 6 + [("test", None)] * (2 - i % 2),
+        )
+        for i in range(2 * tasks)
+    ]
+    log = write(tmp_path / "x.jsonl", lines)
+    rows = json.loads(run("summary", log, "--json").stdout)["failed_against_succeeded"]["rows"]
+    tested = [row for row in rows if row["p"] is not None]
+    assert len(tested) >= 7 and all(row["stands_out"] == found for row in tested)
+    assert all(row["p"] == pytest.approx(len(tested) * 2 / 2**tasks) for row in tested)
+    said = f"{tasks} tasks are too few to tell {len(tested)} numbers apart from chance."
+    assert (said in run("summary", log).stdout) != found
 
 
 def test_what_rests_on_one_task_comes_last(tmp_path: Path) -> None:

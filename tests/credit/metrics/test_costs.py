@@ -128,7 +128,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [])
+    assert price_gaps(traces, prices) == (["small"], [], [], [])
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -196,16 +196,21 @@ def test_each_known_count_is_priced(tmp_path: Path) -> None:
 
 def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
     cached = line("a", "q", 1.0, "big")
-    cached["events"][3]["cached_tokens"] = 150
+    cached["events"][3] |= {"cached_tokens": 150, "cache_write_tokens": 50}
     traces = read(tmp_path, cached)
-    (tmp_path / "with.csv").write_text("model,input,output,cached_input\nbig,2,8,0.2\n")
+    (tmp_path / "with.csv").write_text("model,input,output,cached_input,cache_write\nbig,2,8,0.2,2.5\n")
     (tmp_path / "without.csv").write_text("model,input,output\nbig,2,8\n")
     own, same = read_prices(tmp_path / "with.csv"), read_prices(tmp_path / "without.csv")
     found = [cost_rows(traces, "trace", prices)[0].money.total for prices in (own, same)]
-    assert found == [pytest.approx((2 * 150 + 0.2 * 150 + 8 * 40) / 1e6), pytest.approx((2 * 300 + 8 * 40) / 1e6)]
-    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], []), ([], ["big"], []))
+    assert found == [
+        pytest.approx((2 * 100 + 0.2 * 150 + 2.5 * 50 + 8 * 40) / 1e6),
+        pytest.approx((2 * 300 + 8 * 40) / 1e6),
+    ]
+    assert (price_gaps(traces, own), price_gaps(traces, same)) == (([], [], [], []), ([], ["big"], ["big"], []))
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
-    assert "reads from a cache cost as input, which is too much, of: big" in CliRunner().invoke(cli, command).stdout
+    shown = CliRunner().invoke(cli, command).stdout
+    assert "reads from a cache cost as input, which is too much, of: big" in shown
+    assert "writes to a cache cost as input, which is too little, of: big" in shown
 
 
 def test_costs_are_channels(traces: Traces, tmp_path: Path) -> None:

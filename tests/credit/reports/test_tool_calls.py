@@ -165,6 +165,23 @@ def test_calls_of_one_message_are_made_at_once(tmp_path: Path) -> None:
     assert len(loop.rows) == 3 and loop.compared
 
 
+def test_events_that_are_alike_are_one_row(tmp_path: Path) -> None:
+    """Ten rows said `error of Bash; the same call failed 2 times | Exit code 1: boom`, each of one trace."""
+    arguments = '{"command": "pytest -x %s", "timeout": %d}'
+    same: list[list[Step]] = [
+        [("a", "sh", arguments % ("a", 5 + k), f"1 failed in {k + n} s") for k in (0, 1)] for n in range(16)
+    ]
+    other: list[Step] = [("a", "sh", arguments % ("b", k), "1 failed") for k in (0, 1)]
+    traces = read(tmp_path, *same, other)
+    found = triage(traces)
+    assert [(one.trace, one.traces, one.text) for one in found.suspects] == [
+        ("t0", 16, "pytest -x a → 1 failed in 0 s"),
+        ("t16", 1, "pytest -x b → 1 failed"),
+    ]
+    assert found.left_out == 0 and triage(traces, most=1).left_out == 1
+    assert [one.traces for one in triage(traces, most=None).suspects] == [1] * 17
+
+
 def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None:
     benign: list[Step] = [("a", "read", "x", "no such file"), ("a", "read", "y", None)] + [("a", "poll", "z", None)] * 9
     final: list[Step] = [("a", "read", "x", None), ("a", "write", "x", "not allowed")]
@@ -176,9 +193,9 @@ def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None
     ]
     suspects = triage(read(tmp_path, benign, final, again)).suspects
     assert [(one.trace, one.event, one.why, one.text) for one in suspects] == [
-        ("t2", "r0", "error of test; the same call failed 2 times, then succeeded", "1 failed"),
-        ("t1", "r1", "error of write; no later call succeeded", "not allowed"),
-        ("t0", "r0", "error of read; only other calls of it succeeded later", "no such file"),
+        ("t2", "r0", "error of test; the same call failed 2 times, then succeeded", "make → 1 failed"),
+        ("t1", "r1", "error of write; no later call succeeded", "x → not allowed"),
+        ("t0", "r0", "error of read; only other calls of it succeeded later", "x → no such file"),
         ("t0", "c2", "first of 9 calls of poll in a row, same arguments", "z"),
     ]
 
@@ -188,6 +205,9 @@ def test_a_real_session_begins_with_what_stopped_it(shared_data: Path) -> None:
     first = triage(credit.read(shared_data / "claude_code_inline")).suspects[0]
     assert "requested permissions to write" in first.text and first.why == "error of Write; no later call succeeded"
     first = triage(credit.read(shared_data / "claude_code_subagent_files")).suspects[0]
-    # The call that succeeded, 20 events later, has another description.
-    assert first.why == "error of Bash; the same call failed 3 times, then succeeded"
-    assert first.text.startswith("Exit code 1")
+    # One of them has another time-out, and the call that succeeded, 20 events later, another description.
+    assert first.why == "error of Bash; the same call failed 4 times, then succeeded"
+    assert (
+        first.text.startswith("mix test test/spotter_web/live/project_review_live_test.ex")
+        and "→ Exit code 1" in first.text
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from credit.method_summary import Summary, large_advantages
 from credit.methods.availability import availability
 from credit.page.overview import group_rows
 from credit.reports.corpus import Spread, Tally, survey
+from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import returns
 from graphs.errors import Problem
 from graphs.event_graph import EventType
@@ -331,3 +333,17 @@ def test_names_that_look_alike_are_named() -> None:
     batch[0].agents[0] = "Solver"
     batch[0].instances["Solver"] = Agent()
     assert survey(assemble(batch)).alike == ("'q', 'Q '", r"'caf\xe9', 'cafe\u0301'", "'Solver', 'solver'")
+
+
+def test_agents_are_those_that_act_in_every_list() -> None:
+    """Of LangGraph, the node that only runs tools has no event; a user acts for nobody of the team."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={name: Agent(name) for name in ("solver", "user", "tools")})
+    record.event("u", EventType.HUMAN_INTERVENTION, "user", action=False)
+    record.event("c", EventType.MESSAGE, "solver", action=True)
+    traces = assemble([record])
+    found = survey(traces)
+    assert (found.agents, str(found.agents_per_trace), str(found.events_per_agent)) == (1, "1", "1")
+    assert [row["agents"] for row in trace_rows(traces)] == [1]
+    silent = dataclasses.replace(record, actions=[False, False])
+    found = survey(assemble([silent]))
+    assert (found.agents, str(found.events_per_agent)) == (0, "0")

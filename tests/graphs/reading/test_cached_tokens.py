@@ -15,6 +15,7 @@ from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.responses import Usage
 from graphs.formats.inspect_ai.events import Usage as InspectUsage
 
+from .all_formats import ALL
 from .samples import SAMPLES
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -67,7 +68,8 @@ def test_kinds_of_langfuse_do_not_overlap(key: str, tmp_path: Path) -> None:
 )
 def test_a_chat_states_cached_tokens_as_a_part_and_anthropic_beside(usage: dict[str, Any], read: int) -> None:
     columns = msgspec.convert(usage, ChatUsage).columns
-    assert columns == {"tokens": 5, "input_tokens": read, "cached_tokens": 900}
+    written = {"cache_write_tokens": 50} if "cache_creation_input_tokens" in usage else {}
+    assert columns == {"tokens": 5, "input_tokens": read, "cached_tokens": 900} | written
 
 
 DETAILS = '"prompt_tokens_details": {"cached_tokens": 1}, "prompt_tokens"'
@@ -79,6 +81,7 @@ DETAILS = '"prompt_tokens_details": {"cached_tokens": 1}, "prompt_tokens"'
         ("openhands", '"prompt_tokens"', DETAILS),
         ("mini-swe-agent", '"prompt_tokens"', DETAILS),
         ("weave", '"prompt_tokens"', DETAILS),
+        ("openhands", '"prompt_tokens"', '"cache_read_tokens": 1, "prompt_tokens"'),
         ("braintrust", '"prompt_tokens"', '"prompt_cached_tokens": 1, "prompt_tokens"'),
         ("cline", '"inputTokens"', '"cacheReadTokens": 1, "inputTokens"'),
         ("copilot_cli", '"cacheReadTokens": 0', '"cacheReadTokens": 1'),
@@ -92,6 +95,37 @@ def test_every_reader_of_usage_reads_cached_tokens(name: str, key: str, stated: 
     assert set(cached.amounts.tolist()) == {1}
 
 
+USED = '"usage_metadata": {'
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "stated"),
+    [
+        ("braintrust", '"prompt_tokens"', '"prompt_cache_creation_tokens": 1, "prompt_tokens"'),
+        ("cline", '"cacheWriteTokens": 0', '"cacheWriteTokens": 1'),
+        ("copilot_cli", '"cacheWriteTokens": 0', '"cacheWriteTokens": 1'),
+        ("opencode", '"write": 0', '"write": 1'),
+        ("claude_code", '"cache_creation_input_tokens": 0', '"cache_creation_input_tokens": 1'),
+        ("langfuse", '"usageDetails": {', '"usageDetails": {"cache_creation_input_tokens": 1, '),
+        ("otlp of gen_ai", '{"key": "gen_ai.usage.output_tokens"',
+         '{"key": "gen_ai.usage.cache_creation.input_tokens", "value": {"intValue": "1"}}, '
+         '{"key": "gen_ai.usage.output_tokens"'),
+        ("langsmith", USED, f'{USED}"input_token_details": {{"cache_creation": 1}}, '),
+        ("langgraph", USED, f'{USED}"input_token_details": {{"cache_creation": 1}}, '),
+        ("openhands", '"prompt_tokens"', '"cache_write_tokens": 1, "prompt_tokens"'),
+    ],
+)  # fmt: skip
+def test_every_reader_of_usage_reads_what_was_written_to_a_cache(
+    name: str, key: str, stated: str, tmp_path: Path
+) -> None:
+    is_sample = name in ALL and key in ALL[name].text
+    path = ALL[name].write(tmp_path) if is_sample else shutil.copytree(RECORDINGS / name, tmp_path / name)
+    for file in [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]:
+        file.write_text(file.read_text().replace(key, stated))
+    written = credit.read(path).evidence["cache_write_tokens"]
+    assert set(written.amounts.tolist()) == {1}
+
+
 def test_a_real_log_of_inspect_has_cached_tokens_within_the_total(shared_data: Path) -> None:
     """Its total is the sum of `input_tokens` and `output_tokens`, so those of the cache are a part."""
     (log,) = (shared_data / "inspect_ai").glob("*_browser.json")
@@ -103,5 +137,5 @@ def test_a_real_log_of_inspect_has_cached_tokens_within_the_total(shared_data: P
 def test_inspect_states_cached_tokens_beside_where_the_total_has_them() -> None:
     usage = {"input_tokens": 1000, "output_tokens": 5, "input_tokens_cache_read": 900, "input_tokens_cache_write": 50}
     of_total = {total: msgspec.convert(usage | {"total_tokens": total}, InspectUsage).columns for total in (1005, 1955)}
-    assert of_total[1005] == {"tokens": 5, "input_tokens": 1000, "cached_tokens": 900}
-    assert of_total[1955] == {"tokens": 5, "input_tokens": 1950, "cached_tokens": 900}
+    counts = {"tokens": 5, "cached_tokens": 900, "cache_write_tokens": 50}
+    assert of_total[1005] == counts | {"input_tokens": 1000} and of_total[1955] == counts | {"input_tokens": 1950}

@@ -162,6 +162,7 @@ def extended_trace(**top: Any) -> Document:
         "tokens": 12,
         "input_tokens": 300,
         "cached_tokens": 200,
+        "cache_write_tokens": 50,
         "seconds": 1.5,
         "agent_name": "Writer",
         "context": "c1",
