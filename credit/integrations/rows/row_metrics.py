@@ -106,10 +106,11 @@ def batch_metrics(
     groups_of_several_versions    groups with rows of several versions
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken, absent where
                            that is not known: "unbiased" (of the method with its options, as of `Method.unbiased_with`),
-                           "compared" (no row refused but those of frozen agents; and where the method compares the
-                           traces of a group, none with an answer whose key one trace has), "scored" (every row scored),
-                           "ordered" (no row before an earlier turn, where the method reads the order), "resolved" (no
-                           group whose differences, or baseline, single precision changes by more than 1 %)
+                           "compared" (no row refused but those of frozen agents; and where the method compares
+                           traces of a group or key, none with an answer of which there is one trace), "scored" (every
+                           row scored), "ordered" (no row before an earlier turn, where the method reads the order),
+                           "resolved" (no group whose differences, or baseline, single precision changes by more than
+                           1 %)
     """
     from estimators.base import Reason
 
@@ -130,7 +131,7 @@ def batch_metrics(
         of_one = {"keys_of_one": np.count_nonzero(alone) / entered}
         count = count if facts.key else 1 + (first < last)[last >= 0]  # one trace, or several
     compared = reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered
-    if facts.in_groups:
+    if facts.in_groups or facts.key:
         compared &= not (alone & (batch.reason[:entered] == Reason.VALID)).any()
     metrics = {
         "rows": float(rows),
