@@ -121,15 +121,19 @@ def batch_metrics(
     reasons = np.bincount(batch.reason[:entered], minlength=len(Reason))
     of_one = {}
     trace = np.asarray(batch.graph.trace_ids)[:entered]  # it rises
-    key = np.asarray(batch.graph.group_ids)[trace] if batch.keys is None else batch.keys[:entered]
-    key = key.astype(np.int64)
-    first, last = np.full((2, int(key.max()) + 2), -1)  # trace of each key; the key -1 is of rows without one
-    last[key] = trace  # of several assignments to one place the last counts
-    first[key[::-1]] = trace[::-1]
-    alone = (first == last)[key]
     if batch.keys is not None:
+        key = batch.keys[:entered].astype(np.int64)
+        first, last = np.full((2, int(key.max()) + 2), -1)  # trace of each key; the key -1 is of rows without one
+        last[key] = trace  # of several assignments to one place the last counts
+        first[key[::-1]] = trace[::-1]
+        alone = (first == last)[key]
         of_one = {"keys_of_one": np.count_nonzero(alone) / entered}
         count = count if facts.key else 1 + (first < last)[last >= 0]  # one trace, or several
+    elif (count == 1).any():
+        group = np.asarray(batch.graph.group_ids)
+        alone = (np.bincount(group[np.asarray(batch.graph.trace_mask)])[group] == 1)[trace]
+    else:
+        alone = np.zeros(entered, bool)
     compared = reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered
     if facts.in_groups or facts.key:
         compared &= not (alone & (batch.reason[:entered] == Reason.VALID)).any()

@@ -110,7 +110,6 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
             column_of, names = find_columns(source, columns)
-            unread |= dict.fromkeys(unread_names(names, column_of.values()), source.name)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             for line, row in log_rows(source, set(column_of.values()), lists, [column_of["trace"]]):
                 if is_cells and is_header(row):
@@ -124,6 +123,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except OSError as error:
             yield unreadable(source, error)
         else:
+            if table.traces:
+                unread |= dict.fromkeys(unread_names(names, column_of.values()), source.name)
             fallen = []
             for trace in table.traces.values():
                 if trace is not None:
