@@ -71,6 +71,8 @@ class Summary:
         valid = np.asarray(credit.valid)[: n.events]
         alone = int(np.sum(valid & alone_mask(traces)[: n.events]))
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
+        fallen = sum(problem.count for problem in traces.problems if problem.kind == "unordered-rows")
+        self.counts.update({"unordered": fallen, "of returns": int(credit.estimand == "return")})
         self.counts.update({"valid": int(valid.sum()), "alone": alone, "of another reward": _of_another_reward(traces)})
         self.reasons.update(reason_counts(traces, credit))
         self._join_alike(alike_units(traces.graph, ("agent", "parent", "turn")))
@@ -208,6 +210,11 @@ class Summary:
         for name in () if "by" in options else find_method(method).columns:
             if name in alike:
                 lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
+        if count["unordered"] and (count["of returns"] or "turn" in find_method(method).columns):
+            traces = counted(count["unordered"], "trace")
+            lines.append(
+                f"  look: {method} reads rows in the order of the file, and in {traces} one stands behind a later one"
+            )
         for name in plain["unused_evidence"]:
             lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")
         if plain["about_the_outcome"]:

@@ -36,8 +36,8 @@ rewards of another type, a task without a result in the log, which may come from
 of CSV without its line break, which may still be being written, files of a run's folder that its harness did not write,
 a run whose outcome its harness withdrew, a run that ended in an error, an outcome that a log states at an earlier
 moment, too, a trace whose loose pieces were attached on request, a sub-agent's session that is a trace of its own, a
-sub-agent whose session is not among the files, a key that is not read and almost is one, columns of a table of outcomes
-that nothing reads, a row of a table without the agent that others of its trace have, a row of a table that stands
+sub-agent whose session is not among the files, a key that is not read and almost is one, columns of a table that
+nothing reads, a row of a table without the agent that others of its trace have, a row of a table that stands
 behind a later one, a table whose outcomes are words, and rows that say that nobody can tell the outcome."""
 
 

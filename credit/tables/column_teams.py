@@ -63,7 +63,7 @@ def team_of_rows(agent: Any, role: Any, parent: Any, instance: Any, by_trace: Se
         descends from its child; parents are stated, and a name may stand for several instances.
     """
     n, order, trace_ids = len(by_trace.order), by_trace.order, by_trace.ids
-    codes, names = (np.zeros(n, np.int64), None) if agent is None else named("agent", agent, n, joins=False)
+    codes, names = (np.zeros(n, np.int64), None) if agent is None else named("agent", agent, n)
     name_ids = codes[order]
     width = int(name_ids.max()) + 1
     numbered, first = renumber(trace_ids * width + name_ids, by_trace.count * width)
@@ -77,7 +77,7 @@ def team_of_rows(agent: Any, role: Any, parent: Any, instance: Any, by_trace: Se
     by_agent = Segments("agent", numbered, first, order, lambda i: None if names is None else names[name_of[i]])
     role_ids, role_names = name_of, None
     if role is not None:
-        role_codes, role_names = factorise("role", role, n)
+        role_codes, role_names = named("role", role, n)
         role_ids = by_agent.constant("role", role_codes[order], "an agent has one role within a trace")
     parents = np.arange(by_agent.count)
     if parent is not None:

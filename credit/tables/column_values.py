@@ -112,13 +112,13 @@ def _holes(missing: np.ndarray) -> str:
     return f"; none in {int(missing.sum())} of {counted(len(missing), 'row')}" if missing.any() else ""
 
 
-def named(column: str, values: Any, n: int | None = None, *, joins: bool = True) -> tuple[np.ndarray, pa.Array]:
-    """As `factorise`, of ids that every row has: an empty text is none.
+def named(column: str, values: Any, n: int | None = None) -> tuple[np.ndarray, pa.Array]:
+    """As `factorise`, of ids that every row has and that join rows of several traces.
+
+    Blanks, and the texts that programs write where a name is missing, are no ids: they would join all rows without one.
 
     Args:
       column, values, n: as of `factorise`.
-      joins: whether rows of one id, whatever their trace, belong together. Then blanks, and the texts that programs
-        write where a name is missing, are no ids either: they would join all rows without one.
 
     Raises:
       ColumnError: what `factorise` refuses, or a text that is no id.
@@ -126,14 +126,12 @@ def named(column: str, values: Any, n: int | None = None, *, joins: bool = True)
     codes, names = factorise(column, values, n)
     likely = np.zeros(0, np.int64) if pa.types.is_integer(names.type) else _likely_missing(names)
     texts = {code: names[code].as_py() for code in likely.tolist()}
-    nameless = [
-        code for code, text in texts.items() if text == "" or (joins and (text.isspace() or is_missing_name(text)))
-    ]
+    nameless = [code for code, text in texts.items() if text == "" or text.isspace() or is_missing_name(text)]
     if nameless:
         lacking = np.isin(codes, nameless)
         problem = f"{excerpt(texts[nameless[0]])} in {int(lacking.sum())} of {counted(len(codes), 'row')} is no id"
-        reason = ", but what programs write where there is none" if joins else ""
-        raise ColumnError(column, np.flatnonzero(lacking), f"{problem}{reason}; expected an id in each row")
+        problem += ", but what programs write where there is none; expected an id in each row"
+        raise ColumnError(column, np.flatnonzero(lacking), problem)
     return codes, names
 
 
@@ -249,7 +247,9 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
             if getattr(getattr(values, "dtype", None), "kind", "") == "V" and str(values.dtype) == "bfloat16":
                 values = values.astype(np.float32)  # exact; Arrow has no such type
             array = pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except OverflowError:
+        raise ColumnError(column, [], "has an integer beyond 64 bits; expected integers below 2⁶³, or texts") from None
+    except (pa.ArrowException, TypeError, ValueError) as error:
         raise ColumnError(column, [], f"cannot be read as one column of one type: {error}") from None
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)

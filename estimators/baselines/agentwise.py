@@ -153,7 +153,8 @@ def dr_mas(
       scale: "none" leaves out the division (`norm_adv_by_std_in_grpo=False`).
       eps: added to the standard deviation.
       ddof: 1 divides the squares by n − 1, 0 by n.
-      singleton: what a key with one member gets; the released code keeps the raw reward ("raw").
+      singleton: what a key with one member gets; the released code keeps the raw reward ("raw"). A member is a row, so
+        that rows of one trace alone are compared with each other under each choice, unless `population` is "trace".
 
     Returns:
       `Credit` at level "event" (population "row"), estimand "scale" ("total" for `by=None`).
@@ -216,7 +217,8 @@ def dr_mas_rloo(
       by: the key, as of `grpo`: "agent_name", task and agent name (the paper's), or None for the task alone.
       population: "row" (the paper's), or "trace": the first row of each trace enters the mean, and every row subtracts
         it from its own score, as the released code does.
-      singleton: what a key with one member gets; the released code keeps the raw reward ("raw").
+      singleton: what a key with one member gets; the released code keeps the raw reward ("raw"). A member is a row, so
+        that rows of one trace alone are compared with each other under each choice, unless `population` is "trace".
 
     Returns:
       `Credit` at level "event", estimand "scale" ("total" for `by=None`).

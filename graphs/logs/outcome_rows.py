@@ -53,7 +53,7 @@ class OutcomeRows:
         if table.name not in self._tables:
             return None
         try:
-            column = find_columns(table, {})["trace"]
+            column = find_columns(table, {})[0]["trace"]
             known, ids = 0, set[str]()
             for _, row in read_rows(table, {column}):
                 if isinstance(row, Lost) or row.get(column) is None:

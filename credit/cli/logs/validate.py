@@ -208,7 +208,6 @@ def _group_option(traces: Traces, columns: dict[str, str]) -> str:
     from graphs.formats.table.columns import find_columns
     from graphs.formats.table.hints import columns_option, likely_column
     from graphs.reading.source import Source
-    from graphs.reading.tables.rows import column_names
 
     kinds, files = (traces.traces[name].to_pylist() for name in ("format", "file"))
     path = Path(files[kinds.index("table")]) if "table" in kinds else None
@@ -216,8 +215,7 @@ def _group_option(traces: Traces, columns: dict[str, str]) -> str:
         return ""
     source = Source(str(path), path)
     try:
-        column_of = find_columns(source, columns)
-        names = column_names(source)
+        column_of, names = find_columns(source, columns)
     except TraceError:
         return ""
     return "" if "group" in column_of else columns_option({"group": likely_column("group", names, column_of.values())})

@@ -31,6 +31,7 @@ from credit.integrations.rows.row_metrics import (
     Facts,
     MissingColumnWarning,
     batch_metrics,
+    labels_alike,
     no_metrics,
     order_of_turns,
     several_agents,
@@ -158,6 +159,10 @@ class RowAdvantages:
         self._program: Callable[..., Any] | None = None
         self._compilations = 0
         self.last: Batch | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the compiled method and the last batch: another process compiles its own."""
+        return {**self.__dict__, "_program": None, "last": None}
 
     @property
     def compilations(self) -> int:
@@ -474,6 +479,7 @@ class RowAdvantages:
         if self._looked:
             return ""
         self._looked = True
+        texts += [f"compares {alike}, which are spelt almost alike, as several" for alike in labels_alike(batch)]
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
         if metrics["credit/refused"] == 1 and not texts:

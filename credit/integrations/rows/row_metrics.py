@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from credit.tables.column_values import factorise
 from graphs.structure.host_ids import consecutive, distinct
+from graphs.traces.turn_numbers import numbered_turn
 
 if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
@@ -23,6 +23,7 @@ __all__ = [
     "MissingColumnWarning",
     "batch_metrics",
     "group_spread",
+    "labels_alike",
     "no_metrics",
     "order_of_turns",
     "several_agents",
@@ -97,16 +98,19 @@ def batch_metrics(
     groups_that_teach      groups in which a row has an answer other than 0, whatever the method compares; the others
                            are silent, or refused as a whole
     groups_of_one          groups, or with `by=` its keys, of one trace, which have nothing to be compared with
-    keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, or keep the raw
-                           reward, as the method says; absent where a method compares by something else
+    keys_of_one            rows whose key one trace has, such as an agent of a task: they are refused, keep the raw
+                           reward, or are compared with other rows of their trace, as the method says; absent where a
+                           method compares by something else
     advantage_mean, advantage_std   over the rows with an answer, before `log_ratio`, as all that is of advantages
     policy_age, policy_age_mean   versions between the newest row of the batch and its oldest one, and its mean
     groups_of_several_versions    groups with rows of several versions
     condition/NAME         1 where a condition of the method holds in this batch, 0 where it is broken, absent where
                            that is not known: "unbiased" (of the method with its options, as of `Method.unbiased_with`),
-                           "compared" (no row refused but those of frozen agents), "scored" (every row scored),
-                           "ordered" (no row before an earlier turn, where the method reads the order), "resolved" (no
-                           group whose differences, or baseline, single precision changes by more than 1 %)
+                           "compared" (no row refused but those of frozen agents; and where the method compares
+                           traces of a group or key, none with an answer of which there is one trace), "scored" (every
+                           row scored), "ordered" (no row before an earlier turn, where the method reads the order),
+                           "resolved" (no group whose differences, or baseline, single precision changes by more than
+                           1 %)
     """
     from estimators.base import Reason
 
@@ -116,14 +120,23 @@ def batch_metrics(
     entered = len(batch.rows.event)
     reasons = np.bincount(batch.reason[:entered], minlength=len(Reason))
     of_one = {}
+    trace = np.asarray(batch.graph.trace_ids)[:entered]  # it rises
     if batch.keys is not None:
         key = batch.keys[:entered].astype(np.int64)
-        trace = np.asarray(batch.graph.trace_ids)[:entered]  # it rises
         first, last = np.full((2, int(key.max()) + 2), -1)  # trace of each key; the key -1 is of rows without one
         last[key] = trace  # of several assignments to one place the last counts
         first[key[::-1]] = trace[::-1]
-        of_one = {"keys_of_one": np.count_nonzero((first == last)[key]) / entered}
+        alone = (first == last)[key]
+        of_one = {"keys_of_one": np.count_nonzero(alone) / entered}
         count = count if facts.key else 1 + (first < last)[last >= 0]  # one trace, or several
+    elif (count == 1).any():
+        group = np.asarray(batch.graph.group_ids)
+        alone = (np.bincount(group[np.asarray(batch.graph.trace_mask)])[group] == 1)[trace]
+    else:
+        alone = np.zeros(entered, bool)
+    compared = reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered
+    if facts.in_groups or facts.key:
+        compared &= not (alone & (batch.reason[:entered] == Reason.VALID)).any()
     metrics = {
         "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
@@ -138,7 +151,7 @@ def batch_metrics(
         **of_one,
         "advantage_mean": float(answered.mean()) if len(answered) else 0.0,
         "advantage_std": float(answered.std()) if len(answered) else 0.0,
-        "condition/compared": float(reasons[Reason.VALID] + reasons[Reason.FROZEN] == entered),
+        "condition/compared": float(compared),
         "condition/scored": float(entered == rows),
         **({} if ordered is None else {"condition/ordered": ordered}),
         "condition/resolved": float(resolved),
@@ -188,13 +201,25 @@ def several_agents(batch: Batch) -> str:
     return "several agents in a group" if pairs.shape[1] > len(np.unique(group)) else ""
 
 
+def labels_alike(batch: Batch) -> list[str]:
+    """Groups, traces and agents whose labels a person would take for one, in words."""
+    from credit.reports.look_alikes import look_alikes
+
+    names = batch.rows.names
+    labels = {"groups": names.groups, "traces": names.traces, "agents": names.team.distinct_names}
+    texts = {
+        what: ids.to_pylist() for what, ids in labels.items() if ids is not None and not pa.types.is_integer(ids.type)
+    }
+    return [f"{what} {alike}" for what, ids in texts.items() for alike in look_alikes(ids)]
+
+
 def order_of_turns(batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
     """Whether rows stand in the order of their turns, None where that is not known; and which turn stands wrong, or "".
 
-    Turns that are numbers, or texts of them, must not fall within an agent; and not within a trace, if no two rows of
-    a trace have one number. Otherwise they count within agents. That leaves open which agent acted before which, if
-    throughout the batch the rows of each agent stand side by side: a trainer may have sorted them so. Names of turns
-    leave all open.
+    Turns that are integers, or texts that begin alike and end in one, must not fall within an agent; and not within a
+    trace, if no two rows of a trace have one number. Otherwise they count within agents. That leaves open which agent
+    acted before which, if throughout the batch the rows of each agent stand side by side: a trainer may have sorted
+    them so. Other names of turns leave all open.
 
     Args:
       batch: of rows.
@@ -208,12 +233,11 @@ def order_of_turns(batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
     if "turn" not in batch.columns:
         return (True if stated else None), ""
     codes, names = factorise("turn", batch.columns["turn"])
-    if not pa.types.is_integer(names.type):
-        if not pc.all(pc.ascii_is_decimal(names)).as_py():
-            return (True if stated else None), ""
-        names = names.cast(pa.float64())  # "10" stands behind "9"
+    places = _places_of_turns(names)
+    if places is None:
+        return (True if stated else None), ""
     codes = codes[batch.rows.names.rows]
-    turn = names.to_numpy()[codes]
+    turn = places[codes]
     if (turn[1:] > turn[:-1])[of_trace].all():
         return True, ""
     through = len(distinct(trace * np.int64(len(names)) + codes)) == entered
@@ -221,12 +245,28 @@ def order_of_turns(batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
         earlier, later = consecutive(ids)
         falls = np.flatnonzero(turn[later] < turn[earlier])
         if len(falls):
-            before, after = turn[earlier[falls[0]]], turn[later[falls[0]]]
-            behind = f"turn {after:g} of {whose} stands behind its turn {before:g}"
+            before, after = (names[int(codes[rows[falls[0]]])].as_py() for rows in (earlier, later))
+            behind = f"turn {after} of {whose} stands behind its turn {before}"
             return False, f"{behind}, {len(falls)} times in the batch"
     agents, stretches = int(agent.max()) + 1, entered - np.count_nonzero(of_trace & (agent[1:] == agent[:-1]))
     known = stated or through or agents == trace.max() + 1 or stretches > agents
     return (True if known else None), ""
+
+
+def _places_of_turns(names: pa.Array) -> np.ndarray | None:
+    """The places of labels of turns, None where these have no order."""
+    if pa.types.is_integer(names.type):
+        places: np.ndarray = names.to_numpy()
+        return places
+    numbers: list[int] = []
+    stems: set[str] = set()
+    for label in names.to_pylist():
+        turn = numbered_turn(label)
+        if turn is None or len(stems | {turn[0]}) > 1:
+            return None
+        stems.add(turn[0])
+        numbers.append(turn[1])
+    return np.array(numbers)
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:

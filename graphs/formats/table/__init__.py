@@ -22,12 +22,14 @@ from graphs.reading.keys import opening
 from graphs.reading.source import Source, unreadable
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import WRITTEN_EXACTLY, id_text, is_inexact
+from graphs.reading.tables.join_rows import unread_names
 from graphs.reading.tables.rows import PARQUET, Row, is_csv, log_rows, number
 from graphs.text import excerpt, one_of
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
+from graphs.traces.turn_numbers import numbered_turn
 
 __all__ = ["read", "sniff"]
 
@@ -99,6 +101,7 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
+    unread: dict[str, str] = {}  # columns that nothing reads, and a table that has each
     for source in sources:
         table = _Table(source.name)
         try:
@@ -106,7 +109,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             is_cells = is_csv(source)
             if not is_cells:  # where every id is a text, also that of a number
                 table.groups = groups
-            column_of = find_columns(source, columns)
+            column_of, names = find_columns(source, columns)
             lists = {column_of[name] for name in TOKEN_COLUMNS if name in column_of}
             for line, row in log_rows(source, set(column_of.values()), lists, [column_of["trace"]]):
                 if is_cells and is_header(row):
@@ -120,6 +123,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
         except OSError as error:
             yield unreadable(source, error)
         else:
+            if table.traces:
+                unread |= dict.fromkeys(unread_names(names, column_of.values()), source.name)
             fallen = []
             for trace in table.traces.values():
                 if trace is not None:
@@ -133,6 +138,10 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             if is_cells:
                 yield from unfinished_line(source)
         source.release()
+    if unread:
+        expected = "names of docs/formats/table.md, or --columns: the others are not read"
+        shown = excerpt(", ".join(unread))
+        yield Problem("unread-columns", next(iter(unread.values())), 1, "columns", shown, expected)
 
 
 def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem | None:
@@ -140,20 +149,19 @@ def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem |
 
     Methods read rows in the order of the file, whatever the row says: `turn_baseline` was wrong without a word.
     """
-    turns = [int(turn) if isinstance(turn, str) and turn.isdecimal() else None for turn in trace.turns]
-    last: dict[tuple[str, str], float] = {}
+    last: dict[tuple[str, ...], tuple[float, str]] = {}
     for row, (time, agent) in enumerate(zip(trace.times, trace.agents, strict=True)):
-        for field, whose, value in (("time", "", time), ("turn", agent, turns[row] if turns else None)):
-            if value is None or math.isnan(value):
-                continue
-            before = last.setdefault((field, whose), value)
+        stated: list[tuple[tuple[str, ...], float, str]] = [] if math.isnan(time) else [(("time",), time, f"{time:g}")]
+        if trace.turns and (turn := numbered_turn(trace.turns[row])) is not None:
+            stated.append((("turn", agent, turn[0]), turn[1], excerpt(trace.turns[row])))
+        for key, value, shown in stated:
+            before, earlier = last.get(key, (value, shown))
             if value < before:
-                expected = f"rows in their order, since methods read them so: an earlier row has {before:g}"
+                expected = f"rows in their order, since methods read them so: an earlier row has {earlier}"
                 return Problem(
-                    "unordered-rows", trace.file, trace.lines[row], column_of[field], f"{value:g}", expected,
-                    trace.trace_id,
-                )  # fmt: skip
-            last[field, whose] = value
+                    "unordered-rows", trace.file, trace.lines[row], column_of[key[0]], shown, expected, trace.trace_id
+                )
+            last[key] = value, shown
     return None
 
 
@@ -304,7 +312,15 @@ class _Table:
                 if name != "policy_version":  # a long trace may end under a later policy than it began
                     constant(name, "", stated)
                 record.evidence.setdefault(name, stated)
-        agent = convert("agent", id_text, "text")
+        agent, role = convert("agent", id_text, "text"), convert("role", id_text, "text")
+        for ours, name in (("agent", agent), ("role", role)):
+            if name is not None and is_missing_name(name):  # it would join those without one
+                expected, shown = (
+                    f"the name of {'an' if ours == 'agent' else 'a'} {ours}, or an empty cell",
+                    excerpt(value[ours]),
+                )
+                problem = Problem("missing-field", self.file, line, column_of[ours], shown, expected, record.trace_id)
+                raise TraceError(problem)
         if agent is None:
             agent = SINGLE_AGENT
             if "agent" in column_of and record.trace_id not in self.unnamed:
@@ -312,7 +328,6 @@ class _Table:
                 self.unnamed[record.trace_id] = Problem(
                     "unnamed-agent", self.file, line, column_of["agent"], "empty", expected, record.trace_id
                 )
-        role = convert("role", id_text, "text")
         instance = record.instances.setdefault(agent, Agent())
         if role is not None:
             constant("role", agent, role)

@@ -49,8 +49,8 @@ def _plain(name: str) -> str:
     return _JOINTS.sub("", name).lower()
 
 
-def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
-    """Our name to the table's, for the columns that are there.
+def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Our name to the table's, for the columns that are there; and the names of all columns of the table.
 
     Raises:
       TraceError: "missing-column", for one that was asked for or for the trace; "ambiguous-column".
@@ -91,4 +91,4 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> dict[str, str]:
         near = resemblance_of_columns(nested_names(source)) if source.data.startswith(PARQUET) else ""
         expected += f"; or {near}" if near else ""
         raise TraceError(Problem("missing-column", source.name, 1, "trace", excerpt(names), expected))
-    return column_of
+    return column_of, names

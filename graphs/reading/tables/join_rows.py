@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,17 @@ from graphs.text import excerpt
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
-__all__ = ["TRACE", "ambiguous", "check_columns", "contradictory", "ids_of", "plain", "unread_columns", "unusable"]
+__all__ = [
+    "TRACE",
+    "ambiguous",
+    "check_columns",
+    "contradictory",
+    "ids_of",
+    "plain",
+    "unread_columns",
+    "unread_names",
+    "unusable",
+]
 
 TRACE = ("trace", "trace_id")
 """Names of the column of traces."""
@@ -35,10 +45,14 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
         raise TraceError(Problem("bad-header", name, 1, "columns", shown, f"columns `trace` and `{field}`"))
 
 
+def unread_names(columns: Iterable[str], read: Collection[str]) -> list[str]:
+    """The columns that are not read, without those of an index, which have no name of their own."""
+    return [column for column in columns if column and column not in read and "Unnamed" not in column]
+
+
 def unread_columns(name: str, columns: Collection[str]) -> Iterator[Problem]:
     """Information: columns of a table of rewards that nothing reads, as a judge's. Those of an index have no name."""
-    read = (*TRACE, *OF_LABELS, "reward", "group", "")
-    unread = [column for column in columns if column not in read and "Unnamed" not in column]
+    unread = unread_names(columns, (*TRACE, *OF_LABELS, "reward", "group"))
     if unread:
         expected = (
             "`trace` and `reward`: the others are not read. A table of a judge's verdicts as `reward` joins them by"

@@ -360,6 +360,16 @@ def test_an_action_is_compared_by_names_or_by_a_column_of_a_table(good: Path, tm
     assert refused.exit_code == 1 and "method 'gae' has no option 'by'" in refused.stderr
 
 
+def test_a_method_that_reads_the_order_says_where_rows_are_out_of_it(tmp_path: Path) -> None:
+    """The reader's note did not say that the method's numbers rest on it."""
+    path, out = tmp_path / "log.csv", tmp_path / "out.csv"
+    path.write_text("trace,group,turn,reward,event_reward\na,q,t1,1,0\na,q,t0,1,0\nb,q,t0,0,0\nb,q,t1,0,1\n")
+    for method, expected in (("turn_baseline", True), ("discounted_return", True), ("rloo", False)):
+        said = run("assign", path, "-m", method, "-o", out).stderr
+        look = f"look: {method} reads rows in the order of the file, and in 1 trace one stands behind a later one"
+        assert (look in said) is expected
+
+
 def test_what_a_method_left_out_or_cannot_tell_apart_is_said(tmp_path: Path) -> None:
     """`reinforce_pp` weighed rows alike and `mgrpo` pooled everybody, without a word; trainers' rows got a warning."""
     path, out = tmp_path / "log.jsonl", tmp_path / "advantages.csv"

@@ -89,10 +89,10 @@ def test_ids_that_pandas_made_floats_are_refused_with_advice(column: str) -> Non
 
 
 @pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "<NA>", "NaT", "", " ", " nan ", "\x1c", "\u2003"])
-@pytest.mark.parametrize("column", ["group", "trace"])
+@pytest.mark.parametrize("column", ["group", "trace", "agent", "role"])
 def test_texts_of_missing_names_join_no_rows(column: str, word: str) -> None:
-    """What `Series.astype(str)` writes where a row has no id was the name of one group, or of one trace."""
-    ids = {"group": GROUP, "trace": TRACE}[column]
+    """What `Series.astype(str)` writes where a row has no id was the name of one group, trace, agent or role."""
+    ids = {"group": GROUP, "trace": TRACE}.get(column, AGENT)
     plain = [word, *ids[1:7], word]
     for container in (plain, pa.array(plain).dictionary_encode()):
         with pytest.raises(ColumnError, match=re.escape(f"'{column}': {word!r} in 2 of 8 rows is no id")) as refused:
@@ -126,10 +126,10 @@ def test_ids_of_evidence_that_pandas_wrote_for_none_join_no_rows(word: str, tmp_
     assert (problem.kind, problem.field, problem.trace) == ("bad-type", "anchor", "b")
 
 
-def test_an_agent_has_a_name() -> None:
-    with pytest.raises(ColumnError, match="'agent': '' in 1 of 8 rows is no id; expected an id in each row"):
-        example(agent=["", *AGENT[1:]])
-    example(agent=["nan", *AGENT[1:]])  # as in a table: within its trace an agent may be called so
+def test_an_integer_beyond_64_bits_is_named_by_its_column() -> None:
+    """The error was "Python int too large to convert to C long"."""
+    with pytest.raises(ColumnError, match=r"column 'trace': has an integer beyond 64 bits; expected .*, or texts"):
+        example(trace=[10**30, *range(7)])
 
 
 COUNTS = [name for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items() if key.kind == "count"]

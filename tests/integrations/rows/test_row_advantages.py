@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+import pickle
 import re
 import uuid
 import warnings
@@ -356,6 +357,39 @@ def test_rows_whose_key_one_trace_has_are_counted() -> None:
     assert advantages(**{**rows, "reward": np.full(5, np.nan)}).metrics["credit/keys_of_one"] == 0
     assert RowAdvantages("rloo", by="task,agent")(**rows).metrics["credit/keys_of_one"] == 1 / 5
     assert "credit/keys_of_one" not in RowAdvantages("rloo")(**rows).metrics
+
+
+@pytest.mark.parametrize("singleton", ["raw", "refuse"])
+@pytest.mark.parametrize("method", ["dr_mas", "dr_mas_rloo"])
+def test_rows_of_one_trace_are_not_called_compared(method: str, singleton: str) -> None:
+    """Two rows of an agent in one trace were compared with each other, got 0, and `compared` was 1."""
+    rows = {"group": ["q"] * 5, "trace": list("aaabb"), "agent": ["p", "c", "c", "p", "p"], "reward": [1.0, 1, 1, 0, 0]}
+    alone = RowAdvantages(method, singleton=singleton)(**rows).metrics
+    assert (alone["credit/keys_of_one"], alone["credit/condition/compared"]) == (2 / 5, 0)
+    both = RowAdvantages(method, singleton=singleton)(**rows | {"agent": ["p", "c", "p", "p", "c"]}).metrics
+    assert (both["credit/keys_of_one"], both["credit/condition/compared"]) == (0, 1)
+    lone = RowAdvantages("verl_grpo")(group=["q", "q", "r"], trace=list("abc"), reward=[1.0, 0.0, 1.0])
+    assert lone.valid.all() and lone.metrics["credit/condition/compared"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [({"group": ["q", "q ", "q", "q"]}, "groups 'q', 'q '"), ({"trace": ["a", "b", "a ", "c"]}, "traces 'a', 'a '"),
+     ({"agent": ["p", "p ", "p", "p"]}, "agents 'p', 'p '")],
+)  # fmt: skip
+def test_labels_that_differ_in_blanks_are_named(changed: dict[str, Any], what: str) -> None:
+    rows = {"group": ["q"] * 4, "trace": list("abcd"), "agent": ["p"] * 4, "reward": [1.0, 0.0, 0.0, 1.0]}
+    with pytest.warns(MissingColumnWarning, match=f"compares {what}, which are spelt almost alike, as several"):
+        RowAdvantages("rloo")(**rows | changed)
+
+
+def test_a_used_method_is_pickled_with_its_state() -> None:
+    rows = {"group": ["q"] * 2, "reward": [1.0, 0.0]}
+    used = RowAdvantages("moving_average")
+    used(**rows)
+    again = pickle.loads(pickle.dumps(used))
+    assert again.state == used.state
+    assert again(**rows).advantages.tolist() == used(**rows).advantages.tolist()
 
 
 @pytest.mark.parametrize("by", ["task", "task,agent", "agent", "task,key"])
@@ -892,7 +926,9 @@ def test_a_key_without_its_column_says_how_rows_state_it(by: str, how: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("agent", "turn"), [("pppp", ["0", "1", "10", "9"]), ("psps", [0, 2, 1, 3])], ids=["texts", "through the trace"]
+    ("agent", "turn"),
+    [("pppp", ["0", "1", "10", "9"]), ("psps", [0, 2, 1, 3]), ("pppp", ["step_8", "step_9", "step_11", "step_10"])],
+    ids=["texts", "through the trace", "texts that end in a number"],
 )
 def test_turns_out_of_order_are_told_from_texts_and_across_agents(agent: str, turn: list[Any]) -> None:
     """Rows of one agent after another stood in the order of their agents, and `ordered` was 1."""
@@ -900,14 +936,15 @@ def test_turns_out_of_order_are_told_from_texts_and_across_agents(agent: str, tu
     method = RowAdvantages("turn_baseline", strict=True)
     with pytest.raises(CreditError, match="stands behind its turn"):
         method(**rows, turn=turn * 2, event_reward=np.arange(8) / 8)
-    in_order = sorted(turn, key=int)
+    in_order = sorted(turn, key=lambda label: int(str(label).removeprefix("step_")))
     assert method(**rows, turn=in_order * 2, event_reward=np.arange(8) / 8).metrics["credit/condition/ordered"] == 1
 
 
 @pytest.mark.parametrize(
     ("agent", "turn", "ordered"),
     [("ppss", [0, 1, 0, 1], None), ("ppss", [*"0101"], None), ("psps", [0, 0, 1, 1], 1), ("ppss", [0, 1, 2, 3], 1),
-     ("pppp", [0, 1, 2, 3], 1), ("ppss", [1, 0, 0, 1], 0), ("psps", [*"abcd"], None), ("psps", None, None)],
+     ("pppp", [0, 1, 2, 3], 1), ("pppp", ["t0", "t1", "t2", "u3"], None), ("pppp", ["-3", "-2", "-1", "-0"], None),
+     ("ppss", [1, 0, 0, 1], 0), ("psps", [*"abcd"], None), ("psps", None, None)],
 )  # fmt: skip
 def test_an_order_that_turns_leave_open_is_not_called_kept(agent: str, turn: Any, ordered: float | None) -> None:
     """Rows of one agent after another whose turns count within agents stood in order, said the metric."""

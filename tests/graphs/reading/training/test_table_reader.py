@@ -391,6 +391,25 @@ def test_words_that_stand_for_no_name_are_no_group_and_no_trace(tmp_path: Path, 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("column", ["agent", "role"])
+def test_words_that_stand_for_no_name_are_no_agent(tmp_path: Path, column: str) -> None:
+    """`astype(str)` made one agent of all rows without a name, and methods compared them."""
+    (tmp_path / "x.csv").write_text(f"trace,group,{column},reward\na,q,nan,1\nb,q,p,0\nc,q,,0\n")
+    traces = read(tmp_path)
+    assert traces.traces["trace"].to_pylist() == ["b", "c"]
+    assert [(p.kind, p.line, p.field) for p in traces.problems] == [("missing-field", 2, column)]
+
+
+def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
+    """A column `task` or `log_ratio` was passed over without a word."""
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text(f",trace,task,log_ratio,reward,trace_id\n0,{name},q,1,1,{name}\n")
+    (problem,) = read(tmp_path).problems
+    assert (problem.kind, problem.value, problem.is_failure) == ("unread-columns", "'task, log_ratio, trace_id'", False)
+    mapped = read(tmp_path, columns={"group": "task", "event_reward": "log_ratio"}).problems
+    assert [problem.value for problem in mapped] == ["'trace_id'"]
+
+
 @pytest.mark.parametrize("header", ["trace,group,Reward", "trace,group,reward ", "trace,Task_ID,reward"])
 def test_a_column_whose_name_is_written_otherwise_is_not_left_out_in_silence(header: str, tmp_path: Path) -> None:
     """Rewards were lost, or all traces were of groups of their own, and nothing was said."""
@@ -498,7 +517,16 @@ def test_an_outcome_in_later_rows_tells_a_table(tmp_path: Path) -> None:
     assert "--columns reward=Outcome" in caught.value.problems[0].expected
 
 
-@pytest.mark.parametrize(("column", "values"), [("time", "0 1 1 0"), ("turn", "0 1 1 0"), ("turn", "0 9 9 10")])
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("time", "0 1 1 0"),
+        ("turn", "0 1 1 0"),
+        ("turn", "t0 t9 t10 t9"),
+        ("turn", "0 9 9 10"),
+        ("turn", "t0 t9 t9 t10"),
+    ],
+)
 def test_rows_that_stand_behind_a_later_one_are_named(column: str, values: str, tmp_path: Path) -> None:
     """Methods that read the order of rows were wrong without a word where the rows themselves said so."""
     rows = "".join(f"{t},q,p,{v},1\n" for t, v in zip("aabb", values.split(), strict=True))
