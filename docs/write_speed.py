@@ -41,9 +41,9 @@ Each of {count} methods takes at most {most} segment sums; {over} take more than
 Those that number turns sort the events by agent instance. `c3` passes 66 times over nodes in no order. `gae` along the
 causal graph takes a step an edge. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
 
-800 evaluations of 20 units take `shapley` 2 ms, and 51 where it fits interactions, 27 in single precision; the aim was
-10. Five inverses of 400 rows take three fifths. Two rounds instead of four, or half of the pairs, err up to twice as
-much.
+800 evaluations of 20 units take `shapley` 2 ms, and 62 where it fits interactions, 31 in single precision; the aim was
+10. Five inverses of 400 rows take half. A factor of its own took 27, and compiled for 6 s more. Two rounds instead of
+four, or half of the pairs, err up to twice as much.
 
 {growth}
 
