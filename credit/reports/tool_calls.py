@@ -34,6 +34,8 @@ class Failures:
       same: how often the call failed with the same arguments before it succeeded; 1 in other runs.
       recovered: a later call of the tool by the agent has succeeded, whatever its arguments.
       mended: one with the same arguments has; None where the log has no arguments of the last call that failed.
+      place, streak: position of the first, from 1, among the errors in a row that it is one of, and how many these are,
+        with those of calls that failed again.
     """
 
     tool: str | None
@@ -41,6 +43,8 @@ class Failures:
     same: int
     recovered: bool
     mended: bool | None
+    place: int
+    streak: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,13 +180,15 @@ class ToolCalls:
                 again[call].append(row)
         repeated = [rows for rows in repeated if len(rows) > 1]
         told = set(itertools.chain.from_iterable(repeated))
+        places = {row: (place, len(run)) for run in runs for place, row in enumerate(run, 1)}
         found = []
         for rows in [*repeated, *([row for row in run if row not in told] for run in runs)]:
             if rows:
                 key, text = keys[rows[-1]], texts.get(rows[-1], "")
                 mended = mends.get((*key, text), -1) > rows[-1] if text else None
                 same = len(rows) if rows[0] in told else 1
-                found.append(Failures(key[1], tuple(rows), same, works.get(key, -1) > rows[-1], mended))
+                recovered = works.get(key, -1) > rows[-1]
+                found.append(Failures(key[1], tuple(rows), same, recovered, mended, *places[rows[0]]))
         return sorted(found, key=lambda run: run.rows[0])
 
     @functools.cached_property

@@ -302,7 +302,8 @@ def _suspects(
         return float((end - row) / (end - begin))
 
     def seriousness(run: Failures) -> tuple[float, ...]:
-        return -run.same, -len(run.rows), run.recovered + bool(run.mended), left(run.rows[0])
+        in_a_row = run.streak if run.same == 1 else 0
+        return -run.same, -in_a_row, run.recovered + bool(run.mended), left(run.rows[0])
 
     outcome = np.asarray(traces.reward, np.float64)[: n.traces]
     found = [(run.rows[0], _failure_words(run)) for run in sorted(failures, key=seriousness)]
@@ -352,8 +353,9 @@ def _failure_words(run: Failures) -> str:
     tool = "" if run.tool is None else f" of {run.tool}"
     if run.same > 1:
         return f"error{tool}; the same call failed {run.same} times{', then succeeded' if run.mended else ''}"
-    if len(run.rows) > 1:
-        return f"first of {counted(len(run.rows), 'error')}{tool} in a row"
+    if run.streak > 1:
+        place = "first" if run.place == 1 else f"number {run.place}"
+        return f"{place} of {counted(run.streak, 'error')}{tool} in a row"
     if run.tool is None:
         return "error"
     if not run.recovered:

@@ -75,6 +75,23 @@ def test_calls_without_arguments_are_not_the_same_call(tmp_path: Path, arguments
     assert ("the same call failed 4 times" in triage(traces).suspects[0].why) == same
 
 
+def test_errors_in_a_row_count_those_of_a_call_that_failed_again(tmp_path: Path) -> None:
+    """Of five errors the two of one call were left out: `first of 3 errors of sh in a row`, at the second."""
+
+    def failed(calls: str) -> list[Step]:
+        return [("a", "sh", call, "1 failed") for call in calls]
+
+    traces = read(tmp_path, failed("abacd"), failed("bacad"), failed("aba"))
+    assert [(one.trace, one.event, one.why) for one in triage(traces, most=None).suspects] == [
+        ("t1", "r1", "error of sh; the same call failed 2 times"),
+        ("t2", "r0", "error of sh; the same call failed 2 times"),
+        ("t0", "r0", "error of sh; the same call failed 2 times"),
+        ("t0", "r1", "number 2 of 5 errors of sh in a row"),
+        ("t1", "r0", "first of 5 errors of sh in a row"),
+        ("t2", "r1", "number 2 of 3 errors of sh in a row"),
+    ]
+
+
 def test_other_commands_neither_mend_a_call_nor_break_its_failures(tmp_path: Path) -> None:
     """Each `pytest -x` of a session was one of `shell`, "a later call succeeded", where only `ls` had."""
     ran: list[Step] = [("a", "shell", "pytest -x", "1 failed"), ("a", "shell", "ls", None)]
