@@ -12,8 +12,8 @@ format holds (`graphs.formats.Format.holds`):
   was read, the traces are those that stand at such keys; without any, the traces of all files are refused.
 - "session": if a trace states a sub-agent whose session was not found (`MISSING_PART`), any file or record that cannot
   be read may be that session, and refuses the trace.
-- "session": a last line without its newline is a log that is still being written. It is named, and the trace stays,
-  unless the file is a sub-agent's that has returned.
+- "session": a last line without its newline is a log that is still being written. It is named, and the trace stays
+  with sums that are lower bounds, unless the file is a sub-agent's that has returned.
 
 Readers do nothing about damage. The functions of this folder note what they cannot read in `Source.lost`. A problem
 with a line and without a trace, which a reader yields, counts as a record that is lost.
@@ -113,7 +113,7 @@ def undamaged(
                     refused.setdefault(item.trace, item)
             elif item.is_failure and item.line:
                 without_trace.append(item)
-        elif without_trace or (_lost_in(item, by_name) if holds == "session" else noted):
+        elif without_trace or (any(_lost_in(item, by_name)) if holds == "session" else noted):
             waiting.append(item)
             read.update(trace for trace, _ in _files_of(item))
         else:
@@ -134,6 +134,9 @@ def undamaged(
     found = _refused_by(lost, waiting, refused, states, is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
+        cut = holds == "session" and any(record.is_unfinished for record in _lost_in(item, by_name))
+        if cut and isinstance(item, TraceRecord):
+            item.unlogged_call()  # the line may be one
         yield from _without(item, refused.keys() | found.keys())
 
 
@@ -149,10 +152,11 @@ def _that_may_hold_a_part(problems: Sequence[Problem], sources: Sequence[Source]
     return [p for p in (*of_records, *of_files) if without_compression(p.file).lower().endswith(_MAY_HOLD)]
 
 
-def _lost_in(item: TraceRecord | Part, by_name: Mapping[str, Source]) -> bool:
-    """Whether something of a session's files, or of those found beside them, is lost."""
+def _lost_in(item: TraceRecord | Part, by_name: Mapping[str, Source]) -> Iterator[Lost]:
+    """What is lost of a session's files, or of those found beside them."""
     files = (file for _, of_trace in _files_of(item) for file in of_trace)
-    return any(source.lost for source in _with_beside([by_name[file] for file in files if file in by_name]))
+    for source in _with_beside([by_name[file] for file in files if file in by_name]):
+        yield from source.lost.values()
 
 
 def _with_beside(sources: Sequence[Source]) -> Iterator[Source]:

@@ -199,7 +199,7 @@ class TraceRecord:
         column[position] = (column[position] or 0.0) + amount
 
     def unlogged_call(self) -> None:
-        """Note a model call that is in no event: sums of tokens are lower bounds."""
+        """Note a model call that is in no event, or a lost line that may be one: sums of tokens are lower bounds."""
         self.metrics[UNLOGGED_CALLS] = self.metrics.get(UNLOGGED_CALLS, 0.0) + 1
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:

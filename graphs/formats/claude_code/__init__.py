@@ -172,15 +172,15 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
     finally:
         for each in (source, *members):
             each.release()
+    hanging = [missing_parent(transcript, main, records[0].trace_id) for transcript in (main, *others)]
+    if any(hanging):
+        records[0].unlogged_call()  # a line that is missing may be one
     for record in records:
         record.sources = [member.name for member in members]
         yield record
     for member in blank:
         yield Problem("empty-file", member.name, 0, "content", "empty", "a message of the agent", records[0].trace_id)
-    for transcript in (main, *others):
-        missing = missing_parent(transcript, main, records[0].trace_id)
-        if missing is not None:
-            yield missing
+    yield from filter(None, hanging)
     for record in records:
         silent = [name for name in absent if name in record.instances and not _has_file(source, name)]
         if silent:

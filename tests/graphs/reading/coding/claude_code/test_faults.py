@@ -120,8 +120,19 @@ def test_a_last_line_that_is_still_being_written_is_named_and_the_session_reads(
     path.write_bytes(path.read_bytes()[:-30])
     traces = read(path)
     assert [(p.kind, p.line, p.is_failure) for p in traces.problems] == [("unfinished-line", count, False)]
+    assert traces.evidence["metrics.unlogged_calls"].amounts.tolist() == [1]  # sums of tokens are lower bounds
     path.write_bytes(path.read_bytes() + b"\n")
     assert refused(path) == [("bad-json", "x.jsonl", count), ("lost-row", "x.jsonl", count)]
+
+
+def test_a_session_without_one_of_its_lines_has_sums_that_are_lower_bounds(tmp_path: Path) -> None:
+    """Of a sub-agent without its lines they were; here tokens looked exact."""
+    path, log = tmp_path / "x.jsonl", inline()
+    assert "metrics.unlogged_calls" not in read(log.write(path)).evidence
+    del log.lines[1]
+    traces = read(log.write(path))
+    assert "missing-parent" in [problem.kind for problem in traces.problems]
+    assert traces.evidence["metrics.unlogged_calls"].amounts.tolist() == [1]
 
 
 @pytest.mark.parametrize("named", [True, False])
