@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 CostUnit = Literal["agent", "role", "decision", "tool", "model", "trace"]
+OUTSIDE = ("user", "user_simulator")
+"""Roles of those whom a team talks to. Without an action and a count of tokens, they are no part of the team."""
 UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "tool", "model", "trace")
 
 
@@ -35,7 +37,8 @@ class Amount:
     """A sum over events.
 
     Attributes:
-      total: over the events that have a number; None where none has one above 0 and some lack theirs.
+      total: over the events that have a number; None where none has one above 0 and some lack theirs, and of those
+        outside the team, whose costs are in no sum (`OUTSIDE`).
       missing: events without one; above 0, `total` is a lower bound. Money of such events is what is known of it.
     """
 
@@ -87,7 +90,8 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     Args:
       traces: what was read.
       by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone.
+        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone. A
+        user's, simulated or not, are in no sum (`OUTSIDE`).
       prices: of models and tools; without them money is None.
 
     Raises:
@@ -121,7 +125,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
     if by == "model":
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
-    rows = list(_rows(list(number), unit, costs, ToolCalls(traces)))
+    rows = list(_rows(list(number), unit, costs, ToolCalls(traces), ~_outside(traces)))
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
@@ -149,16 +153,34 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
     return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated)
 
 
-def _rows(names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls) -> list[CostRow]:
+def _outside(traces: Traces) -> np.ndarray:
+    """Whether an event is of someone outside the team: bool [events]."""
+    graph, n = traces.graph, traces.sizes.events
+    agent = np.asarray(graph.agent_ids)[:n]
+    does = np.asarray(graph.action_mask)[:n].copy()
+    for name in ("tokens", "input_tokens"):
+        if (stated := traces.evidence.get(name)) is not None:
+            does |= stated.mask[:n]
+    outside = np.array([role in OUTSIDE for role in traces.agents["role"].to_pylist()], bool)
+    outside[agent[does]] = False
+    found: np.ndarray = outside[agent]
+    return found
+
+
+def _rows(
+    names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls, inside: np.ndarray
+) -> list[CostRow]:
     count = len(names)
     # What a tool took and how it went stand at its result.
     at_call = unit.copy()
     at_call[called.results] = unit[called.calls]
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
     errors = np.bincount(at_call[called.counted], minlength=count)
+    of_team = np.bincount(unit[inside], minlength=count) > 0
     sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
-    sums.append(_amounts(costs.seconds, at_call, count))
+    sums.append(_amounts(np.where(inside, costs.seconds, 0.0), at_call, count))
     sums.append(_amounts(costs.money, unit, count, costs.least_money))
+    sums = [[x if own else Amount(None, x.missing) for x, own in zip(each, of_team, strict=True)] for each in sums]
     return [
         CostRow(names[i], int(events[i]), int(calls[i]), int(errors[i]), tokens, read, seconds, money)
         for i, (tokens, read, seconds, money) in enumerate(zip(*sums, strict=True))

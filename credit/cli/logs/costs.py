@@ -25,6 +25,7 @@ LEGEND = (
     "≥: the log lacks the number of some calls. –: of all. seconds: sums of what events took, so what ran at once "
     "counts each and waiting for none; `credit traces` has the wall clock."
 )
+OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
 MONEY = (
     "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
@@ -105,6 +106,9 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
     console.print(table)
     console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
+    others = [row.unit for row in rows if row.seconds.total is None and not row.seconds.missing]
+    if others:
+        console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)
     if gaps is not None:
         console.print(MONEY, soft_wrap=True)
         for line in gaps.lines():

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import Amount, cost_rows, group_costs, stated_sums
+from credit.metrics.cost_summary import Amount, cost_rows, group_costs, stated_sums, total_costs
 from credit.metrics.event_costs import Price, Prices, event_costs, price_gaps, read_prices
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -74,6 +74,38 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     calls = {row.unit: row.tool_calls for row in cost_rows(traces, "decision")}
     assert calls == {"whom": 0, "tool": 3, "other": 0, "message": 0}  # the kinds of `compose --level decision`
     assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
+
+
+@pytest.mark.parametrize("name", ["tokens", "input_tokens", None])
+def test_a_simulated_user_is_in_no_sum_or_has_its_numbers(tmp_path: Path, name: str | None) -> None:
+    """Its tokens, which the log has, were said to be 0, and its seconds were in the total."""
+    said = line("a", "q", 1.0, "big")
+    said["agents"] = [{"id": "lead", "role": "lead"}, {"id": "user", "role": "user_simulator"}]
+    said["events"].append({"id": "u", "t": 9, "type": "message", "agent": "user", "action": False})
+    said["edges"].append({"src": "m", "dst": "u", "type": "message"})
+    if name is not None:
+        said["events"][-1][name] = 7
+    traces = read(tmp_path, said)
+    rows = cost_rows(traces)
+    user, total = next(row for row in rows if row.unit == "user"), total_costs(rows)
+    shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl")]).stdout
+    cells = next(row for row in shown.splitlines() if row.startswith("user")).split()
+    if name is None:
+        assert {user.tokens, user.input_tokens, user.seconds} == {Amount(None, 0)} and user.events == 1
+        assert (total.tokens, total.seconds) == (Amount(40, 0), Amount(5, 0))
+        assert cells == ["user", "1", "0", "–", "–", "–"]
+        assert "no part of the team, so what it cost is in no sum: user\n" in shown
+    else:
+        assert getattr(user, name) == Amount(7, 0) and total.seconds == Amount(9, 0) and cells[-1] == "4"
+        assert "no part of the team" not in shown
+    assert [row.seconds for row in cost_rows(traces, "trace")] == [total.seconds]
+
+
+def test_a_call_in_no_event_bounds_the_total_where_the_user_speaks_first(tmp_path: Path) -> None:
+    said = line("a", "q", 1.0, "big", metrics={"unlogged_calls": 1})
+    said["agents"] = [{"id": "user", "role": "user"}]
+    said["events"].insert(0, {"id": "u", "t": 0, "type": "message", "agent": "user", "action": False})
+    assert total_costs(cost_rows(read(tmp_path, said))).tokens == Amount(40, 1)
 
 
 def test_a_sum_without_some_counts_is_a_lower_bound(tmp_path: Path) -> None:
