@@ -142,6 +142,8 @@ def records(
         except TraceError as error:
             yield error.problem
             continue
+        if absent:
+            record.unlogged_call()  # of the sub-agent
         # Also files without an event: what is lost in them is a part of this trace.
         record.sources = list(dict.fromkeys(parts[name].place.file for name in names if name in parts))
         yield record

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from credit.metrics.cost_summary import cost_rows
 from credit.reports.event_texts import event_texts
 from credit.reports.tool_calls import ToolCalls
 from graphs.errors import NothingReadError
@@ -439,6 +440,7 @@ def test_a_sub_agent_without_a_file_is_named_and_a_file_that_may_be_its_own_refu
     (note,) = traces.problems
     assert (note.kind, note.is_failure, note.count) == ("missing-subagent", False, 1)
     assert traces.traces["trace"].to_pylist() == [note.trace]
+    assert cost_rows(traces, "trace")[0].tokens.missing, "its sum is a lower bound"
     (tmp_path / name / "rewards.csv").write_bytes(b"")  # a name that no session has
     assert read(tmp_path / name).traces["trace"].to_pylist() == [note.trace]
     key = b'"id": ' if name in ("codex", "opencode") else b'"sessionId": '
