@@ -101,7 +101,7 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
-    unread: dict[str, str] = {}  # columns that nothing reads, and a table that has each
+    unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     for source in sources:
         table = _Table(source.name)
         try:
@@ -124,7 +124,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             yield unreadable(source, error)
         else:
             if table.traces:
-                unread |= dict.fromkeys(unread_names(names, column_of.values()), source.name)
+                for name in unread_names(names, column_of.values()):
+                    unread.setdefault(name, source.name)
             fallen = []
             for trace in table.traces.values():
                 if trace is not None:
