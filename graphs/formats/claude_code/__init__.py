@@ -175,17 +175,19 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
     hanging = [missing_parent(transcript, main, records[0].trace_id) for transcript in (main, *others)]
     if any(hanging):
         records[0].unlogged_call()  # a line that is missing may be one
-    for record in records:
+    silent = [[name for name in absent if name in each.instances and not _has_file(source, name)] for each in records]
+    for record, names in zip(records, silent, strict=True):
+        if not set(names) <= set(record.agents):
+            record.unlogged_call()  # of an agent that has not returned; a return shows that it lacks its calls
         record.sources = [member.name for member in members]
         yield record
     for member in blank:
         yield Problem("empty-file", member.name, 0, "content", "empty", "a message of the agent", records[0].trace_id)
     yield from filter(None, hanging)
-    for record in records:
-        silent = [name for name in absent if name in record.instances and not _has_file(source, name)]
-        if silent:
-            value, expected = excerpt(silent[0]), "the lines of every agent that it started; its costs are lower bounds"
-            trace, count = record.trace_id, len(silent)
+    for record, names in zip(records, silent, strict=True):
+        if names:
+            value, expected = excerpt(names[0]), "the lines of every agent that it started; its costs are lower bounds"
+            trace, count = record.trace_id, len(names)
             yield Problem(MISSING_PART, record.file, record.line, "agentId", value, expected, trace, count)
     for chain in unlinked:
         (file, line, _), expected = chain.entries[0].place, "an agent that a tool use of the session started"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from credit.metrics.cost_summary import cost_rows
 from graphs.errors import Problem
 from graphs.event_graph import EventType
 from graphs.logs import read
@@ -70,6 +71,16 @@ def test_a_dangling_spawn_has_an_agent_without_calls(tmp_path: Path) -> None:
     assert {("t1", "t1.return", "spawn"), ("t1.return", "c2", "return")} < edges(record)
     traces = read(main)
     assert "a7" in traces.agents["agent"].to_pylist() and traces.problems == (note,)
+
+
+@pytest.mark.parametrize("lines", [3, 4, 5])
+def test_a_missing_sub_agent_makes_sums_lower_bounds_whether_or_not_it_returned(lines: int, tmp_path: Path) -> None:
+    main, child = files(tmp_path)
+    child.unlink()
+    main.write_bytes(b"".join(main.read_bytes().splitlines(keepends=True)[:lines]))
+    traces = read(main)
+    assert [problem.kind for problem in traces.problems] == ["missing-subagent"]
+    assert cost_rows(traces, "trace")[0].tokens.missing == 1
 
 
 def test_a_missing_sub_agent_does_not_refuse_its_session_for_a_line_of_another(tmp_path: Path) -> None:
