@@ -26,9 +26,7 @@ LEGEND = (
     "counts each and waiting for none; `credit traces` has the wall clock."
 )
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
-MONEY = (
-    "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
-)
+MONEY = "money: at the table's prices; ≥: a count or a price of some events is missing."
 UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 
