@@ -22,7 +22,7 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import LEAST_TASKS, ROUNDING, holm
-from graphs.text import excerpt, near_names
+from graphs.text import WITHOUT_ROW, excerpt, near_names
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -154,7 +154,7 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
     without = sorted(known - of_trace.keys())
     problems: list[Problem] = []
     for trace, line in missed.items():
-        hint = f". {near_names(trace, without)}" if without and len(problems) < MOST_HINTED else ""
+        hint = f". {near_names(trace, without, count=WITHOUT_ROW)}" if without and len(problems) < MOST_HINTED else ""
         expected = f"the id of a trace that was read{hint}"
         problems.append(Problem("unmatched-row", str(path), line, "trace", excerpt(trace), expected, about="side"))
     if len(names) != 2:
