@@ -6,10 +6,11 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "printable"]
+__all__ = ["WITHOUT_ROW", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "printable"]
 
 
 REPLACEMENT = "\ufffd"
+WITHOUT_ROW = "Traces without a row ({})"  # `count` of `near_names`
 MOST_LISTED = 12  # names of a hint where none is near; of more, the first few
 MOST_COMPARED = 10_000  # names; more are not compared letter by letter, which would take seconds
 MOST_CLOSE = 20  # forms that letters find, of which numbers choose the nearest
@@ -85,8 +86,8 @@ def _last_number(name: str) -> str:
     return name[len(name.rstrip("0123456789")) :]
 
 
-def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
-    """A hint for a name that does not exist: the nearest known names.
+def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = "There are {}") -> str:
+    """A hint for a name that does not exist: the nearest known names, or `count` and some of them.
 
     Names that contain it come first, then names with similar letters. Numbers are compared without leading zeros, and
     as a whole: "task-1" is nearer to "task-01" than to "task-10".
@@ -98,6 +99,8 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
       'Did you mean trace-000008?'
       >>> near_names("x", ["a", "b"])
       'There are 2: a, b.'
+      >>> near_names("x", ["a", "b"], count=WITHOUT_ROW)
+      'Traces without a row (2): a, b.'
     """
     names = list(dict.fromkeys(known))
     plain = {other: _without_zeros(other.lower()) for other in names}
@@ -120,7 +123,7 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3) -> str:
         return f"Did you mean {' or '.join(near)}?"
     listed = names if len(names) <= MOST_LISTED else names[:shown]
     more = ", …" if len(names) > len(listed) else ""
-    return f"There are {len(names)}: {', '.join(listed)}{more}."
+    return f"{count.format(len(names))}: {', '.join(listed)}{more}."
 
 
 def one_of(name: str, known: Iterable[str]) -> str:

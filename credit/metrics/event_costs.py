@@ -32,6 +32,7 @@ __all__ = [
 
 MILLION = 1_000_000
 UNPRICED = "no row of the table prices these models:"
+NAMELESS = "calls whose model the log does not state have no price"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
 WRITTEN = "no cache_write in the table: writes to a cache cost as input, which is too little, of:"
 UNUSED = "rows of the table that match nothing in these logs:"
@@ -135,7 +136,7 @@ class PriceGaps(NamedTuple):
     """Where a table of prices and the logs do not meet.
 
     Attributes:
-      unpriced: models of actions that have no price.
+      unpriced: models of actions that have no price; "" for actions whose model the log does not state.
       cached_as_input: models whose tokens from a cache are priced as others.
       written_as_input: models whose tokens into a cache are priced as others.
       unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
@@ -149,11 +150,10 @@ class PriceGaps(NamedTuple):
 
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
-        return [
-            f"{what} {', '.join(name or 'none stated' for name in names)}"
-            for names, what in zip(self, (UNPRICED, CACHED, WRITTEN, UNUSED), strict=True)
-            if names
-        ]
+        named = self._replace(unpriced=[name for name in self.unpriced if name])
+        of_names = zip(named, (UNPRICED, CACHED, WRITTEN, UNUSED), strict=True)
+        lines = [f"{what} {', '.join(names)}" for names, what in of_names if names]
+        return lines if named.unpriced == self.unpriced else [*lines, NAMELESS]
 
 
 def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:

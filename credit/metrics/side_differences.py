@@ -22,7 +22,7 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import LEAST_TASKS, ROUNDING, holm
-from graphs.text import excerpt, near_names
+from graphs.text import WITHOUT_ROW, excerpt, near_names
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -65,6 +65,7 @@ class SideDifference:
       tasks: how many are compared: those with both sides where `paired`, else all.
       traces: how many of each side.
       paired: whether tasks are compared with themselves.
+      differing: how many of these tasks differ; None where tasks are not paired.
       refused: the reasons of the sides' traces that have no number, and how many each has.
     """
 
@@ -80,6 +81,7 @@ class SideDifference:
     tasks: int
     traces: tuple[int, int]
     paired: bool
+    differing: int | None
     refused: dict[str, int]
 
     @property
@@ -154,7 +156,7 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
     without = sorted(known - of_trace.keys())
     problems: list[Problem] = []
     for trace, line in missed.items():
-        hint = f". {near_names(trace, without)}" if without and len(problems) < MOST_HINTED else ""
+        hint = f". {near_names(trace, without, count=WITHOUT_ROW)}" if without and len(problems) < MOST_HINTED else ""
         expected = f"the id of a trace that was read{hint}"
         problems.append(Problem("unmatched-row", str(path), line, "trace", excerpt(trace), expected, about="side"))
     if len(names) != 2:
@@ -196,11 +198,12 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
 
 
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
-    """What a change may cost or gain beside metrics: of each trace its outcome, tokens, tool calls, errors and time.
+    """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, calls.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. "tokens" are those generated and
-    "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without the time
-    until a person stepped in. "money" is there with prices, of traces whose counts and models' prices are known.
+    Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`;
+    "tokens" are those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in
+    seconds, without the time until a person stepped in. "money" is there with prices, of traces whose counts and
+    models' prices are known. What is asked of a change first comes first.
 
     Args:
       traces: what was read.
@@ -224,12 +227,12 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
+    looped = np.array([loop.rows[0] for loop in calls.loops], np.int64)
     found |= {
+        "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
+        "loops": numbered(np.bincount(trace[looped], minlength=m).astype(np.float64)),
         "tokens": counted(costs.tokens, ""),
         "input_tokens": counted(costs.input_tokens, " that it read"),
-        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
-        "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
-        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
     }
     if prices is not None:
         names, model = event_models(traces)
@@ -237,7 +240,10 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         found["money"] = counted(costs.money, ", read or generated", (unpriced, UNPRICED))
-    return found
+    return found | {
+        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
+        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
+    }
 
 
 def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray) -> list[SideDifference]:
@@ -355,11 +361,12 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         return None
     shared, i, j = np.intersect1d(tasks, others, return_indices=True)
     paired = len(shared) >= LEAST_TASKS
-    error, freedom, test = 0.0, 0.0, Dealt(1.0, 1.0)
+    error, freedom, test, differing = 0.0, 0.0, Dealt(1.0, 1.0), None
     if paired:
         first, second = first[i], second[j]
         apart = np.where(_alike(first, second), 0.0, second - first)
-        if np.count_nonzero(apart) >= LEAST_TASKS:
+        differing = int(np.count_nonzero(apart))
+        if differing >= LEAST_TASKS:
             error, freedom, test = _spread(apart) / len(shared) ** 0.5, len(shared) - 1.0, flipped(apart)
     elif min(len(first), len(second)) >= LEAST_TASKS and not len(shared):
         both = np.concatenate([first, second])
@@ -378,7 +385,7 @@ def _compared(name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray
         low, high = (max(low, -1.0), min(high, 1.0)) if name in PARTS else (low, high)
     numbers = (low, high, p if test.least < LEVEL else None, test.least if test.least < 1 else None, seen)
     compared = len(shared) if paired else len(np.union1d(tasks, others))
-    counts = compared, (before, after), paired, _refused(metric, side >= 0)
+    counts = compared, (before, after), paired, differing, _refused(metric, side >= 0)
     return SideDifference(name, before_mean, after_mean, difference, *numbers, *counts)
 
 

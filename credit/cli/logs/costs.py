@@ -27,9 +27,7 @@ LEGEND = (
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
-MONEY = (
-    "money: at the table's prices; ≥: a count or a price of some events is missing. Writes to a cache cost as input."
-)
+MONEY = "money: at the table's prices; ≥: a count or a price of some events is missing."
 UNITS = ("agent", "role", "decision", "tool", "model", "trace")
 
 

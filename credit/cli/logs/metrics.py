@@ -137,7 +137,8 @@ def metrics(
         found = trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike))
         means = metric_means(traces, found, by)
         if side is not None:
-            measured = found | costs_of_traces(traces, prices)
+            # What is asked of a change first comes first.
+            measured = {"success": found["success"]} | costs_of_traces(traces, prices) | found
             apart, lost = side_differences(traces, measured, side), uncompared(measured, side)
             bounds = bounds_of_sides(traces, measured, side, prices)
     if output is not None:
@@ -154,7 +155,7 @@ def metrics(
     else:
         of_side = int((side == 0).sum()), int((side == 1).sum())
         _print_sides(stdout(), apart, bounds, heads, int((side < 0).sum()))
-        for line in [*_compared_traces(apart, of_side), *_without_number(lost, bounds, names)]:
+        for line in [*_compared_traces(apart, of_side), *_too_alike(apart), *_without_number(lost, bounds, names)]:
             stdout().print(words(line), soft_wrap=True)
         for line in [] if prices is None else price_gaps(traces, prices).lines():
             stdout().print(words(line), soft_wrap=True)
@@ -235,9 +236,11 @@ def _print_sides(
         most = counted(max(row.tasks for row in rows), "task")
         console.print(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance.", soft_wrap=True)
     text = (
-        f"paired: tasks with both sides, {LEAST_TASKS} or more, each against itself. –: fewer, or fewer that differ, "
-        "or fewer on a side where no task is shared. no spread: all tasks differ alike, or those of a side are alike. "
-        "would be seen: a difference that the test finds in 4 of 5 cases; smaller ones it tends to miss. "
+        f"paired: each task that both sides have is compared with itself. –: not tested. A test needs {LEAST_TASKS} "
+        f"tasks that both sides have and that differ, or, where they share none, {LEAST_TASKS} on each side. "
+        "no spread: all tasks differ alike, or those of a side are alike. "
+        "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones it "
+        "tends to miss. "
         "* p < 0.05 with Holm's correction for all rows. "
         "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
         "`credit costs` has sums of what events took."
@@ -260,6 +263,15 @@ def _compared_traces(rows: list[SideDifference], of_side: tuple[int, int]) -> li
     if fewer:
         line += f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
     return [line] if rows else []
+
+
+def _too_alike(rows: list[SideDifference]) -> list[str]:
+    """Of how many tasks rows differ that no test can tell apart."""
+    few: dict[str, list[str]] = {}
+    for row in rows:
+        if row.differing and row.p is None:
+            few.setdefault(f"{row.differing} of {row.tasks}", []).append(row.metric)
+    return [f"too few tasks differ to tell: {_by_reason(few)}"] if few else []
 
 
 def _and(counts: tuple[int, int]) -> str:

@@ -1,7 +1,7 @@
 "use strict";
 /* Traces as swim lanes: one pane, or two traces of a group side by side. */
 (() => {
-  const { data, views, make, number, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
+  const { data, views, make, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
   const { traces } = data.overview;
   const methods = Object.keys(data.overview.methods);
   const held = traces.slice(0, data.explorer.held);
@@ -267,14 +267,16 @@
       if (!of) { this.receipt.replaceChildren(...parts.filter(Boolean), about); return; }
       const noise = of.noise[i];
       const lines = of.lines.map((line) => ({ ...line, i }));
-      const at = (key) => (line) => number(line[key][i], true);
+      const size = Math.max(...[of.reward, of.expected, of.outcome, of.unexplained, of.entry[i], of.others[i]].map(Math.abs));
+      const paid = (amount) => number(undusted(amount, size), true);
+      const at = (key) => (line) => paid(line[key][i]);
       const account = [["expected at the start", of.expected], [noise ? "this event (noise)" : "this event", of.entry[i]], ["its other events", of.others[i]],
         ["outcome, after the last action", of.outcome], ["unexplained", of.unexplained], ["remainder of exact arithmetic", of.remainder], ["return", of.reward]];
       const call = named(of.call, i);
       this.receipt.replaceChildren(...parts.filter(Boolean),
-        make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, number(amount, name !== "return")]))),
+        make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, name === "return" ? number(amount) : name.startsWith("remainder") ? number(amount, true) : paid(amount)]))),
         make("p", {}, (call ? `Its credit is looked up at the action that it came from: ${call}. ` : "") +
-          `Added up, the claims would pay ${number(of.naive[i], true)}; the ledger pays ${number(of.entry[i], true)}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
+          `Added up, the claims would pay ${paid(of.naive[i])}; the ledger pays ${paid(of.entry[i])}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
           `${noise ? ", which is noise: within two standard errors of 0" : ""}.`),
         table([["claim", (l) => l.claim, "w"], ["estimates", (l) => l.estimand, "w"], ["per", (l) => l.unit, "w"], ["advantage", (l) => number(view.methods[l.claim]?.advantage[i], true), "n"], ["wanted", at("wanted"), "n"], ["±", (l) => number(l.stderr[i]), "n"],
           ["as increment", at("increment"), "n"], ["weight", (l) => number(l.weight[i]), "n"], ["got", at("got"), "n"], ["why", (l) => named(l.why, i)]], lines, `Claims of ${this.name}`),

@@ -26,6 +26,8 @@ const page = (() => {
     const text = size >= 1e3 ? whole.format(Math.round(size)) : size !== 0 && size < 1e-3 ? size.toExponential(2) : String(+size.toPrecision(4));
     return (value < 0 ? "−" : signed && value > 0 ? "+" : "") + text;
   }
+  /* 0 for what is no more than rounding of amounts of a size. */
+  const undusted = (value, size) => (value != null && Math.abs(value) < 1e-6 * size ? 0 : value);
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
   /* columns: [title, value of a row, "n" for numbers]; a value may be an element. */
@@ -151,5 +153,5 @@ const page = (() => {
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
-  return { data, views, make, prose, number, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, number, undusted, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

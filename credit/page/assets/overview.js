@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, number, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
+  const { data, make, prose, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -215,7 +215,10 @@
     const levels = several.length ? several : ["turn"];
     let level = levels[0];
     const names = { expected: "expected at the start", outcome: "outcome, after the last action", unexplained: "unexplained", remainder: "remainder of exact arithmetic" };
-    const rows = () => ledger.levels[level];
+    const size = scored.reduce((all, row) => all + Math.abs(row.reward), 0);
+    const settled = Object.fromEntries(levels.map((name) => [name, ledger.levels[name].map((row) =>
+      (row.entry === "remainder" ? row : { ...row, sum: undusted(row.sum, size) }))]));
+    const rows = () => settled[level];
     const name = (row) => (row.entry === "increment" ? (level === "turn" ? `turn ${row.name}` : row.name) : names[row.entry]);
     const holder = make("div");
     const picture = chart("Entries of the ledger, summed over all traces", () => ({
@@ -297,6 +300,7 @@
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
   const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"]);
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...counted("events", "tool_calls"), ...sums]);
+  const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
   const part = (of) => amount(of) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   section("costs", "Costs",
     facts([
@@ -311,7 +315,7 @@
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...counted("tool_calls", "errors"), ...sums.slice(2)]));
+      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...counted("tool_calls", "errors"), ["loops", (r) => number(looped.get(r.unit)), "n"], ...sums.slice(2)]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),

@@ -29,7 +29,7 @@ from graphs.reading.tables.join_rows import (
 from graphs.reading.tables.outcome_words import OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
 from graphs.reading.tables.rows import PARQUET, column_names, is_csv, read_rows
-from graphs.text import counted, excerpt, near_names
+from graphs.text import WITHOUT_ROW, counted, excerpt, near_names
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
@@ -286,7 +286,8 @@ class Join:
                 name, line = self.places[f"{field}\0{trace_id}"]
                 expected = f"the id of a trace that was read, whose {field} the row states"
                 if number < MOST_HINTED and without:
-                    expected += f". {near_names(trace_id, (other for other in without if len(other) <= LONGEST_HINT))}"
+                    short = (other for other in without if len(other) <= LONGEST_HINT)
+                    expected += f". {near_names(trace_id, short, count=WITHOUT_ROW)}"
                 yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)

@@ -170,6 +170,20 @@ def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Trac
     assert json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)["models_without_price"] == ["small"]
 
 
+def test_calls_without_a_model_are_no_model_without_a_name(tmp_path: Path) -> None:
+    """This read "no row of the table prices these models: none stated", as if there were none."""
+    unstated = line("a", "q", 1.0, "big")
+    del unstated["model"]
+    (tmp_path / "prices.csv").write_text(PRICES)
+    read(tmp_path, unstated, line("b", "q", 0.0, "large"))
+    command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
+    shown = CliRunner().invoke(cli, command).stdout.splitlines()
+    assert "no row of the table prices these models: large" in shown
+    assert "calls whose model the log does not state have no price" in shown
+    told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
+    assert told["models_without_price"] == ["", "large"]
+
+
 def test_calls_of_several_models_take_a_row_of_their_joint_name(tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text(PRICES)
     prices, both = read_prices(tmp_path / "prices.csv"), read(tmp_path, line("a", "q", 1.0, "big + small"))
@@ -243,6 +257,8 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
     shown = CliRunner().invoke(cli, command).stdout
     assert "reads from a cache cost as input, which is too much, of: big" in shown
     assert "writes to a cache cost as input, which is too little, of: big" in shown
+    shown = CliRunner().invoke(cli, [*command[:-1], str(tmp_path / "with.csv")]).stdout
+    assert "as input" not in shown  # "Writes to a cache cost as input." stood there for every table
 
 
 def test_costs_are_channels(traces: Traces, tmp_path: Path) -> None:

@@ -107,6 +107,27 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert "1 trace without a side" in printed and "\ntraces: 7 and 6\n" in printed
 
 
+def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
+    """Success of 12 shared tasks, of which 3 differ, had "–" without a word, and stood far from errors and tokens."""
+    call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok"}
+    lines = []
+    for i in range(24):
+        calls = [call | {"id": f"c{k}"} for k in range(1 + 2 * (i % 2))]  # three of one tool are a loop
+        events = [{"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 10 + i, "input_tokens": 1}, *calls]
+        lines.append(trace(f"t{i}", f"q{i // 2}", float(i in (1, 3, 5)), events=events, edges=[], model="big"))
+    log, table, prices = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv", tmp_path / "prices.csv"
+    table.write_text("trace,side\n" + "".join(f"t{i},{('before', 'after')[i % 2]}\n" for i in range(24)))
+    prices.write_text("model,input,output\nbig,2,8\n")
+    command = ("metrics", log, "--sides", table, "--prices", prices)
+    rows = json.loads(run(*command, "--json").stdout)["differences"]
+    first = ["success", "errors", "loops", "tokens", "input_tokens", "money", "wall_clock", "tool_calls"]
+    assert [row["metric"] for row in rows[: len(first)]] == first
+    found = {row["metric"]: row for row in rows}
+    assert (found["loops"]["first"], found["loops"]["second"]) == (0, 1)
+    assert (found["success"]["differing"], found["success"]["p"], found["tokens"]["differing"]) == (3, None, 12)
+    assert "\ntoo few tasks differ to tell: success (3 of 12)\n" in run(*command).stdout
+
+
 def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:
     log = write(tmp_path / "x.jsonl", [trace(f"run-{i}", "q", 0.0) for i in range(3)])
     table = tmp_path / "sides.csv"
@@ -271,7 +292,7 @@ def test_metrics_without_a_number_on_a_side_are_named_with_their_reason(tmp_path
     assert not lost.keys() & {row["metric"] for row in told["differences"]}
     (line,) = [line for line in run(*sides).stdout.splitlines() if line.startswith("no number")]
     assert "success (the trace has no outcome)" in line and line.startswith("no number on either side: ")
-    assert f"; on {new}: protocol_overhead, tokens (an action has no count of tokens)" in line
+    assert f"; on {new}: tokens, protocol_overhead (an action has no count of tokens)" in line
     value = np.array([1.0, np.nan, np.nan, np.nan, 2.0])
     metric = TraceMetric(value, ["", "rare", "often", "often", ""])
     assert uncompared({"x": metric}, np.array([0, 1, 1, 1, -1])) == [Uncompared("x", (1,), "often")]

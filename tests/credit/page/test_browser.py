@@ -18,6 +18,7 @@ import credit
 from credit.metrics.event_costs import Price, Prices
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
+from credit.page.overview import level_rows
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -364,6 +365,48 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
         page.locator(".lanes").first.focus()
         page.keyboard.press("Home")
         assert (page.locator(".receipt h3").first.text_content() or "").startswith("Event step 0: tool_call")
+        assert opened.complaints == []
+
+
+def test_costs_by_tool_count_loops(window: Any, tmp_path: Path) -> None:
+    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool} for i, tool in enumerate("xxxyx")]
+    traces = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "rewards": {"team": 1.0}}])
+    write_page(Findings.of(traces, {}), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri()) as opened:
+        table = opened.page.get_by_label("Costs by tool").locator("table")
+        place = table.locator("th").all_text_contents().index("loops")
+        rows = [row.locator("td").all_text_contents() for row in table.locator("tbody tr").all()]
+        assert {row[0]: row[place] for row in rows} == {"x": "1", "y": "0"}
+        assert opened.complaints == []
+
+
+def test_the_dust_of_rounding_is_shown_as_nothing(window: Any, tmp_path: Path) -> None:
+    """Where nothing was earned the ledger showed `solver −9.54e-7` and `unexplained −1.91e-6` of returns up to 10."""
+    rng = np.random.default_rng(0)
+    names = ("planner", "solver")
+    records = [
+        {"trace_id": f"t{i}", "task_id": f"q{i // 4}", "agents": [{"id": name, "role": name} for name in names],
+         "events": [{"id": f"e{k}", "type": "message", "agent": names[k % 2]} for k in range(4)],
+         "rewards": {"team": round(10 * rng.random(), 1)}}
+        for i in range(8)
+    ]  # fmt: skip
+    traces, out = read(tmp_path, records), tmp_path / "page.html"
+    findings = Findings.of(traces, {name: credit.run(traces, name) for name in ("rloo", "turn_baseline")})
+    earned = [row["sum"] for row in level_rows(findings, "role") if row["entry"] in ("increment", "unexplained")]
+    assert any(earned) and max(map(abs, earned)) < 1e-5
+    write_page(findings, out)
+    with window(out.as_uri()) as opened:
+        shown(opened.page)
+        rows = [row.locator("td").all_text_contents() for row in opened.page.locator("#ledger tbody tr").all()]
+        assert [row[3:] for row in rows if row[0] in ("increment", "unexplained")] == [["0", "0"]] * 3
+        for event in range(4):
+            opened.page.locator(".lanes").first.focus()
+            opened.page.keyboard.press("Home")
+            for _ in range(event):
+                opened.page.keyboard.press("ArrowRight")
+            account = opened.page.locator(".receipt .two tr").all_text_contents()
+            assert len(account) > 7 and not [row for row in account if "e-" in row and not row.startswith("remainder")]
+            assert "e-" not in (opened.page.locator(".receipt > p").first.text_content() or "")
         assert opened.complaints == []
 
 

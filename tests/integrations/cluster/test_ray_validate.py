@@ -66,7 +66,7 @@ def _without_the_ids_left(problem: Problem) -> str:
     """A row that matches no trace names, in one process, those that no row names: workers alone know their ids."""
     if problem.kind != "unmatched-row":
         return str(problem)
-    stated, hint, _ = problem.expected.partition(". There are ")
+    stated, hint, _ = problem.expected.partition(". Traces without a row ")
     assert hint and stated == "the id of a trace that was read, whose reward the row states"
     return str(dataclasses.replace(problem, expected=stated))
 

@@ -184,6 +184,14 @@ def test_rows_that_do_not_fit_are_reported_and_never_guessed(
     np.testing.assert_array_equal(traces.reward[:3], np.array([5, reward_of_b, np.nan], np.float32))
 
 
+def test_what_a_row_of_an_unknown_trace_may_have_meant_is_counted_as_what_it_is(log: Path, tmp_path: Path) -> None:
+    """Of 47 traces that were read it said "There are 9": so many had no row."""
+    file = tmp_path / "rewards.csv"
+    file.write_text("trace,reward\na,1\nzzz,1\n")
+    (problem,) = read(log, rewards=file).problems
+    assert problem.expected.endswith("that was read, whose reward the row states. Traces without a row (2): b, c.")
+
+
 @pytest.mark.parametrize(
     ("one", "zero"),
     [("True", "False"), ("pass", "fail"), ("PASSED", "failed"), ("Yes", "no"), ("success", "Failure"), (True, False)],
