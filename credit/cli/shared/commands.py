@@ -142,7 +142,7 @@ class Command(click.Command):
         if not ctx.resilient_parsing and "--help" not in args:
             given = [p for p in self.make_parser(ctx).parse_args(list(args))[2] if p.name == "method"]
             if len(given) > 1 and not given[0].multiple:
-                raise click.BadParameter("is given twice; this command takes one", ctx, given[0])
+                raise click.BadParameter("it is given twice, and this command takes one", ctx, given[0])
         return super().parse_args(ctx, args)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
