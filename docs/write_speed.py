@@ -42,8 +42,7 @@ Those that number turns sort the events by agent instance. `c3` passes 66 times 
 causal graph takes a step an edge. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
 
 800 evaluations of 20 units take `shapley` 2 ms, and 62 where it fits interactions, 31 in single precision; the aim was
-10. Five inverses of 400 rows take half. A factor of its own took 27, and compiled for 6 s more. Two rounds instead of
-four, or half of the pairs, err up to twice as much.
+10. Five inverses of 400 rows take half. A factor of its own took 27, and compiled for 6 s more.
 
 {growth}
 
@@ -68,10 +67,9 @@ checks or metrics. Medians in milliseconds, the least in brackets.
 
 [data: speed of steps](../benchmarks/results/waits.json)
 
-The aim of 1.5 times NumPy is missed: the compiled method with its transfers, a quarter of a step on NumPy columns,
-alone takes longer. To number texts in lists takes two fifths of theirs. Half of the step checks
-the columns, the rest are metrics. Nothing compiles after `warmup`. A loop
-with dictionaries takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
+The aim of 1.5 times NumPy is missed: the compiled step alone takes longer than NumPy's on integers, and to number
+texts in lists takes a quarter of theirs. Nothing compiles after `warmup`. A loop with dictionaries
+takes {categorical:.0f} times as long where ids are categorical, {arrow:.0f} times where they are
 Arrow strings, {objects:.0f} times where they are NumPy objects (`python benchmarks/columns.py`).
 
 ## Native logs
@@ -113,7 +111,7 @@ No command has an exponent above 1.1 over all sizes. `convert --to otlp` of one 
 
 ## Before and after
 
-`python benchmarks/beside.py FOLDER` runs this checkout and an earlier one, turn about; here, {before} of 26 November.
+`python benchmarks/beside.py FOLDER` runs this checkout and an earlier one, here {before}, turn about.
 
 [data: speed of beside](../benchmarks/results/beside.json)
 

@@ -34,6 +34,8 @@ from graphs.traces.turn_numbers import numbered_turn
 __all__ = ["read", "sniff"]
 
 _REWARDS = frozenset(name for field in ("reward", "event_reward", "agent_reward") for name in KNOWN[field])
+_RESULTS = ("credit", "baseline", "scale", "advantage", "valid", "reason")
+"""Columns that this library writes beside a log's. That nothing reads them back is nobody's loss."""
 NO_ID = "-1"  # as in arrays: the event has no id
 _LONGEST_ID = 200
 _HEAD = 1 << 16  # bytes that tell a native log
@@ -101,7 +103,7 @@ def read(sources: Sequence[Source], columns: Mapping[str, str] | None = None) ->
 
 def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[TraceRecord | Problem]:
     groups = WrittenIds()
-    unread: dict[str, str] = {}  # columns that nothing reads, and a table that has each
+    unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     for source in sources:
         table = _Table(source.name)
         try:
@@ -124,7 +126,8 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             yield unreadable(source, error)
         else:
             if table.traces:
-                unread |= dict.fromkeys(unread_names(names, column_of.values()), source.name)
+                for name in unread_names(names, {*column_of.values(), *_RESULTS}):
+                    unread.setdefault(name, source.name)
             fallen = []
             for trace in table.traces.values():
                 if trace is not None:

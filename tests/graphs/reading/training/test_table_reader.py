@@ -406,6 +406,7 @@ def test_columns_that_are_not_read_are_named_once(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(f",trace,task,log_ratio,reward,trace_id\n0,{name},q,1,1,{name}\n")
     (problem,) = read(tmp_path).problems
     assert (problem.kind, problem.value, problem.is_failure) == ("unread-columns", "'task, log_ratio, trace_id'", False)
+    assert problem.file == str(tmp_path / "a.csv")
     mapped = read(tmp_path, columns={"group": "task", "event_reward": "log_ratio"}).problems
     assert [problem.value for problem in mapped] == ["'trace_id'"]
 
