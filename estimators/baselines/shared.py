@@ -124,7 +124,8 @@ def dr_grpo(
         A_i = R_i − μ
 
     R_i = reward + Σ event_reward, μ the mean over the n traces of the group. Equal to (n − 1)/n times `rloo`, so the
-    policy gradient is unbiased up to that factor. No partition of the reward. Replays of one trace count as one sample,
+    policy gradient is unbiased up to that factor. The paper also removes the division of the loss by the length of a
+    trace: that part is in your loss. No partition of the reward. Replays of one trace count as one sample,
     and traces without an independent one are refused (`estimators.clusters`).
 
     Args:

@@ -24,7 +24,7 @@ LEGENDS = {
     "bias": "|E g − ∇J| / |∇J|, the distance of the mean gradient from the true one in lengths of the true one; "
     "0 is unbiased, 1 is as far off as no gradient at all",
     "cosine": "of the angle between the mean gradient and the true one; 1 is the same direction",
-    "variance": "of the gradient, times the runs that a batch takes, over |∇J|²; lower is better",
+    "variance": "of the gradient, times the runs of a batch, over |∇J|²; it carries the square of a method's scale",
     "error": "mean squared distance of advantages from true increments, over the mean square of these; 0 is exact",
     "rank": "Kendall's τ-b between mean advantages and true increments; 1 is the same order",
     "sign": "part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
@@ -86,7 +86,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "--group-size",
     type=click.IntRange(2),
     metavar="K",
-    help="Traces of a group, instead of 2 and 3. A median needs 4 or more to differ from a mean.",
+    help="Traces of a group, instead of 2 and 3, where there are groups. A median differs from a mean from 4 on.",
 )
 @picture_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")
@@ -126,12 +126,23 @@ def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: 
     for name in SCORES if score == "all" else (score,):
         stdout().print(_table(rows, name))
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
-    stdout().print(PAIR if group_size is None else f"Groups of {group_size} traces.", soft_wrap=True)
+    stdout().print(PAIR if group_size is None else words(_sizes(rows, group_size)), soft_wrap=True)
     if all_methods:
         from credit.bench.bias_settings import UNSCORED
 
         for name, why in UNSCORED.items():
             stdout().print(words(f"{name} has no score: {why}"), soft_wrap=True)
+
+
+def _sizes(rows: list[Row], group_size: int) -> str:
+    """The size that was asked for, and the methods that are enumerated at others, such as those of one trace."""
+    other: dict[str, list[str]] = {}
+    for name in dict.fromkeys(row.method for row in rows):
+        found = sorted({row.k for row in rows if row.method == name})
+        if found != [group_size]:
+            other.setdefault(" / ".join(map(str, found)), []).append(name)
+    asked = [f"Groups of {group_size} traces."] if any(row.k == group_size for row in rows) else []
+    return " ".join([*asked, *(f"Of size {k}: {'; '.join(names)}." for k, names in other.items())])
 
 
 def _alike(rows: list[Row], group_size: int | None) -> list[str]:

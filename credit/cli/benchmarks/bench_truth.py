@@ -18,7 +18,7 @@ from credit.cli.shared.progress import progress_bar
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from credit.bench.against_truth import Match
+    from credit.bench.against_truth import Draw, Match
 
 __all__ = ["truth"]
 
@@ -95,6 +95,7 @@ def truth(
             drawn = draw(
                 world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size, seed=seed
             )
+            _check_evidence(names, drawn)
             for name in names:
                 bar.update(task, description=f"{world}, {name}")
                 rows.append(score(drawn, name))
@@ -129,6 +130,22 @@ def _check_worlds(worlds: tuple[str, ...]) -> None:
     for name in worlds:
         if name not in KINDS:
             raise click.BadParameter(f"No world {name!r}. {near_names(name, KINDS)}", param_hint="--world")
+
+
+def _check_evidence(names: tuple[str, ...], drawn: Draw) -> None:
+    """Refuse methods whose evidence no drawn log has, before any is compiled, and name those that they have it for."""
+    from credit.methods.published import find_method
+    from credit.methods.registry import METHODS
+    from credit.methods.running import missing_evidence
+
+    lacking = {name: missing_evidence(drawn.traces, find_method(name).needs) for name in names}
+    if any(lacking.values()):
+        found = "; ".join(f"{name!r} needs {', '.join(lacks)}" for name, lacks in lacking.items() if lacks)
+        able = [name for name, method in METHODS.items() if not missing_evidence(drawn.traces, method.needs)]
+        raise click.BadParameter(
+            f"The drawn logs lack evidence: {found}. They have that of {', '.join(able)}",
+            param_hint="--method",
+        )
 
 
 def _plain(row: Match) -> dict[str, str | int | float | None]:

@@ -137,6 +137,14 @@ class Command(click.Command):
         super().__init__(*args, **options)
         self.examples = tuple(line.strip() for line in examples.strip().splitlines())
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse a second `--method` where a command takes one: click would take the last and drop the first."""
+        if not ctx.resilient_parsing and "--help" not in args:
+            given = [p for p in self.make_parser(ctx).parse_args(list(args))[2] if p.name == "method"]
+            if len(given) > 1 and not given[0].multiple:
+                raise click.BadParameter("it is given twice, and this command takes one", ctx, given[0])
+        return super().parse_args(ctx, args)
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the description, then the examples."""
         super().format_help_text(ctx, formatter)

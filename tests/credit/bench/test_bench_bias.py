@@ -432,6 +432,15 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     assert narrow.exit_code != 0 and "Groups of 4 traces." in narrow.stdout
 
 
+@pytest.mark.slow
+def test_the_caption_says_the_size_of_rows_that_have_no_groups() -> None:
+    """`gae` runs on one trace, under the caption "Groups of 4 traces."."""
+    call = ["bench", "bias", "--world", "stop-rewards", "--group-size", "4", "-m", "gae"]
+    both, alone = (CliRunner().invoke(cli, call + more).stdout for more in (["-m", "rloo"], []))
+    assert "Groups of 4 traces. Of size 1: gae;" in both and "rloo" not in both.splitlines()[-1]
+    assert "Of size 1: gae;" in alone and "Groups of 4" not in alone
+
+
 def test_all_worlds_are_listed_where_none_is_near() -> None:
     """ "There are 5" named three."""
     found = CliRunner().invoke(cli, ["bench", "truth", "--world", "nowhere"])

@@ -186,6 +186,14 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
         assert refused.exit_code == 1 and text in refused.stderr
 
 
+def test_evidence_that_no_drawn_log_has_is_refused_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("credit.bench.against_truth.score", lambda *_: pytest.fail("a method was measured"))
+    small = ["--world", "pivotal", "--events", "30", "--traces", "16"]
+    refused = CliRunner().invoke(cli, ["bench", "truth", "-m", "rloo", "-m", "c3", *small])
+    assert refused.exit_code == 1 and "'c3' needs context, node. They have that of grpo, " in refused.stderr
+    assert "'rloo' needs" not in refused.stderr and " c3," not in refused.stderr
+
+
 @pytest.mark.slow
 def test_the_picture_names_methods_and_worlds() -> None:
     rows = [

@@ -62,6 +62,15 @@ def test_a_value_that_is_given_twice_is_refused(call: tuple[str, ...], value: st
     assert result.exit_code == 1 and f"{value} is given twice" in result.stderr, result.output
 
 
+@pytest.mark.parametrize("command", ["assign", "score reliability", "metrics", "watch", "summary"])
+def test_a_second_method_is_refused_where_a_command_takes_one(good: Path, command: str) -> None:
+    """The last was taken, and the first dropped without a word."""
+    result = run(*command.split(), good, "--method", "rloo", "-m", "grpo")
+    assert result.exit_code == 1 and "given twice, and this command takes one" in result.stderr, result.output
+    shown = run(*command.split(), "--method", "rloo", "-m", "grpo", "--help")
+    assert shown.exit_code == 0 and "Usage" in shown.stdout
+
+
 @pytest.mark.parametrize("command", ["validate", "assign", "show", "methods", "convert"])
 def test_nothing_read_exits_2(tmp_path: Path, command: str) -> None:
     out = ["-o", str(tmp_path / "out.jsonl")] if command in ("assign", "convert") else []
