@@ -258,7 +258,8 @@ def report(part: str, found: dict[str, list[dict[str, float]]], output: Path) ->
     }
     stored[part] = {"commits": commits, "load": load, "figures": figures}
     with atomic_write(output) as file:
-        file.write((json.dumps(stored, indent=1) + "\n").encode())
+        rows = [f"{json.dumps(name)}: {json.dumps(found)}" for name, found in stored.items()]
+        file.write(("{\n" + ",\n".join(rows) + "\n}\n").encode())
 
 
 def main() -> None:

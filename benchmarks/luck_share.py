@@ -165,8 +165,9 @@ def main() -> None:
     print(json.dumps(summary))
     if asked.save:
         versions = {p: importlib.metadata.version(p) for p in ("numpy", "scipy")}
-        stored = {"seed": asked.seed, "logs": asked.logs, "summary": summary, "rows": rows, "versions": versions}
-        RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+        stored = {"seed": asked.seed, "logs": asked.logs, "summary": summary, "versions": versions}
+        lines = ",\n".join(map(json.dumps, rows))
+        RESULTS.write_text(json.dumps(stored)[:-1] + f', "rows": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ Those that number turns sort the events by agent instance. `c3` passes 66 times 
 causal graph takes a step an edge. `estimators.tokens.rows.gae` takes 1.3 times as long as rlax under `vmap`.
 
 800 evaluations of 20 units take `shapley` 2 ms, and 62 where it fits interactions, 31 in single precision; the aim was
-10. Five inverses of 400 rows take half. A factor of its own took 27, and compiled for 6 s more.
+10. Five inverses of 400 rows take half. A factorisation without LAPACK took 27 and compiled 6 s longer.
 
 {growth}
 

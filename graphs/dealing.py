@@ -27,7 +27,7 @@ class Dealt(NamedTuple):
 
     Attributes:
       p: two-sided: twice the chance of a sum at least as far off, at most 1.
-      least: the least p that these scores can have, whoever is chosen.
+      least: the smallest p that any choice of members would give.
     """
 
     p: float

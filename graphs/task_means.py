@@ -103,7 +103,7 @@ def share_interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
-    """The chance that the number of a cluster of one kind is above of the other kind, ties half, and its interval.
+    """The chance that the number of a cluster of one kind is above that of the other, ties half, and its interval.
 
     With `U_i` the share of the other kind's numbers below `first_i` and `V_j` the share of `first` above `other_j`, the
     chance is the mean of U, and of V, and its variance s²_U / n + s²_V / m, with Welch's degrees of freedom. There is

@@ -131,9 +131,8 @@ def choose(n: int, budget: int, *, noise: float = 0.0, forest: bool = False) -> 
 
 def _least_for_errors(n: int, budget: int) -> int:
     """The least budget, from this one on, whose noisy pairs of coalitions tell a standard error."""
-    few = min(
-        1.5 * (n + 2), max(2, 2 ** (n - 1) - 1)
-    )  # as `estimators.shapley.pairs` wants them, without slopes in the size
+    # The pairs that `estimators.shapley.pairs` asks for without slopes in the size: 1.5 a regressor, at most all.
+    few = min(1.5 * (n + 2), max(2, 2 ** (n - 1) - 1))
     while budget // 2 - endpoint_rows(n, budget) < few:
         budget += 1
     return budget

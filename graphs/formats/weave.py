@@ -179,7 +179,9 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
             asked = decode(_INPUTS, inputs, field="inputs", **where)
             row, model = _VALUE.decode(asked.example), _VALUE.decode(asked.model)
             stated.group = row if isinstance(row, str) else "" if row is None else run_digest(row)
-            if isinstance(model, str) and model.startswith(_REFERENCE):  # other texts may be of one process alone
+            if isinstance(model, str) and model.startswith(
+                _REFERENCE
+            ):  # another text may be the address of an object in memory
                 stated.system = model.removeprefix(_REFERENCE)
         if output.startswith(b"{"):
             scores = decode(_OUTPUT, output, field="output", **where).scores or {}

@@ -282,7 +282,7 @@ def _print_triage(
             outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
             trace = cut_id(suspect.trace, ids, columns[0][1])
             of_trace = [] if single else [trace, outcome] if scored else [trace]
-            tool = suspect.tool  # a long name leaves room for what is said of it
+            tool = suspect.tool  # cut below where its name is long, so that the reason fits
             why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
             alike = [str(suspect.traces)] if many else []
             cells = [*of_trace, str(suspect.position), suspect.agent, *alike, why, suspect.text]

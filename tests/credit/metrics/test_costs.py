@@ -51,7 +51,7 @@ def traces(tmp_path: Path) -> Traces:
 
 
 def test_a_call_in_no_event_makes_sums_lower_bounds(tmp_path: Path) -> None:
-    """A compaction's tokens are in no sum; the trace without one has exact sums, as has the other of its own events."""
+    """A trace with a compaction has lower bounds for sums. A trace without one has exact sums."""
     traces = read(tmp_path, line("a", "q", 1.0, "big", metrics={"unlogged_calls": 2}), line("b", "q", 0.0, "big"))
     rows = {row.unit: row for row in cost_rows(traces, "trace", Prices({"big": Price(2, 8)}))}
     assert rows["a"].tokens == Amount(40, 1) and rows["a"].input_tokens.missing == 1
