@@ -56,6 +56,15 @@ CALLS: dict[str, tuple[str, Callable[[dict[str, Any]], bool], Place]] = {
     "otlp of gen_ai": ("otlp of gen_ai", has("gen_ai.operation.name", "chat"), attribute("gen_ai.usage.cost")),
     "pydantic-ai": ("otlp of gen_ai", has("gen_ai.operation.name", "chat"), attribute("operation.cost")),
     "opencode": ("opencode", named("role", "assistant"), lambda about: about.update(cost=PRICE)),
+    "inspect-ai": (
+        "inspect-ai", named("event", "model"),
+        lambda call: call["output"].setdefault("usage", {}).update(total_cost=PRICE),
+    ),
+    "cline": ("cline", named("role", "assistant"), lambda call: call.setdefault("metrics", {}).update(cost=PRICE)),
+    "braintrust": (
+        "braintrust", lambda row: row.get("span_attributes", {}).get("type") == "llm",
+        lambda row: row["metrics"].update(estimated_cost=PRICE),
+    ),
     "atif": ("atif", named("source", "agent"), lambda step: step.setdefault("metrics", {}).update(cost_usd=PRICE)),
 }  # fmt: skip
 
@@ -78,7 +87,9 @@ def test_money_of_calls_is_that_of_the_trace(name: str, tmp_path: Path) -> None:
     for call in calls[1:]:
         place(call)
     of._replace(values=values).write(tmp_path)
-    assert "costs.money" not in read(path).evidence
+    lacking = read(path)
+    stated = lacking.evidence.get("costs.money")
+    assert (0 if stated is None else len(stated.rows)) == lacking.sizes.traces - 1
     place(calls[0])
     of._replace(values=values).write(tmp_path)
     traces = read(path)
