@@ -202,7 +202,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`;
     "tokens" are those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in
-    seconds, without the time until a person stepped in. "money" is there with prices, of traces whose counts and
+    seconds, without waits for a person, real or simulated. "money" is there with prices, of traces whose counts and
     models' prices are known. What is asked of a change first comes first.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
@@ -30,12 +31,13 @@ def has_statuses(traces: Traces) -> np.ndarray:
 
 
 def counted_tokens(traces: Traces) -> np.ndarray:
-    """Whether the log has the number of generated tokens of each real event: bool [number of real events].
+    """Whether the log has the number of tokens that the team generated at each real event: bool [real events].
 
     Sums of tokens over events are lower bounds where it is False for an action.
     """
     tokens = traces.evidence.get("tokens")
-    known: np.ndarray = np.zeros(traces.sizes.events, bool) if tokens is None else tokens.mask[: traces.sizes.events]
+    n = traces.sizes.events
+    known: np.ndarray = np.zeros(n, bool) if tokens is None else tokens.mask[:n] & ~outside_team(traces)
     return known
 
 
@@ -51,7 +53,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
       group: only the traces of this group.
 
     Returns:
-      Rows in the order of the batch; `wall_clock` is in seconds, without the time until a person stepped in,
+      Rows in the order of the batch; `wall_clock` is in seconds, without waits for a person, real or simulated,
       None where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
       `errors` where no trace of the format states a status.
 

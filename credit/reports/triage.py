@@ -12,6 +12,7 @@ import numpy as np
 
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.outcome_differences import least_success
+from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
@@ -43,7 +44,7 @@ AFTERWARDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """The work of one agent name in all traces.
+    """The work of one agent name in all traces. A simulated user is no part of the team and has none (`outside_team`).
 
     Attributes:
       agent: its name, with the format behind it where agents of several formats have the name.
@@ -214,11 +215,11 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
     name_of, names = _names(traces, trace)
-    width = len(names)
+    width, inside = len(names), ~outside_team(traces)
 
     def count(rows: np.ndarray) -> list[int]:
-        """Events of each name among these rows."""
-        workloads: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
+        """Events of the team of each name among these rows."""
+        workloads: list[int] = np.bincount(name_of[rows], inside[rows], width).astype(np.int64).tolist()
         return workloads
 
     def where_stated(counts: list[int]) -> list[int | None]:
@@ -231,7 +232,7 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
-    pairs = distinct(name_of.astype(np.int64) * many + trace)
+    pairs = distinct((name_of.astype(np.int64) * many + trace)[inside])
     of_names = (
         names,
         np.bincount(pairs // many, minlength=width).tolist(),
@@ -312,8 +313,8 @@ def _suspects(
     for row, why in found:
         reasons.setdefault(row, why)
     tokens = None if reasons else traces.evidence.get("tokens")
-    if tokens is not None and tokens.mask[: n.events].any():
-        amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
+    if tokens is not None:
+        amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
         for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons[row] = f"generated {int(amount[row])} tokens"

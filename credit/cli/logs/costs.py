@@ -104,7 +104,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
     console.print(table)
     console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
-    others = [row.unit for row in rows if row.seconds.total is None and not row.seconds.missing]
+    others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)
     if gaps is not None:

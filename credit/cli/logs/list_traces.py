@@ -17,7 +17,7 @@ SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "erro
 LEGEND = (
     "reward: the outcome, – where the log has none. errors: events, or calls of a tool, whose status the log "
     "calls an error, – where no log of the format states a status. wall clock: seconds from the first begin to the "
-    "last end, without the time until a person stepped in."
+    "last end, without waits for a person, real or simulated."
 )
 
 

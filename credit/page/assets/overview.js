@@ -310,7 +310,7 @@
       ["Seconds of wall clock", clock.total == null ? null : part(clock)],
       ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds)],
     ]),
-    make("p", { class: "note" }, `≥: the log lacks the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waiting for a person. Seconds of work: sums of what events took; a model's are those of its calls.`),
+    make("p", { class: "note" }, `≥: the log lacks the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls.`),
     named ? costs("model", "models") : null,
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
