@@ -10,6 +10,7 @@ import numpy as np
 
 from credit.metrics.event_costs import EventCosts, Prices, event_costs, event_models, stated_costs, token_counts
 from credit.reports.corpus import Survey, survey
+from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from graphs.errors import CreditError
@@ -50,7 +51,8 @@ class CostRow:
     """What one unit cost: its events, its tool calls, their and other errors, and its sums.
 
     `stated` has the costs of a trace that its log states as a whole, by name; it is empty for other units. `outside` is
-    whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own.
+    whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own. Where it
+    `lacks_lines`, all counts are lower bounds (`lacking_events`).
     """
 
     unit: str
@@ -63,6 +65,7 @@ class CostRow:
     money: Amount
     stated: dict[str, float] = dataclasses.field(default_factory=dict)
     outside: bool = False
+    lacks_lines: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +131,10 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     unit = np.array([number.setdefault(name, len(number)) for name in named], np.int64)
     if by == "model":
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
-    rows = list(_rows(list(number), unit, costs, ToolCalls(traces)))
+    lacking = lacking_events(traces)
+    if by not in ("agent", "role"):  # a missing line may be of any tool, decision or model of the trace
+        lacking = lacking_traces(traces)[trace]
+    rows = _rows(list(number), unit, costs, ToolCalls(traces), lacking)
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
@@ -155,10 +161,13 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
     tokens, read, seconds, money = map(summed, ("tokens", "input_tokens", "seconds", "money"))
     names = dict.fromkeys(name for row in rows for name in row.stated)
     stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
-    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated)
+    lacks = any(row.lacks_lines for row in rows)
+    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated, lacks_lines=lacks)
 
 
-def _rows(names: list[tuple[str, bool]], unit: np.ndarray, costs: EventCosts, called: ToolCalls) -> list[CostRow]:
+def _rows(
+    names: list[tuple[str, bool]], unit: np.ndarray, costs: EventCosts, called: ToolCalls, lacking: np.ndarray
+) -> list[CostRow]:
     count = len(names)
     # What a tool took and how it went stand at its result.
     at_call = unit.copy()
@@ -167,13 +176,13 @@ def _rows(names: list[tuple[str, bool]], unit: np.ndarray, costs: EventCosts, ca
     errors = np.bincount(at_call[called.counted], minlength=count)
     sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
     sums += [_amounts(costs.seconds, at_call, count), _amounts(costs.money, unit, count, costs.least_money)]
-    rows = []
+    lacks, rows = np.bincount(unit[lacking], minlength=count) > 0, []
     for i, (name, outside) in enumerate(names):
         tokens, read, seconds, money = (
             Amount(each[i].total or None, each[i].missing) if outside else each[i] for each in sums
         )
         counts = int(events[i]), int(calls[i]), int(errors[i])
-        rows.append(CostRow(name, *counts, tokens, read, seconds, money, outside=outside))
+        rows.append(CostRow(name, *counts, tokens, read, seconds, money, {}, outside, bool(lacks[i])))
     return rows
 
 

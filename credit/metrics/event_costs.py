@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.durations import UNSTATED
+from credit.reports.missing_lines import silent_agents
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts
@@ -299,11 +300,9 @@ def token_counts(traces: Traces, name: str, *, of_team: bool = True) -> np.ndarr
     """
     graph, n = traces.graph, traces.sizes.events
     stated = traces.evidence.get(name)
-    action, agent = np.asarray(graph.action_mask)[:n], np.asarray(graph.agent_ids)[:n]
-    absent = np.where(action, np.nan, 0.0)
-    parent = np.asarray(graph.agent_parent)
-    silent = (parent != np.arange(len(parent))) & (np.bincount(agent, action, len(parent)) == 0)
-    last = np.full(len(parent), -1)
+    agent, silent = np.asarray(graph.agent_ids)[:n], silent_agents(traces)
+    absent = np.where(np.asarray(graph.action_mask)[:n], np.nan, 0.0)
+    last = np.full(len(silent), -1)
     np.maximum.at(last, agent, np.arange(n))
     absent[last[silent & (last >= 0)]] = np.nan
     counts: np.ndarray = absent if stated is None else np.where(stated.mask[:n], stated.array[:n], absent)

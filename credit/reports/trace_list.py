@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts
@@ -46,7 +47,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
     `errors` counts a call and its result once, and is None where the format states no status. `agents` are instances
-    with an action.
+    with an action. Where a trace `lacks_lines`, these are lower bounds (`lacking_events`).
 
     Args:
       traces: what was read.
@@ -86,7 +87,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward, wall = np.asarray(traces.reward)[: n.traces], facts.durations.wall
+    reward, wall, lacking = np.asarray(traces.reward)[: n.traces], facts.durations.wall, lacking_traces(traces)
     rows = [
         {
             "trace": row["trace"],
@@ -96,6 +97,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
             "errors": int(counts["errors"][i]) if states[i] else None,
             "tokens": int(spent[i]) if has_tokens[i] else None,
             "wall_clock": float(wall[i]) if np.isfinite(wall[i]) else None,
+            "lacks_lines": bool(lacking[i]),
             "format": row["format"],
             "file": row["file"],
             "line": row["line"],

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from credit.reports.event_texts import command_of, event_texts
+from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outcome_differences import least_success
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import Failures, ToolCalls
@@ -59,6 +60,7 @@ class Workload:
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
       seconds: what its events took (`durations`), in the traces that have seconds; NaN where none has.
+      lacks_lines: whether lines of it are missing, so that all counts are lower bounds (`lacking_events`).
     """
 
     agent: str
@@ -72,6 +74,7 @@ class Workload:
     tokens: int
     actions_with_tokens: int
     seconds: float
+    lacks_lines: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +111,7 @@ class ToolUse:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
+      lacks_lines: whether a trace that calls it lacks lines.
     """
 
     tool: str
@@ -116,6 +120,7 @@ class ToolUse:
     errors: int | None
     retries: int | None
     loops: int
+    lacks_lines: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,12 +206,13 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
     where: dict[str, set[int]] = {}
     for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
-    states = has_statuses(traces)
+    states, lacking = has_statuses(traces), lacking_traces(traces)
     known = {tool for tool, of_tool in where.items() if states[list(of_tool)].any()}
     rows = []
     for tool, n in used.items():
         errors, retries = (failed[tool], again[tool]) if tool in known else (None, None)
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, looped[tool]))
+        lacks = bool(lacking[list(where[tool])].any())
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, looped[tool], lacks))
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.calls)))
 
 
@@ -245,6 +251,7 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
         spent.astype(np.int64).tolist(),
         count(stated),
         _seconds(traces, name_of, width).tolist(),
+        (np.bincount(name_of[lacking_events(traces)], minlength=width) > 0).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=_order))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import amount as printed
-from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import at_least, json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import counted
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["costs"]
 
 LEGEND = (
-    "≥: the log lacks the number of some calls. –: of all. seconds: sums of what events took, so what ran at once "
-    "counts each and waiting for none; `credit traces` has the wall clock."
+    "≥: the log lacks lines, or the number of some calls. –: of all. seconds: sums of what events took, so what ran at "
+    "once counts each and waiting for none; `credit traces` has the wall clock."
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
@@ -95,13 +95,12 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
     of_traces = rows[:-1]  # before the row of the total
     lacking = {name for name in stated if any(name not in row.stated for row in of_traces)}
     for row in rows:
-        amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
-        paid = [] if gaps is None else [_text(row.money)]
-        wrong = [str(row.errors)] if by == "tool" else []
-        told = [
-            ("≥ " if row is rows[-1] and name in lacking else "") + printed(row.stated.get(name), 6) for name in stated
-        ]
-        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
+        counts = [at_least(str(count), row.lacks_lines) for count in (row.events, row.tool_calls)]
+        amounts = [_text(amount, row.lacks_lines) for amount in (row.tokens, row.input_tokens, row.seconds)]
+        paid = [] if gaps is None else [_text(row.money, row.lacks_lines)]
+        wrong = [at_least(str(row.errors), row.lacks_lines)] if by == "tool" else []
+        told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
+        table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
     console.print(table)
     console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
     others = [row.unit for row in rows if row.outside]
@@ -128,7 +127,5 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         console.print(line, soft_wrap=True)
 
 
-def _text(amount: Amount) -> str:
-    if amount.total is None:
-        return "–"
-    return f"{'≥ ' if amount.missing else ''}{printed(amount.total, 6)}"
+def _text(amount: Amount, lacks_lines: bool) -> str:
+    return at_least(printed(amount.total, 6), amount.missing > 0 or lacks_lines)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stdout, words
+from credit.cli.shared.answers import at_least, json_option, plain_table, print_json, print_whole, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 
@@ -17,7 +17,7 @@ SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "erro
 LEGEND = (
     "reward: the outcome, – where the log has none. errors: events, or calls of a tool, whose status the log "
     "calls an error, – where no log of the format states a status. wall clock: seconds from the first begin to the "
-    "last end, without waits for a person, real or simulated."
+    "last end, without waits for a person, real or simulated. ≥: the log lacks lines of the trace."
 )
 
 
@@ -63,7 +63,6 @@ def traces(
             reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
             tokens = "–" if row["tokens"] is None else str(row["tokens"])
             numbers = (
-                reward,
                 str(row["events"]),
                 str(row["actions"]),
                 str(row["agents"]),
@@ -71,7 +70,8 @@ def traces(
                 "–" if row["wall_clock"] is None else f"{row['wall_clock']:.0f}",
                 "–" if row["errors"] is None else str(row["errors"]),
             )
-            table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))
+            bounds = (at_least(number, row["lacks_lines"]) for number in numbers)
+            table.add_row(words(row["trace"]), words(row["group"]), reward, *bounds, words(row["file"]))
         print_whole(table)
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, at_least, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, success_option
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
@@ -53,8 +53,8 @@ TRIAGE = (
     "retries: calls of a tool after an error of it. "
     "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
     "count once. "
-    "tokens: generated. seconds: sums of what events took; waiting is nobody's. Most errors come first, then retries, "
-    "loops, tokens and actions."
+    "tokens: generated. seconds: sums of what events took; waiting is nobody's. ≥: the log lacks lines. Most errors "
+    "come first, then retries, loops, tokens and actions."
 )
 
 
@@ -199,8 +199,9 @@ def _agent_table(result: Triage, all_: bool) -> Table:
     for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
         counts = [_count(getattr(row, name)) for name in names[:-1]]
-        counts.append(str(row.tokens) if row.actions_with_tokens else "–")
-        table.add_row(words(row.agent), *counts, seconds)
+        counts += [str(row.tokens) if row.actions_with_tokens else "–", seconds]
+        traces, *bounds = counts
+        table.add_row(words(row.agent), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 
 
@@ -243,7 +244,8 @@ def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
     table = plain_table("tool", *(f"#{name}" for name in names))
     for row in result.tools if all_ else result.tools[:ROWS]:
-        table.add_row(words(row.tool or "not named"), *(_count(getattr(row, name)) for name in names))
+        traces, *bounds = (_count(getattr(row, name)) for name in names)
+        table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 
 
