@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from credit.metrics.cost_summary import Amount, CostRow, CostUnit, GroupCosts
     from credit.metrics.event_costs import PriceGaps, Prices
 
-__all__ = ["costs"]
+__all__ = ["costs", "stated_lines", "total_line"]
 
 LEGEND = (
     "≥: the log lacks lines, or the number of some calls. –: of all. seconds: sums of what events took, so what ran at "
@@ -77,13 +77,34 @@ def costs(
     else:
         summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
         _print(stdout(), summed, groups, by, None if prices is None else gaps)
-        for name, amount in stated.items():
-            if amount.total is not None:
-                some = counted(traces.sizes.traces - amount.missing, "trace")
-                stdout().print(
-                    f"costs.{name}, as the log states it of {some}: {printed(amount.total, 6)}", soft_wrap=True
-                )
+        for line in stated_lines(stated, traces.sizes.traces):
+            stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
+
+
+def stated_lines(stated: dict[str, Amount], traces: int) -> list[str]:
+    """A line for each cost that the log states of whole traces."""
+    known = {name: amount for name, amount in stated.items() if amount.total is not None}
+    return [
+        f"costs.{name}, as the log states it of {counted(traces - amount.missing, 'trace')}: {printed(amount.total, 6)}"
+        for name, amount in known.items()
+    ]
+
+
+def total_line(total: CostRow) -> str:
+    """What the teams of all traces cost; "" where the log tells nothing."""
+    parts = {
+        "tokens generated": (total.tokens, 6),
+        "read": (total.input_tokens, 6),
+        "seconds of work": (total.seconds, 3),
+        "money at the table's prices": (total.money, 6),
+    }
+    known = [
+        f"{_text(amount, total.lacks_lines, digits)} {what}"
+        for what, (amount, digits) in parts.items()
+        if amount.total is not None
+    ]
+    return f"all traces: {', '.join(known)}" if known else ""
 
 
 def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None) -> None:
@@ -127,5 +148,5 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         console.print(line, soft_wrap=True)
 
 
-def _text(amount: Amount, lacks_lines: bool) -> str:
-    return at_least(printed(amount.total, 6), amount.missing > 0 or lacks_lines)
+def _text(amount: Amount, lacks_lines: bool, digits: int = 6) -> str:
+    return at_least(printed(amount.total, digits), amount.missing > 0 or lacks_lines)

@@ -17,7 +17,8 @@ SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "erro
 LEGEND = (
     "reward: the outcome, – where the log has none. errors: events, or calls of a tool, whose status the log "
     "calls an error, – where no log of the format states a status. wall clock: seconds from the first begin to the "
-    "last end, without waits for a person, real or simulated. ≥: the log lacks lines of the trace."
+    "last end, without waits for a person, real or simulated. ≥: the log lacks lines of the trace, or tokens of some "
+    "actions."
 )
 
 
@@ -62,6 +63,7 @@ def traces(
         for row in rows if all_ else rows[:SHOWN]:
             reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
             tokens = "–" if row["tokens"] is None else str(row["tokens"])
+            tokens = at_least(tokens, row["actions_with_tokens"] < row["actions"] and not row["lacks_lines"])
             numbers = (
                 str(row["events"]),
                 str(row["actions"]),
