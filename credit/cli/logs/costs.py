@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import amount as printed
-from credit.cli.shared.answers import at_least, json_option, plain_table, print_json, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import at_least, counted
 
 if TYPE_CHECKING:
     from rich.console import Console

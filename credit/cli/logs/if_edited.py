@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import (
-    at_least,
     json_option,
     plain_table,
     print_json,
@@ -22,7 +21,7 @@ from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import at_least, counted
 
 if TYPE_CHECKING:
     from credit.metrics.cost_summary import Amount

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import at_least, json_option, plain_table, print_json, print_whole, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.text import at_least
 
 __all__ = ["traces"]
 

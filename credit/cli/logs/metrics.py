@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import amount, at_least, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import at_least, counted
 
 if TYPE_CHECKING:
     from rich.console import Console

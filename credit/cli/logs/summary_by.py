@@ -11,11 +11,11 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.logs.costs import stated_lines, total_line
-from credit.cli.shared.answers import amount, at_least, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
-from graphs.text import counted, cut_id, printable
+from graphs.text import at_least, counted, cut_id, printable
 
 if TYPE_CHECKING:
     import numpy as np
