@@ -447,8 +447,8 @@ class RowAdvantages:
 
     def _order(self, batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
         """`order_of_turns` where the method reads the order of rows, with what is wrong in words."""
-        # one outcome a trace is the same in any order of its rows
-        if "turn" not in self._facts.columns and not batch.evidence and "event_reward" not in batch.columns:
+        reads = self._facts.reads_order["event_reward" in batch.columns]
+        if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch, stated=stated)
         how = "pass order=, or instance= for each agent"
@@ -586,7 +586,8 @@ def _resolve(
 ) -> tuple[str, Callable[..., Credit], Facts, Callable[..., Any] | None]:
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
-        facts = Facts(None, tuple(getattr(method, "needs", ())), tuple(getattr(method, "columns", ())))
+        needs, columns = (tuple(getattr(method, of, ())) for of in ("needs", "columns"))
+        facts = Facts(None, needs, columns, reads_order=("turn" in columns or None, True))
         return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method
     from graphs.keys import PARTS, names_of_key
@@ -600,7 +601,8 @@ def _resolve(
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
     of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
-    facts = Facts(_unbiased(method, entry, options), *of_method)
+    reads_order = entry.reads_order(options, ()), entry.reads_order(options, ("event_reward",))
+    facts = Facts(_unbiased(method, entry, options), *of_method, reads_order)
     return method, entry.fn, facts, entry.state
 
 

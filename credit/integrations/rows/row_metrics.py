@@ -66,6 +66,8 @@ class Facts(NamedTuple):
       needs, columns: the evidence and the columns that it needs.
       in_groups: whether it compares the traces of a group.
       key: with whom it compares a row, where that is finer than the task and the graph has it.
+      reads_order: whether the order of a trace's rows moves its numbers, without rewards at events and with them; None
+        where evidence may make it so.
     """
 
     unbiased: bool | None
@@ -73,6 +75,7 @@ class Facts(NamedTuple):
     columns: tuple[str, ...] = ()
     in_groups: bool = False
     key: tuple[str, ...] = ()
+    reads_order: tuple[bool | None, bool] = (None, True)
 
 
 def batch_metrics(
