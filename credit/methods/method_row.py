@@ -162,7 +162,7 @@ class Method:
           True
         """
         options = {**getattr(self.fn, "keywords", {}), **options}  # those of a published name are bound
-        if options.get("discount", 1.0) != 1 or self.order == "always" or self.order in given:
+        if str(options.get("discount", 1)) not in ("1", "1.0") or self.order == "always" or self.order in given:
             return True
         if not self._compares_by_key(options):
             return False
