@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json, print_whole, ruled_table, stderr, stdout, words
+from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once
 from credit.cli.shared.outputs import look_options
@@ -120,7 +120,7 @@ def snr(
         print_json(report.json())
     else:
         for group in sizes:
-            print_whole(_table(report, group))
+            stdout().print(_table(report, group))
         lines = [*report.refusals(), *NOTES]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]

@@ -23,7 +23,7 @@ from credit.bench.snr_schemes import SCHEMES, left_out, registered, scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
 from credit.cli.benchmarks.bench_snr import _table
-from credit.cli.shared.answers import print_whole
+from credit.cli.shared.answers import stdout
 from credit.methods.registry import METHODS
 from credit.plot import draw_snr_report
 from estimators.base import REASONS, Reason
@@ -191,7 +191,7 @@ def test_no_name_of_a_method_is_cut(
     name = "mine:median_of_others_with_a_long_name"
     point = Point(name, name, 10, 8, 0.123, 0.1, 0.15, 0.12, None, 1, 0.12, 1e6, 30, "full", 1.0, 1.0, "")
     points = [dataclasses.replace(point, length=length) for length in LENGTHS]
-    print_whole(_table(Report(points, [], {}), 8))
+    stdout().print(_table(Report(points, [], {}), 8))
     shown = capsys.readouterr().out
     assert "…" not in shown and (columns or f" {name} " in shown)
 
@@ -295,7 +295,7 @@ def test_no_number_is_broken_in_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
     rest = (None, 1, 0.1, 1e6, 30, "full", 1.0, 1.0, "")
     points = [Point("mine:second_one", "", length, 8, 0.0925, 0.09, 0.0955, 0.09, *rest) for length in (10, 30, 100)]
-    print_whole(_table(Report(points, [], {}), 8))
+    stdout().print(_table(Report(points, [], {}), 8))
     shown = capsys.readouterr().out
     assert shown.count("0.0925 ± 0.003") == 3 and max(map(len, shown.splitlines())) <= columns
 
