@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import at_least, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import working
@@ -121,6 +121,4 @@ def _change(made: EditedRuns) -> str:
 
 
 def _amount(amount: Amount) -> str:
-    if amount.total is None:
-        return "–"
-    return f"{'≥ ' if amount.missing else ''}{amount.total:.6g}"
+    return at_least("–" if amount.total is None else f"{amount.total:.6g}", amount.missing > 0)

@@ -114,6 +114,16 @@ def amount(value: float | None, digits: int = 3) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z.{digits}g}"
 
 
+def at_least(text: str, is_bound: bool) -> str:
+    """A number as text, marked where it is a lower bound.
+
+    Examples:
+      >>> at_least("12", True), at_least("12", False), at_least("–", True)
+      ('≥ 12', '12', '–')
+    """
+    return f"≥ {text}" if is_bound and text != "–" else text
+
+
 def plain_table(*columns: str) -> Table:
     """A table without lines; columns whose name begins with "#" hold numbers, which are never broken."""
     return _filled(_kept_whole()(box=None, pad_edge=False, header_style="dim"), columns)
