@@ -227,10 +227,10 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    looped = np.array([loop.rows[0] for loop in calls.loops], np.int64)
+    loops = calls.loop_counts()
     found |= {
         "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
-        "loops": numbered(np.bincount(trace[looped], minlength=m).astype(np.float64)),
+        "loops": numbered(loops, (np.isnan(loops), "the log has no arguments of calls")),
         "tokens": counted(costs.tokens, ""),
         "input_tokens": counted(costs.input_tokens, " that it read"),
     }

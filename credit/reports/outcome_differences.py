@@ -296,7 +296,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
         yield "retries", np.where(states, count(calls.rows[calls.retry]), np.nan)
-        yield "loops", count(np.array([loop.rows[0] for loop in calls.loops], np.int64))
+        yield "loops", calls.loop_counts()
     counts = counted_tokens(traces) & action
     complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")
