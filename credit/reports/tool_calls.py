@@ -18,10 +18,10 @@ from graphs.traces.batch import Traces
 __all__ = ["LOOP", "PERIOD", "Failures", "Loop", "ToolCalls", "call_mask", "repeated"]
 
 LOOP, PERIOD = 3, 5
-"""A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is the
-calls that one message makes, at once and with their arguments; in logs without messages, one call. Loops of several
-agents that call each other in turn are loops of each. Steps drawn at random from m that are alike have about
-(1 − 1/m) / m^(2p) loops of period p at each step: with ten, one in 111 for p = 1 and one in 11,000 for p = 2."""
+"""A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is
+the calls that one message makes, with their arguments; in logs without messages, one call. Where agents call each other
+by turns, each has a loop. Of steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance:
+with ten, one in 111 for p = 1 and one in 11,000 for p = 2."""
 
 LONGEST = 100_000  # characters of arguments that are compared
 

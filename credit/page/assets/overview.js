@@ -323,7 +323,7 @@
 
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments of calls. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."),
     triage.quiet ? make("p", {}, triage.quiet) : null,
     triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
