@@ -135,28 +135,31 @@ class Sides:
       names: of the sides.
       side: 0 or 1 of each trace, -1 for none: int [traces].
       heads: names for the head of a table: folders without their paths.
-      problems: rows of a table whose trace was not read.
     """
 
     names: tuple[str, str]
     side: np.ndarray
     heads: tuple[str, str]
-    problems: tuple[Problem, ...] = ()
 
     @classmethod
-    def of(cls, text: str, traces: Traces) -> Sides:
-        """The sides that a person names: the path of a table, or two folders with a comma between them.
+    def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
+        """The sides that a person names: the path of a table, two folders with a comma between them, or None for none.
+
+        Returns:
+          The traces, whose problems name rows of traces that were not read, and their sides.
 
         Raises:
           CreditError: as `read_sides` and `sides_of_folders` do.
         """
+        if text is None:
+            return traces, None
         if "," in text and not Path(text).exists():
             names, side = sides_of_folders(text.split(","), traces)
             last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
             # A table that whole paths fit into has rows in pieces.
-            return cls(names, side, last if last[0] != last[1] else names)
+            return traces, cls(names, side, last if last[0] != last[1] else names)
         names, side, missed = read_sides(text, traces)
-        return cls(names, side, names, missed)
+        return dataclasses.replace(traces, problems=traces.problems + missed), cls(names, side, names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,25 +180,28 @@ class SideComparison:
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        return {"sides": names, "differences": [dataclasses.asdict(row) for row in self.rows],
-                "uncompared": lacking, "bounds": [dataclasses.asdict(row) for row in self.bounds]}  # fmt: skip
+        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
+        bounds = [dataclasses.asdict(row) for row in self.bounds]
+        return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "lines": self.lines()}
+
+    def too_few(self) -> str:
+        """That the tasks cannot tell any metric apart from chance; "" where they might."""
+        least = [row.least for row in self.rows if row.p is not None and row.least is not None]
+        if not least or min(least) * len(least) < LEVEL:
+            return ""
+        most = counted(max(row.tasks for row in self.rows), "task")
+        return f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance."
 
     def lines(self) -> list[str]:
-        """What was compared, what could not be, and why, in sentences."""
-        without, lines = int((self.sides.side < 0).sum()), []
-        if without:
-            lines.append(f"{counted(without, 'trace')} without a side")
-        least = [row.least for row in self.rows if row.p is not None and row.least is not None]
-        if least and min(least) * len(least) >= LEVEL:
-            most = counted(max(row.tasks for row in self.rows), "task")
-            lines.append(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance.")
-        if self.rows:
-            lines.append(self._compared_traces())
+        """What was compared, and what too few tasks tell apart, in sentences."""
+        without = int((self.sides.side < 0).sum())
+        lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        lines += filter(None, [self.too_few(), self._compared_traces() if self.rows else ""])
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.p is None:
                 few.setdefault(f"{row.differing} of {row.tasks}", []).append(row.metric)
-        return lines + ([f"too few tasks differ to tell: {_by_reason(few)}"] if few else []) + self._without_number()
+        return lines + ([f"too few tasks differ to tell: {_by_reason(few)}"] if few else [])
 
     def _compared_traces(self) -> str:
         """Of how many traces of the sides rows are, and why some are of a selection."""
@@ -209,7 +215,7 @@ class SideComparison:
         selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
         return line + (selected if fewer else "")
 
-    def _without_number(self) -> list[str]:
+    def without_number(self) -> list[str]:
         """Lines on metrics with bounds, and on those without a row, with their first reasons."""
         bounded = {bound.metric for bound in self.bounds}
         partly: dict[str, list[str]] = {}

@@ -111,12 +111,12 @@ class OutcomeDifferences:
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
-        """How many traces succeeded, and what failed ones have more and less of, three each; "" where none differ."""
-        if not self.rows:
-            return ""
+        """How many traces failed, and what they have more and less of, three each; "" without outcomes."""
         known = self.failed + self.succeeded
-        taken = "succeeded" if math.isnan(self.median) else f"have {self.cut:g}{self._of_median()}, or more"
-        words = [f"{self.succeeded} of {counted(known, 'trace')} with an outcome {taken}."]
+        if not known:
+            return " ".join(self.lines())
+        taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
+        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names = [
                 row.what + (f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else "")

@@ -107,10 +107,7 @@ def metrics(
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
     options = parse_options(method, option_texts)
-    traces = read_traces(paths, **reading)
-    chosen = None if sides is None else Sides.of(sides, traces)
-    if chosen is not None:
-        traces = dataclasses.replace(traces, problems=traces.problems + chosen.problems)
+    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
     vectors = None
     if embeddings is not None:
         from graphs.array_files import read_array
@@ -130,7 +127,11 @@ def metrics(
         _print(stdout(), means, by)
     else:
         _print_sides(stdout(), compared)
-        for line in compared.lines() + ([] if prices is None else price_gaps(traces, prices).lines()):
+        for line in (
+            compared.lines()
+            + compared.without_number()
+            + ([] if prices is None else price_gaps(traces, prices).lines())
+        ):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
