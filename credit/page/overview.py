@@ -99,7 +99,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         "comparison": None,
     }
     if findings.sides is not None:
-        measured = trace_metrics(traces, MetricOptions(findings.success_at, claims.get(_opening(matters) or "")))
+        credit = claims.get(SUMMARY, claims.get(_opening(matters) or ""))
+        measured = trace_metrics(traces, MetricOptions(findings.success_at, credit))
         compared = compare_sides(traces, findings.sides, measured, findings.prices)
         result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "too_few": compared.too_few()}
     if ledger is not None:
