@@ -62,7 +62,7 @@
     said("What failed:", scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, moved.length ? `${moved.slice(0, 5).join("; ")}${moved.length > 5 ? `; ${number(moved.length - 5)} more` : ""}.` : sides.too_few || "nothing beyond chance.") : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : ""),
-    said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text, 80)})` : ""}. `,
+    said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" → ").pop(), 100)})` : ""}. `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
   ].filter(Boolean));
 
@@ -352,12 +352,12 @@
 
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."),
     triage.quiet ? make("p", {}, triage.quiet) : null,
     triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
     : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),
       ["tokens", (r) => number(r.actions_with_tokens ? r.tokens : null), "n"],
-      ["seconds", (r) => number(r.seconds == null ? null : Math.round(r.seconds)), "n"]], triage.agents, "Agents", 15));
+      ["seconds", (r) => number(r.seconds == null ? null : Math.round(r.seconds)), "n"]], triage.agents, "Agents", 15),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."));
 })();
