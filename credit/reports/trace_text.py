@@ -176,7 +176,8 @@ def _header(traces: Traces, view: _View, index: int) -> RenderableType:
     ]
     pairs = [
         ("trace", _text(row["trace"], 200, "bold")),
-        ("task", _text(row["group"], 200)),
+        ("task", _text(row["task"], 200)),
+        *([("group", _text(row["group"], 200))] if row["group"] != row["task"] else []),
         ("file", _text(f"{place} [{row['format']}]" if row["format"] else place)),
         ("reward", _text(f"{reward:z.6g}" if np.isfinite(reward) else "none in the log")),
         ("channels", _text(", ".join(channels) or "none")),

@@ -114,6 +114,7 @@ class TraceRecord:
       invalidated: why the log says that the outcome does not count; "" where it does.
       earlier_outcomes: name of an outcome that the log states at an earlier moment, too; "" where it does not.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
+      logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
         (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent. The columns of
         `graphs.traces.tokens.TOKEN_COLUMNS` have a list for each event.
@@ -156,6 +157,7 @@ class TraceRecord:
     sources: list[str] = dataclasses.field(default_factory=list)
     complete: bool = False
     run: str = ""
+    logged_as: str = ""
     error: str = ""
     invalidated: str = ""
     earlier_outcomes: str = ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 from graphs.text import at_least
@@ -75,7 +75,7 @@ def traces(
             )
             bounds = (at_least(number, row["lacks_lines"]) for number in numbers)
             table.add_row(words(row["trace"]), words(row["group"]), reward, *bounds, words(row["file"]))
-        print_whole(table)
+        stdout().print(table)
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
         stdout().print(LEGEND, soft_wrap=True)

@@ -53,8 +53,8 @@ ROWS = 15
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
-    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
-    "count once. "
+    "loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the "
+    "log has no arguments. "
     "tokens: generated. seconds: sums of what events took; waiting is nobody's. ≥: the log lacks lines, or tokens of "
     "some actions. Most errors come first, then retries, loops, tokens and actions."
 )

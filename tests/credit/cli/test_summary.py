@@ -23,7 +23,9 @@ def tool_log(name: str, task: str, reward: float | None, tools: list[tuple[str, 
     edges = []
     for i, (tool, status) in enumerate(tools):
         events.append({"id": f"m{i}", "type": "message", "agent": "main", "action": True, "tokens": 10 + i})
-        events.append({"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False})
+        events.append(
+            {"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False, "arguments": {}}
+        )
         result = {"id": f"r{i}", "type": "tool_result", "agent": "main", "tool": tool, "action": False}
         events.append(result | ({"status": status} if status else {}))
         edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]
@@ -144,10 +146,10 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     first = plain["suspects"][0]
     assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5)
     assert first["why"] == "error of search; a later call of the tool succeeded"
-    assert any("4 calls of search in a row" in row["why"] for row in plain["suspects"])
+    assert any("the same call of search 4 times in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
-    assert "with the same arguments where the log has them" in printed  # this one has none
+    assert "loops: an agent's same call, arguments and all" in printed
 
 
 def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) -> None:
@@ -206,7 +208,10 @@ def test_tokens_are_pointed_out_only_where_nothing_went_wrong(tmp_path: Path) ->
     """`generated 40 tokens` stood under "Look at these first", below the errors."""
     good = tool_log("a", "q", None, [("edit", None)])
     printed = run("summary", write(tmp_path / "x.jsonl", [good])).stdout
-    assert "These logs do not state errors. Most tokens" in printed and "Look at these" not in printed
+    assert (
+        "these logs do not state errors, and there is no loop. Most tokens" in printed
+        and "Look at these" not in printed
+    )
     bad = tool_log("b", "q", None, [("edit", "error: full")])
     printed = run("summary", write(tmp_path / "y.jsonl", [good, bad])).stdout
     assert "generated" not in printed.partition("Look at these first")[2].partition("errors:")[0]
