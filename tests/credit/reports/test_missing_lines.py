@@ -92,7 +92,7 @@ def test_counts_that_are_lower_bounds_are_not_compared(tmp_path: Path) -> None:
     traces = read(tmp_path, line("a", metrics=LOST), line("b", times=4), line("c", times=1))
     side = np.array([0, 0, 1])
     measured = costs_of_traces(traces)
-    for name in ("errors", "loops", "tokens", "input_tokens", "tool_calls", "wall_clock"):
+    for name in ("errors", "tokens", "input_tokens", "tool_calls", "wall_clock"):
         assert measured[name].reasons == [LACKING, "", ""], name
     found = {row.metric: (row.first, row.second, row.whole) for row in bounds_of_sides(traces, measured, side)}
     assert found["errors"] == (3, 1, (False, True)) and found["tool_calls"] == (3, 1, (False, True))
