@@ -24,7 +24,7 @@
   const paid = stated.money?.total == null ? null : stated.money;
   const { tokens, input_tokens: read } = asked.total;
   const some = tokens.total != null || read.total != null;
-  const named = asked.models.rows.some((row) => row.unit !== "unknown");
+  const named = asked.models.rows.some((row) => !row.outside && row.unit !== "unknown");
   const brief = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
   const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief.format(amount));
   const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
@@ -332,7 +332,8 @@
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
   const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
-  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...least("events", "tool_calls"), ...sums]);
+  const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
+  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...least("events", "tool_calls"), ...sums]);
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   section("costs", "Costs",
@@ -348,7 +349,7 @@
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...least("tool_calls", "errors"), ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
+      : answer("Costs by tool", "tools", [["tool", whose], ...least("tool_calls", "errors"), ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),
