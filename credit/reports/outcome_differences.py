@@ -114,7 +114,7 @@ class OutcomeDifferences:
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
-        """How many traces failed, and what they have more and less of, `OWNED` first, three each; "" without outcomes."""
+        """How many traces failed, and what they have more and less of, `OWNED` first, three each; "" without any."""
         known = self.failed + self.succeeded
         if not known:
             return " ".join(self.lines())
