@@ -13,6 +13,7 @@ import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, event_models
 from credit.metrics.trace_metrics import PARTS
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -45,8 +46,11 @@ LEVEL = 0.05
 """Of the p-value below which a difference stands out."""
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
-SILENT = "the log has no action of an agent that was spawned"
+SILENT = "a model call is in no event"
+LACKING = "the log lacks lines of the trace"
 UNPRICED = "no row of the table prices a model of it"
+SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
+"""Sums over events, of which a part may be known."""
 APART = "expected two folders that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
@@ -326,8 +330,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`;
     "tokens" are those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in
-    seconds, without the time until a person stepped in. "money" is there with prices, of traces whose counts and
-    models' prices are known. What is asked of a change first comes first.
+    seconds, without waits for a person, real or simulated. "money" is there with prices, of traces whose counts and
+    models' prices are known. Traces that lack lines have the outcome alone (`lacking_events`). What is asked first of a
+    change comes first.
 
     Args:
       traces: what was read.
@@ -345,16 +350,20 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
 
+    lacking = (lacking_traces(traces), LACKING)
+
     def summed(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
         total = np.bincount(trace, cost, m)
         of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
-        return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+        return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     loops = calls.loop_counts()
     found |= {
-        "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
-        "loops": numbered(loops, (np.isnan(loops), "the log has no arguments of calls")),
+        "errors": numbered(
+            np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status"), lacking
+        ),
+        "loops": numbered(loops, (np.isnan(loops), "the log has no arguments of calls"), lacking),
         "tokens": summed(costs.tokens, ""),
         "input_tokens": summed(costs.input_tokens, " that it read"),
     }
@@ -365,8 +374,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED))
     return found | {
-        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
-        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
+        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds"), lacking),
+        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m), lacking),
     }
 
 
@@ -422,7 +431,7 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
 def bounds_of_sides(
     traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray, prices: Prices | None = None
 ) -> list[SideBound]:
-    """What is known of tokens and money where some traces lack a part, and something is known on both sides.
+    """What is known of errors, tokens, money and calls where some traces lack a part, and something is on both sides.
 
     `side_differences` compares only traces that lack nothing, and these may be the small ones.
 
@@ -443,16 +452,14 @@ def bounds_of_sides(
       [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
     """
     of_side = [np.flatnonzero(side == one) for one in (0, 1)]
-    costs_known = {
-        name: metrics[name].value[side >= 0] for name in ("tokens", "input_tokens", "money") if name in metrics
-    }
-    names = [name for name, value in costs_known.items() if not np.isfinite(value).all()]
+    names = [name for name in SUMMED if name in metrics and not np.isfinite(metrics[name].value[side >= 0]).all()]
     if not names:
         return []
     costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     task, found = task_ids(traces), []
     for name in names:
-        known, cost = np.isfinite(metrics[name].value), getattr(costs, name)
+        known = np.isfinite(metrics[name].value)
+        cost = ToolCalls(traces).counted.astype(np.float64) if name == "errors" else getattr(costs, name)
         least = np.where(np.isnan(cost), costs.least_money if name == "money" else 0.0, cost)
         amount = np.bincount(trace, least, traces.sizes.traces)
         whole = tuple(bool(known[rows].all()) for rows in of_side)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credit.reports.durations import since_previous
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -227,8 +228,9 @@ def outcome_differences(
     found, shown_of = [], {}
     calls = calls or ToolCalls(traces)
     of_calls = _of_calls(calls)
+    lacking = lacking_traces(traces)  # whose numbers are lower bounds
     for what, every in _numbers(traces, calls):
-        value = every[scored]
+        value = np.where(lacking, np.nan, every)[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
             continue

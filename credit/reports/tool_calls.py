@@ -11,6 +11,7 @@ import numpy as np
 
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import call_arguments
+from credit.reports.outside_team import outside_team
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
@@ -65,15 +66,16 @@ class Loop:
 
 
 def call_mask(traces: Traces) -> np.ndarray:
-    """Whether an event is a call of a tool, or a spawn by one: bool [number of real events]."""
+    """Whether an event is a call of a tool by the team, or a spawn by one: bool [number of real events]."""
     kind = np.asarray(traces.graph.event_type)[: traces.sizes.events]
     by_tool = traces.events["tool"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
-    mask: np.ndarray = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
+    called = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
+    mask: np.ndarray = called & ~outside_team(traces)
     return mask
 
 
 class ToolCalls:
-    """The tool calls of a batch, and spawns by a tool.
+    """The tool calls of a batch's teams, and spawns by a tool; those of a simulated user are not theirs.
 
     Args:
       traces: what was read.
@@ -82,7 +84,7 @@ class ToolCalls:
       rows: of the calls, in order: int [calls].
       results, calls: of results that a call led to, and the call of each: int [results].
       retry: whether the previous outcome of its tool, for the same agent, was an error: bool [calls].
-      errors: whether the log calls an event an error: bool [number of real events].
+      errors: whether the log calls an event of the team an error: bool [number of real events].
       counted: the same, but that a call and its result, both called errors, count once: bool [number of real events].
 
     Examples:
@@ -97,8 +99,9 @@ class ToolCalls:
         kind = np.asarray(graph.event_type)[:n]
         self._traces = traces
         self._agent = np.asarray(graph.agent_ids)[:n]
-        self.errors = error_mask(traces)
-        is_call, is_result = call_mask(traces), kind == int(EventType.TOOL_RESULT)
+        inside = ~outside_team(traces)
+        self.errors = error_mask(traces) & inside
+        is_call, is_result = call_mask(traces), (kind == int(EventType.TOOL_RESULT)) & inside
         senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
         self.results, self.calls = receivers[answers], senders[answers]

@@ -11,7 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from credit.reports.event_texts import command_of, event_texts
+from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outcome_differences import least_success
+from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
@@ -43,7 +45,7 @@ AFTERWARDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """The work of one agent name in all traces.
+    """The work of one agent name in all traces. A simulated user is no part of the team and has none (`outside_team`).
 
     Attributes:
       agent: its name, with the format behind it where agents of several formats have the name.
@@ -57,6 +59,7 @@ class Workload:
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
       seconds: what its events took (`durations`), in the traces that have seconds; NaN where none has.
+      lacks_lines: whether lines of it are missing, so that all counts are lower bounds (`lacking_events`).
     """
 
     agent: str
@@ -70,6 +73,7 @@ class Workload:
     tokens: int
     actions_with_tokens: int
     seconds: float
+    lacks_lines: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +110,7 @@ class ToolUse:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
+      lacks_lines: whether a trace that calls it lacks lines.
     """
 
     tool: str
@@ -114,6 +119,7 @@ class ToolUse:
     errors: int | None
     retries: int | None
     loops: int | None
+    lacks_lines: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,13 +211,14 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
     where: dict[str, set[int]] = {}
     for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
-    states = has_statuses(traces)
+    states, lacking = has_statuses(traces), lacking_traces(traces)
     known = {tool for tool, of_tool in where.items() if states[list(of_tool)].any()}
     rows = []
     for tool, n in used.items():
         errors, retries = (failed[tool], again[tool]) if tool in known else (None, None)
         loops = None if tool in unknown else looped[tool]
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops))
+        lacks = bool(lacking[list(where[tool])].any())
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, lacks))
     return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
 
 
@@ -220,11 +227,11 @@ def _workloads(traces: Traces, calls: ToolCalls) -> tuple[Workload, ...]:
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
     name_of, names = _names(traces, trace)
-    width = len(names)
+    width, inside = len(names), ~outside_team(traces)
 
     def count(rows: np.ndarray) -> list[int]:
-        """Events of each name among these rows."""
-        workloads: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
+        """Events of the team of each name among these rows."""
+        workloads: list[int] = np.bincount(name_of[rows], inside[rows], width).astype(np.int64).tolist()
         return workloads
 
     def where_stated(counts: list[int]) -> list[int | None]:
@@ -241,7 +248,7 @@ def _workloads(traces: Traces, calls: ToolCalls) -> tuple[Workload, ...]:
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
-    pairs = distinct(name_of.astype(np.int64) * many + trace)
+    pairs = distinct((name_of.astype(np.int64) * many + trace)[inside])
     of_names = (
         names,
         np.bincount(pairs // many, minlength=width).tolist(),
@@ -254,6 +261,7 @@ def _workloads(traces: Traces, calls: ToolCalls) -> tuple[Workload, ...]:
         spent.astype(np.int64).tolist(),
         count(stated),
         _seconds(traces, name_of, width).tolist(),
+        (np.bincount(name_of[lacking_events(traces)], minlength=width) > 0).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=_order))
@@ -322,8 +330,8 @@ def _suspects(
     for row, why in found:
         reasons.setdefault(row, why)
     tokens = None if reasons else traces.evidence.get("tokens")
-    if tokens is not None and tokens.mask[: n.events].any():
-        amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
+    if tokens is not None:
+        amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
         for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons[row] = f"generated {int(amount[row])} tokens"

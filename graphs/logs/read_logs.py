@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, Problem
+from graphs.errors import CreditError, Problem, UnreadWarning
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Item, open_logs
 from graphs.logs.run_states import KEEP, REFUSE, check_errors
+from graphs.problem_log import count_kinds
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
@@ -82,6 +84,7 @@ def read(
     Raises:
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `errors` or `orphans`, or an argument of a wrong type.
+      UnreadWarning: some input is not in the batch; it counts the problems, without notes, and quotes the first.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -94,10 +97,15 @@ def read(
       >>> traces.sizes.traces, traces.reward[:2].tolist()
       (2, [0.0, 1.0])
     """
-    return read_and_count(
+    traces, _ = read_and_count(
         *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by,
         errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
-    )[0]  # fmt: skip
+    )  # fmt: skip
+    if wrong := [problem for problem in traces.problems if problem.is_failure]:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(wrong).items())
+        text = f"some of the logs could not be read ({kinds}), and `problems` of the result says what; {wrong[0]}"
+        warnings.warn(text, UnreadWarning, stacklevel=3)  # the caller, past the check of arguments
+    return traces
 
 
 def read_and_count(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, at_least, json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number, sides_option, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
@@ -203,7 +203,7 @@ def _print_sides(console: Console, found: SideComparison) -> None:
     for bound in found.bounds:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
         known = zip((bound.first, bound.second), bound.whole, strict=True)
-        shown = (amount(least) if whole else f"≥ {amount(least)}" for least, whole in known)
+        shown = (at_least(amount(least), not whole) for least, whole in known)
         table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
     console.print(table)
     text = (

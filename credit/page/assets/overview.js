@@ -15,6 +15,10 @@
   const signals = groups.filter((row) => row.signal === "signal").length;
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
+  const lost = traces.some((row) => row.lacks_lines);
+  const mark = (partly, text) => (partly && text !== "–" ? `≥ ${text}` : text);
+  const least = (...keys) => keys.map((key) => [key.replaceAll("_", " "),
+    (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
   const { questions: asked } = overview;
   const { priced, stated } = asked;
   const paid = stated.money?.total == null ? null : stated.money;
@@ -22,8 +26,8 @@
   const some = tokens.total != null || read.total != null;
   const named = asked.models.rows.some((row) => row.unit !== "unknown");
   const brief = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-  const bound = (amount, partly) => (amount == null ? "–" : `${partly ? "≥ " : ""}${amount < 1e6 ? number(amount) : brief.format(amount)}`);
-  const sum = (of) => bound(of.total, of.missing);
+  const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief.format(amount));
+  const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
   const timed = traces.filter((row) => row.wall_clock != null);
   const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
   const time = (seconds) => {
@@ -39,25 +43,25 @@
       overview.differences.cut == null ? null : tile(`${number(overview.differences.failed)} / ${number(scored.length)}`, `failed: outcome below ${number(overview.differences.cut)}`),
       overview.differences.cut != null && scored.every((row) => row.reward === 0 || row.reward === 1) ? null
         : tile(number(mean), `mean outcome over ${plural(scored.length, "trace")}`)]),
-    tile(bound(total("errors"), traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
+    tile(bound(total("errors"), lost || traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
     !priced && !paid && !(some && named) ? null
       : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: --prices adds it"),
     tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
-    tile(clock.total == null ? "–" : `${clock.missing ? "≥ " : ""}${time(clock.total)}`, clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
+    tile(mark(clock.missing || lost, clock.total == null ? "–" : time(clock.total)), clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
     tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
   ].filter(Boolean));
 
   /* For somebody who reads nothing else: what failed, what changed, what it cost, and where to look. */
   const { differences, sides } = overview;
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
-  const again = total("retries"), loops = triage.agents.some((row) => row.loops == null) ? null : total("loops");
-  const went = [total("errors") == null ? "errors are not logged" : `${plural(total("errors"), "error")}, ${number(again)} ${again === 1 ? "retry" : "retries"}`,
-    loops == null ? null : plural(loops, "loop")].filter(Boolean).join(", ");
+  const again = total("retries"), loops = total("loops");
+  const went = [total("errors") == null ? "errors are not logged" : `${mark(lost, plural(total("errors"), "error"))}, ${mark(lost, number(again))} ${again === 1 ? "retry" : "retries"}`,
+    loops == null ? null : mark(lost || triage.agents.some((row) => row.loops == null), plural(loops, "loop"))].filter(Boolean).join(", ");
   const spent = [paid || priced ? `${priced ? sum(asked.total.money) : sum(paid)} in money` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
-    clock.total == null ? null : `${clock.missing ? "≥ " : ""}${time(clock.total)} of wall clock`].filter(Boolean);
+    clock.total == null ? null : `${mark(clock.missing || lost, time(clock.total))} of wall clock`].filter(Boolean);
   const used = (rows) => rows.reduce((all, row) => all + row.tokens, 0);
-  const theirs = differences.cut == null || tokens.missing || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
+  const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
   const [worst] = triage.suspects;
   const moved = (sides?.differences ?? []).filter((row) => row.stands_out).map((row) => `${row.metric} ${number(row.first)} to ${number(row.second)}`);
   document.getElementById("lead").append(...[
@@ -144,8 +148,8 @@
     success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
     success?.box,
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
-      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ...(scored.length ? [["outcome", (r) => number(r.reward), "n"]] : []), ["events", (r) => number(r.events), "n"],
-        ["actions", (r) => number(r.actions), "n"], ["agents", (r) => number(r.agents), "n"], ["tokens", (r) => number(r.tokens), "n"], ["errors", (r) => number(r.errors), "n"]],
+      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ...(scored.length ? [["outcome", (r) => number(r.reward), "n"]] : []),
+        ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces")));
 
   if (differences.lines.length) {
@@ -327,26 +331,26 @@
     answer("What aggregation added", "aggregate", [["agent", (r) => r.agent], ...counted("decisions", "results", "outcome"), signed("over_best"), signed("over_mean")])]).flat(),
     answer("Critical steps of decisions", "steps", [["agent", (r) => r.agent], ["type", (r) => r.type], ...counted("decisions", "steps"), ["part of all", (r) => percent(r.share), "n"]]),
     answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
-  const amount = (of) => (of.total == null ? "–" : `${of.missing ? "≥ " : ""}${number(of.total)}`);
+  const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
-  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"]);
-  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...counted("events", "tool_calls"), ...sums]);
+  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
+  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...least("events", "tool_calls"), ...sums]);
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
-  const part = (of) => amount(of) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
+  const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   section("costs", "Costs",
     facts([
-      ["Tokens generated", amount(asked.total.tokens)], ["Tokens read", amount(asked.total.input_tokens)],
-      ["Money at the given prices", priced ? amount(asked.total.money) : null],
+      ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
+      ["Money at the given prices", priced ? amount(asked.total.money, lost) : null],
       ...Object.entries(stated).map(([name, of]) => [`costs.${name}, as logged`, of.total == null ? null : part(of)]),
-      ["Seconds of wall clock", clock.total == null ? null : part(clock)],
-      ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds)],
+      ["Seconds of wall clock", clock.total == null ? null : part(clock, lost)],
+      ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds, lost)],
     ]),
-    make("p", { class: "note" }, `≥: the log lacks the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waiting for a person. Seconds of work: sums of what events took; a model's are those of its calls.`),
+    make("p", { class: "note" }, `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls.`),
     named ? costs("model", "models") : null,
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...counted("tool_calls", "errors"), ["loops", (r) => number(looped.get(r.unit)), "n"], ...sums.slice(2)]));
+      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...least("tool_calls", "errors"), ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),
@@ -357,9 +361,8 @@
     triage.quiet ? make("p", {}, triage.quiet) : null,
     triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
-    alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
-    : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),
-      ["tokens", (r) => number(r.actions_with_tokens ? r.tokens : null), "n"],
-      ["seconds", (r) => number(r.seconds == null ? null : Math.round(r.seconds)), "n"]], triage.agents, "Agents", 15),
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."));
+    alone ? table([["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops")], triage.tools, "Tools", 15)
+    : table([["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"),
+      ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"]], triage.agents, "Agents", 15),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. ≥: the log lacks lines, or tokens of some actions. Most errors come first, then retries, loops, tokens and actions."));
 })();

@@ -161,7 +161,15 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     told = json.loads(run("summary", log, "--json").stdout)
     assert len(told["units"]) == 1 and told["traces_without_credit"] == 10
     assert (told["agents"][0]["traces"], told["agents"][0]["events"]) == (14, 84)
-    assert told["tools"][0] == {"tool": "edit", "traces": 14, "calls": 28, "errors": 14, "retries": 14, "loops": 0}
+    assert told["tools"][0] == {
+        "tool": "edit",
+        "traces": 14,
+        "calls": 28,
+        "errors": 14,
+        "retries": 14,
+        "loops": 0,
+        "lacks_lines": False,
+    }
     assert len(told["suspects"]) == 5 and not {"t00", "t01"} & {suspect["trace"] for suspect in told["suspects"]}
     printed = run("summary", log).stdout
     assert "10 of 14 traces have no credit because they have no outcome. Errors" in printed
@@ -361,12 +369,56 @@ def test_errors_are_unknown_where_no_trace_of_a_format_has_a_status(tmp_path: Pa
     assert "nan" not in printed
 
 
+def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
+    """`summary` had tokens by agent and no sum, no money, and no prices to work it out with."""
+    events = [{"id": f"e{i}", "t": 2 * i, "type": "message", "agent": "main", "tokens": 1000, "input_tokens": 5000}
+              for i in range(3)]  # fmt: skip
+    events.insert(0, {"id": "h", "t": 0, "type": "human_intervention", "agent": "main"})
+    costs = {"money": 0.25, "wall_clock_s": 4.0}
+    lines = [trace(name, "q", None, events=events, edges=[], costs=costs, model="big") for name in "ab"]
+    log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
+    table.write_text("model,input,output\nbig,1,10\nbigg,1,1\n")
+    stated = "costs.money, as the log states it of 2 traces: 0.5"
+    shown = run("summary", log).stdout.splitlines()
+    assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work" in shown and stated in shown
+    shown = run("summary", log, "--prices", table).stdout.splitlines()
+    assert (
+        "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work, 0.09 money at the table's prices" in shown
+    )
+    told = json.loads(run("summary", log, "--prices", table, "--json").stdout)
+    assert (
+        told["total"]["money"] == {"total": pytest.approx(0.09), "missing": 0}
+        and told["stated"]["money"]["total"] == 0.5
+    )
+    write(log, [lines[0] | {"metrics": {"lost_parts": 1, "unlogged_calls": 1}}, lines[1] | {"model": "bog"}])
+    shown = run("summary", log, "--prices", table).stdout.splitlines()
+    money = "≥ 8 seconds of work, ≥ 0.045 money at the table's prices"
+    assert f"all traces: ≥ 6,000 tokens generated, ≥ 30,000 read, {money}" in shown
+    assert "no row of the table prices these models: bog" in shown
+
+
 def test_triage_counts_by_tool(tmp_path: Path) -> None:
     tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])
     search, book = json.loads(run("summary", log, "--json").stdout)["tools"]
-    assert search == {"tool": "search", "traces": 1, "calls": 4, "errors": 1, "retries": 1, "loops": 1}
-    assert book == {"tool": "book", "traces": 2, "calls": 2, "errors": 0, "retries": 0, "loops": 0}
+    assert search == {
+        "tool": "search",
+        "traces": 1,
+        "calls": 4,
+        "errors": 1,
+        "retries": 1,
+        "loops": 1,
+        "lacks_lines": False,
+    }
+    assert book == {
+        "tool": "book",
+        "traces": 2,
+        "calls": 2,
+        "errors": 0,
+        "retries": 0,
+        "loops": 0,
+        "lacks_lines": False,
+    }
     printed = run("summary", log, "--by", "tool").stdout
     assert printed.index("search") < printed.index("book") < printed.index("Look at these first")
     assert "--by turn needs credit" in run("summary", log, "--by", "turn").stdout
@@ -479,7 +531,7 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
     assert rows[0] | {"file": ""} == {
         "trace": "a", "group": "q", "reward": 1.0, "events": 3, "actions": 2, "agents": 2, "errors": None, "tokens": 7,
-        "actions_with_tokens": 1, "wall_clock": None,
+        "actions_with_tokens": 1, "wall_clock": None, "lacks_lines": False,
         "format": "native", "file": "", "line": 1,
     }  # fmt: skip
     assert {row["trace"] for row in json.loads(run("traces", good, "--group", "r", "--json").stdout)["traces"]} == {

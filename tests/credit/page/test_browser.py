@@ -486,8 +486,10 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
     }  # fmt: skip
     for record in records:
         record |= {"rewards": {}, "costs": {"money": 0.125}}
+    records[0]["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
     found = tiles(window, out, read(tmp_path, records))
     assert found["money, as logged"] == "0.375" and not any("outcome" in words for words in found)
+    assert (found["errors"], found["wall clock of traces"]) == ("≥ 3", "≥ 2 h 13 min")
     for record in records:
         del record["costs"]
         record["events"] = [{**event, "status": None} for event in record["events"]]
