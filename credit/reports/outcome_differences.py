@@ -28,6 +28,9 @@ __all__ = ["Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces."""
 
+OWNED = ("errors", "retries", "loops")
+"""Numbers of which it is asked whose they are."""
+
 LEVEL = 0.05
 """Of the p-value below which a difference stands out."""
 
@@ -112,7 +115,7 @@ class OutcomeDifferences:
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
-        """How many traces failed, and what they have more and less of, three each; "" without outcomes."""
+        """How many traces failed, and what they have more and less of, `OWNED` first, three each; "" without any."""
         known = self.failed + self.succeeded
         if not known:
             return " ".join(self.lines())
@@ -121,7 +124,7 @@ class OutcomeDifferences:
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
             names = [
                 row.what + (f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else "")
-                for row in self.rows
+                for row in sorted(self.rows, key=lambda row: row.what not in OWNED)
                 if row.stands_out and sign * (row.chance - 0.5) > 0
             ]
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
@@ -356,9 +359,9 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
 
 def _of_calls(calls: ToolCalls) -> dict[str, np.ndarray]:
-    """The events of numbers that are somebody's, by the number's name."""
+    """The events of `OWNED`."""
     loops = np.array([loop.rows[0] for loop in calls.loops], np.int64)
-    return {"errors": np.flatnonzero(calls.counted), "retries": calls.rows[calls.retry], "loops": loops}
+    return dict(zip(OWNED, (np.flatnonzero(calls.counted), calls.rows[calls.retry], loops), strict=True))
 
 
 def _owners(

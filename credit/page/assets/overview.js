@@ -54,7 +54,9 @@
   /* For somebody who reads nothing else: what failed, what changed, what it cost, and where to look. */
   const { differences, sides } = overview;
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
-  const went = total("errors") == null ? "errors are not logged" : `${mark(lost, plural(total("errors"), "error"))}, ${mark(lost, number(total("retries")))} retries, ${mark(lost, number(total("loops")))} loops`;
+  const again = total("retries"), loops = total("loops");
+  const went = [total("errors") == null ? "errors are not logged" : `${mark(lost, plural(total("errors"), "error"))}, ${mark(lost, number(again))} ${again === 1 ? "retry" : "retries"}`,
+    loops == null ? null : mark(lost || triage.agents.some((row) => row.loops == null), plural(loops, "loop"))].filter(Boolean).join(", ");
   const spent = [paid || priced ? `${priced ? sum(asked.total.money) : sum(paid)} in money` : null,
     some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
     clock.total == null ? null : `${mark(clock.missing || lost, time(clock.total))} of wall clock`].filter(Boolean);

@@ -525,7 +525,9 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     quiet = {"id": "m", "type": "message", "agent": "a"}
     calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
     first, cost, look = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
-    assert first == "What failed: errors are not logged. Which traces failed is not known: none has an outcome."
+    assert (
+        first == "What failed: errors are not logged, 0 loops. Which traces failed is not known: none has an outcome."
+    )
     assert cost == "What it cost: the logs do not say."
     assert look == "Look first: Nothing stands out: these logs do not state errors, and there is no loop."
 
