@@ -316,12 +316,15 @@
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
       ...[rows.length ? note : null, without].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
   };
-  const verdict = (found) => (found == null ? "cannot tell" : found ? "found" : "not found");
+  const verdict = (found) => (found ? "found" : "not found");
+  const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known));
   section("doctor", "Doctor",
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
-    table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
+    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
       ["what was found", (r) => r.words, "t"], ["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]],
-    asked.doctor, "Checks"));
+    told, "Checks")] : []),
+    untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
+      table([["check", (r) => r.check.replaceAll("_", " ")], ["why", (r) => r.words, "t"]], untold, "Checks without an answer")) : null);
   const more = [["agent", (r) => r.agent], ...counted("step", "decisions", "more"), signed("value"), ...counted("stderr")];
   section("decisions", "Decisions and the team", ...(!scored.length ? [] : [
     answer("When to stop", "stop", more, "Value: E[R | go on] − E[R | stop]."),
