@@ -233,7 +233,10 @@ class Report:
             "about": {"python": platform.python_version(), "machine": platform.machine(), **versions},
             "points": [dataclasses.asdict(point) for point in self.points],
             "slopes": [dataclasses.asdict(line) for line in self.fits],
-            "differences": [line._asdict() for line in self.differences],
+            "differences": [
+                {name: None if value != value else value for name, value in line._asdict().items()}
+                for line in self.differences
+            ],
             "left out": self.left_out,
             "refused": [line._asdict() for line in self.refused],
         }
