@@ -19,9 +19,9 @@ import math
 
 import numpy as np
 
-from credit.metrics.metric_summary import mean_of_tasks
 from estimators.base import Credit
 from graphs.errors import CreditError
+from graphs.task_means import mean_of_tasks
 from graphs.traces.batch import Traces
 
 __all__ = ["Case", "Score", "blame_cases", "method_scores", "number_scores", "prior_scores"]
