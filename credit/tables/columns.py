@@ -93,8 +93,8 @@ def from_columns(
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again.
-      turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance, since
-        columns do not say what activated it anew (`docs/data-model.md`).
+      turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two turns.
+        Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`).
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
         `graphs.event_types.ACTION_TYPES`.

@@ -48,7 +48,7 @@ from credit.integrations.rows.row_metrics import (
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
 from credit.methods.units_apart import alike_units
-from credit.tables.column_values import ColumnError, in_range
+from credit.tables.column_values import in_range
 from credit.tables.copied_rows import copied_rows
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError
@@ -287,7 +287,8 @@ class RowAdvantages:
           role: the role of that agent, one for each instance. Default: its name.
           parent: the name of the agent of the same trace that spawned it; null where none did. Default: no spawns.
           instance: a label that tells several agents of one name in one trace apart. Default: they are one.
-          turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance.
+          turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two
+            turns. Default: one turn an instance.
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
             stand in that order. Rows of one place keep the order of the batch.
           event_reward: what each row earned besides.

@@ -925,7 +925,7 @@ def test_numbers_of_numpy_and_jax_are_numbers() -> None:
     for number in (np.float32(0.5), jnp.float32(0.5), np.float64(0.5)):
         credit_of = RowAdvantages("spiral_rae", rows=np.int64(2), truncate=number)
         credit_of.state = {"x": number}
-        got = credit_of(group=["q", "q"], trace=["a", "b"], agent=["x", "x"], reward=[1.0, 0.0])
+        got = credit_of(group=["q", "q"], trace=["a", "b"], agent=["x", "y"], reward=[1.0, 0.0])
         assert got.advantages.shape == (2,) and isinstance(credit_of.state["x"], float)
     with pytest.raises(CreditError, match="initial is inf; expected a number"):
         RowAdvantages("spiral_rae", initial=np.inf)
@@ -944,7 +944,8 @@ def test_an_outcome_that_is_paid_twice_is_named_once() -> None:
             credit_of(**rows, evidence=own)
             RowAdvantages(method, **options)(**{**rows, "reward": np.zeros(4)}, evidence=own)
             TrainerCredit(RowAdvantages("rloo", population="agent"), trainer="T", on_cpu=False)(
-                **rows, agent_reward=own["agent_reward"]  # in the place of the reward
+                **rows,
+                agent_reward=own["agent_reward"],  # in the place of the reward
             )
 
 
@@ -957,6 +958,20 @@ def test_a_look_at_every_batch_may_be_a_warning() -> None:
             credit_of(**rows, turn=[0, 1, 1, 0])
     with pytest.raises(CreditError, match="strict is 'yes'; expected True, False or 'warn'"):
         RowAdvantages("rloo", strict="yes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("agent", [None, ["p", "v"] * 6])
+def test_a_round_of_several_agents_is_one_turn_without_agents_only(agent: list[str] | None) -> None:
+    """Colleagues who passed rounds as turns got other numbers than MT-GRPO's by round, which one row a round has."""
+    group, trace, turn = ["q"] * 12, np.repeat([0, 1, 2], 4), [0, 0, 1, 1] * 3
+    reward, earned = np.repeat([1.0, 0.0, 0.0], 4), np.array([1.0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0])
+    method = RowAdvantages("mt_grpo", scale="none")
+    rows = method(group=group, trace=trace, turn=turn, agent=agent, reward=reward, event_reward=earned).advantages
+    of_round = earned.reshape(-1, 2).sum(1)
+    rounds = method(group=["q"] * 6, trace=trace[::2], turn=turn[::2], reward=reward[::2], event_reward=of_round)
+    assert np.allclose(rows, np.repeat(rounds.advantages, 2), atol=1e-6) == (agent is None)
+        agent is None
+    )
 
 
 def test_exact_decimals_are_numbers() -> None:
