@@ -20,6 +20,7 @@ from graphs.problem_log import count_kinds
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
+from graphs.reading.tables.rows import is_parquet
 from graphs.text import excerpt, near_names
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
@@ -209,7 +210,8 @@ def _unsettled(traces: Traces) -> tuple[Problem, ...]:
 def raw_record(traces: Traces, event: int) -> bytes:
     """The log's own record of an event, read again from its file: the JSON value or the line that starts there.
 
-    In formats whose record is a whole trace (native, one trace a line) this is the trace's record.
+    In formats whose record is a whole trace (native, one trace a line) this is the trace's record; of a row of CSV it
+    is the first line.
 
     Args:
       traces: what `credit.read` returned.
@@ -220,15 +222,19 @@ def raw_record(traces: Traces, event: int) -> bytes:
     """
     if not 0 <= event < traces.events.num_rows:
         raise CreditError(f"event is {event}; expected 0 to {traces.events.num_rows - 1}")
-    file, offset = traces.events["file"][event].as_py(), traces.events["offset"][event].as_py()
-    path = Path(file)
-    if not path.is_file() or offset is None or offset < 0:
+    file, row, offset = (traces.events[name][event].as_py() for name in ("file", "line", "offset"))
+    source = Source(file, Path(file))
+    is_row = offset is None or offset < 0
+    if not Path(file).is_file() or (is_row and is_parquet(source)):
         raise CreditError(f"event {event} has no record to read again: it came from {file!r}")
-    data = Source(file, path).data[offset:]
+    if is_row:
+        line: bytes = source.data.split(b"\n")[row - 1]
+        return line.strip()
+    data = source.data[offset:]
     line = data.split(b"\n", 1)[0].strip()
     try:
         text = data.decode()
         _, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:  # not JSON (a row of a CSV file), or the file has changed
+    except ValueError:  # the file has changed
         return line
     return text[:end].encode()

@@ -140,7 +140,7 @@ def undamaged(
     for item in waiting:
         cut = holds == "session" and any(record.is_unfinished for record in _lost_in(item, by_name))
         if cut and isinstance(item, TraceRecord):
-            item.unlogged_call()  # the line may be one
+            item.lost_part()
         yield from _without(item, refused.keys() | found.keys())
 
 

@@ -63,3 +63,21 @@ def test_methods_state_whether_they_read_the_order_of_rows(name: str, event_rewa
         method = RowAdvantages(name, rows=len(TRACE))
         moved = any([moves(method, seed, entry.needs, event_reward=event_reward) for seed in range(3)])
     assert moved == entry.reads_order({}, ["event_reward"] if event_reward else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "evidence"),
+    [("discounted_return", {"discount": 0.5}, ()), ("spiral_rae", {"discount": 0.5}, ()),
+     ("rloo", {"by": "task,turn"}, ()), ("grpo", {"by": "task,step"}, ()), ("grpo", {"by": "task,agent"}, ()),
+     ("rloo", {"by": "task,anchor"}, ("anchor",)), ("rloo", {}, ("context", "node")), ("gigpo", {}, ("anchor",))],
+)  # fmt: skip
+@pytest.mark.sampled(others="slow")
+def test_options_that_make_a_method_read_the_order_are_known(
+    name: str, options: dict[str, Any], evidence: tuple[str, ...]
+) -> None:
+    """The warning about the order looked at columns: whatever evidence `rloo` was passed, it was named."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingColumnWarning)
+        method = RowAdvantages(name, rows=len(TRACE), **options)
+        moved = any([moves(method, seed, evidence, event_reward=False) for seed in range(3)])
+    assert moved == credit.METHODS[name].reads_order(options, evidence)
