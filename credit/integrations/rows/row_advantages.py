@@ -596,7 +596,8 @@ def _beside(batch: Batch, order: Any, wrote: Any, places: Any) -> Iterator[np.nd
 
 def _paid_twice(columns: Mapping[str, Any]) -> np.ndarray:
     """Rows with an outcome of their trace and one of their agent, other than 0, which methods add: bool [N]."""
-    return (columns["reward"] != 0) & (np.nan_to_num(columns["agent_reward"]) != 0)
+    twice: np.ndarray = (columns["reward"] != 0) & (np.nan_to_num(columns["agent_reward"]) != 0)
+    return twice
 
 
 def _words(names: Any) -> list[str]:
