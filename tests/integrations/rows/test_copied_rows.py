@@ -70,6 +70,29 @@ def test_equal_rows_of_which_nobody_knows_are_counted_and_not_named(trace: str, 
         credit.from_columns(**columns)
 
 
+def test_evidence_of_traces_tells_no_rows_apart() -> None:
+    batch, greedy = joined(TEAM, first(TEAM, 2)), [0.5, 0.5, 0.5, 0.25, 0.25, 0.5, 0.5]
+    with pytest.warns(UserWarning, match=SAID.format(2, "pass where=")):
+        metrics = RowAdvantages("remax")(**batch, evidence={"greedy_reward": greedy}).metrics
+    assert metrics["credit/copied"] == 2 / 7
+
+
+def test_rows_of_several_types_are_several() -> None:
+    """A turn may have a message, a call of a tool and its result."""
+    types = ["message", "message", "message", "tool_call", "tool_result"]
+    columns: dict[str, Any] = {
+        "group": ["q"] * 5,
+        "trace": [*"aabbb"],
+        "turn": [0, 1, 0, 0, 0],
+        "reward": [1, 1, 0, 0, 0],
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        credit.from_columns(**columns, event_type=types)
+    with pytest.warns(UserWarning, match=SAID.format(2, "leave them out")):
+        credit.from_columns(**columns)
+
+
 def test_no_batch_of_calls_is_taken_for_one_that_is_filled_up() -> None:
     """Drawn: traces of 1 to 9 calls, turns of one call or, for some of them, up to four equal ones."""
     named = 0
