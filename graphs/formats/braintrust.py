@@ -24,6 +24,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
@@ -61,12 +62,17 @@ class _Metrics(msgspec.Struct):
     completion_tokens: _Count | None = None
 
 
+class _OfRun(msgspec.Struct):
+    langgraph_node: str | None = None
+
+
 class _Metadata(msgspec.Struct):
     agent_name: str | None = None
     to_agent: str | None = None
     model: str | None = None
     handoffs: msgspec.Raw = msgspec.Raw()
     triggered: bool | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")  # of LangChain's runs
 
 
 class _Origin(msgspec.Struct):
@@ -100,6 +106,7 @@ _PAGE = msgspec.json.Decoder(_Page)
 _ATTRIBUTES = msgspec.json.Decoder(_Attributes | None)
 _METRICS = msgspec.json.Decoder(_Metrics | None)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_OF_RUN = msgspec.json.Decoder(_OfRun)
 _ORIGIN = msgspec.json.Decoder(_Origin | None)
 _SCORES = msgspec.json.Decoder(dict[str, float | None] | None)
 _VALUE = msgspec.json.Decoder()
@@ -181,6 +188,10 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
         span.kind, span.target = Kind.HANDOFF, metadata.to_agent
     elif kind is Kind.OTHER and (metadata.agent_name or bytes(metadata.handoffs).startswith(b"[")):
         span.kind, span.name = Kind.AGENT, metadata.agent_name or span.name
+    elif kind is Kind.OTHER and b'"langgraph_node"' in (run := object_text(metadata.metadata)):
+        node = decode(_OF_RUN, run, field="metadata.metadata", **where).langgraph_node
+        if node and node == span.name:
+            span.kind, span.instance = Kind.AGENT, f"{parent}:{node}"
     scores = decode(_SCORES, object_text(row.scores), field="scores", **where) or {}
     group = ""
     if attributes.type == "eval" and not parent:
@@ -194,6 +205,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
 def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
     spans, stated = trace.spans, trace.stated
     listed = order_by_start(spans.values(), trace_id, "metrics.start", lambda span: stated[span.id].counter)
+    keep_agents(listed)
     agents = trace.nearest(lambda span_id: spans[span_id].kind is Kind.AGENT)
     for span in listed:  # a turn of an agent states the agent's name, too
         outer = agents.get(span.parent, "")
