@@ -72,8 +72,8 @@ class Summary:
         alone = int(np.sum(valid & alone_mask(traces)[: n.events]))
         self.counts.update({"traces": n.traces, "events": n.events, "actions": int(action.sum())})
         fallen = sum(problem.count for problem in traces.problems if problem.kind == "unordered-rows")
-        self.counts.update({"unordered": fallen, "of returns": int(credit.estimand == "return")})
-        self.counts.update({"valid": int(valid.sum()), "alone": alone, "of another reward": _of_another_reward(traces)})
+        self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
+        self.counts.update({"of another reward": _of_another_reward(traces)})
         self.reasons.update(reason_counts(traces, credit))
         self._join_alike(alike_units(traces.graph, ("agent", "parent", "turn")))
         self.evidence.update({name: len(found.rows) for name, found in traces.evidence.items() if "." not in name})
@@ -210,7 +210,7 @@ class Summary:
         for name in () if "by" in options else find_method(method).columns:
             if name in alike:
                 lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
-        if count["unordered"] and (count["of returns"] or "turn" in find_method(method).columns):
+        if count["unordered"] and find_method(method).reads_order(options, +self.evidence):
             traces = counted(count["unordered"], "trace")
             lines.append(
                 f"  look: {method} reads rows in the order of the file, and in {traces} one stands behind a later one"

@@ -36,7 +36,7 @@ def train(steps=150, credit="rloo", seed=0, log=lambda step, reward, metrics: No
 
     @jax.jit
     def update(team, state, tool, answer, advantage):
-        loss = lambda team: -(advantage * log_prob(team, tool, answer).ravel()).mean()  # noqa: E731
+        loss = lambda team: -(advantage * log_prob(team, tool, answer).ravel()).sum() / len(TASK)  # noqa: E731
         changes, state = optimiser.update(jax.grad(loss)(team), state)
         return optax.apply_updates(team, changes), state
 

@@ -43,7 +43,7 @@ def train(steps=150, credit="rloo", seed=0, log=lambda step, reward, metrics: No
             agent=["planner", "worker"] * len(task),
             reward=reward.repeat_interleave(2),
         )
-        loss = -(result.advantages * log_prob.flatten()).mean()
+        loss = -(result.advantages * log_prob.flatten()).sum() / len(task)  # runs: a mean over rows may add a bias
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

@@ -18,6 +18,7 @@ __all__ = [
     "NothingReadError",
     "Problem",
     "TraceError",
+    "UnreadWarning",
     "condensed",
 ]
 
@@ -149,6 +150,10 @@ class NothingReadError(CreditError):
     def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__("\n".join([message, *map(str, condensed(problems)[:10])]))
         self.problems = problems
+
+
+class UnreadWarning(UserWarning):
+    """Something of the logs could not be read, and is not in the batch; `Traces.problems` says what and why."""
 
 
 class MissingExtraError(CreditError, ImportError):

@@ -6,6 +6,7 @@ define a mean over actions. Clusters are independent of each other; within a clu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ __all__ = [
     "TaskMean",
     "chance_above",
     "holm",
+    "mean_of_tasks",
     "median_interval",
     "share_interval",
     "task_mean",
@@ -27,6 +29,12 @@ __all__ = [
 LEAST_TASKS = 8
 """Clusters that say something, for an interval. Three coin flips agree in a quarter of cases, and the interval of three
 equal numbers leaves out every other number."""
+
+LEAST_OF_ANY, LEAST_EACH_SIDE = 40, 10
+"""Clusters for an interval of a metric of any distribution and, of numbers beyond 0 to 1, clusters above and below the
+mean. Metrics may be as skewed as an exponential, whose intervals of 20 clusters covered 91 %. To ask for rare clusters
+on each side of a share would print it only where it is overestimated: 98 % of such intervals held one of a tenth, 57 %
+one of 3 %."""
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)
 """Part of the largest number below which numbers of single precision count as equal."""
@@ -100,6 +108,24 @@ def share_interval(values: np.ndarray) -> tuple[float, float]:
     coins = mean * (1 - mean) * count / float(values.var(ddof=1)) * float(ndtri(0.975) / stdtrit(count - 1, 0.975)) ** 2
     heads, tails = coins * mean + 0.5, coins * (1 - mean) + 0.5
     return float(betaincinv(heads, tails, 0.025)), float(betaincinv(heads, tails, 0.975))
+
+
+def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
+    """The mean of one number a task with its interval, and why there is none: "" where there is one.
+
+    Numbers from 0 to 1 have the interval of a share, others Student's.
+    """
+    found = task_mean(numbers)
+    margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
+    sides = np.sum(numbers > found.mean + margin), np.sum(numbers < found.mean - margin)
+    if len(numbers) < LEAST_OF_ANY:
+        return TaskMean(found.mean, *(math.nan,) * 3), f"fewer than {LEAST_OF_ANY} tasks"
+    if min(sides) > 0 and numbers.min() >= 0 and numbers.max() <= 1:
+        return found._replace(**dict(zip(("low", "high"), share_interval(numbers), strict=True))), ""
+    if min(sides) < LEAST_EACH_SIDE:
+        words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
+        return TaskMean(found.mean, *(math.nan,) * 3), words
+    return found, ""
 
 
 def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["WITHOUT_ROW", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "printable"]
+__all__ = ["WITHOUT_ROW", "at_least", "counted", "cut_id", "excerpt", "ids_cut_so", "near_names", "one_of", "printable"]
 
 
 REPLACEMENT = "\ufffd"
@@ -68,6 +68,16 @@ def cut_id(name: str, known: Sequence[str], limit: int) -> str:
 def counted(count: int, noun: str) -> str:
     """A number and its noun, with an "s" unless the number is 1."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def at_least(text: str, is_bound: bool) -> str:
+    """A number as text, marked where it is a lower bound.
+
+    Examples:
+      >>> at_least("12", True), at_least("12", False), at_least("–", True)
+      ('≥ 12', '12', '–')
+    """
+    return f"≥ {text}" if is_bound and text != "–" else text
 
 
 def excerpt(value: object, limit: int = 60) -> str:

@@ -34,7 +34,7 @@ import jax
 import numpy as np
 
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
-from credit.bench.enumeration import Draws, alone, fan_outs, independent, replays
+from credit.bench.enumeration import Draws, alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.refusals import refused_line, why_refused
 from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_results import FINITE
@@ -43,7 +43,7 @@ from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery
 
-__all__ = ["MOST_BATCHES", "Row", "cells", "mean_gradient", "measure", "refusals", "same_as", "sizes", "x64"]
+__all__ = ["MOST_BATCHES", "Row", "beyond", "cells", "mean_gradient", "measure", "refusals", "same_as", "sizes", "x64"]
 
 MOST_BATCHES = 100_000
 """Of a world and a group size: a minute for most methods, and some hundred megabytes."""
@@ -72,27 +72,54 @@ class Row:
 
 def cells(
     methods: Sequence[str] = (), worlds: Sequence[str] = (), group_size: int | None = None
-) -> Iterator[tuple[str, str, int]]:
+) -> list[tuple[str, str, int]]:
     """Method (or variant), world and size of each row of the table, by default of all.
 
     Args:
       methods, worlds: names; empty for all.
-      group_size: of groups of independent traces, instead of 2 and 3.
+      group_size: instead of 2 and 3, of groups of traces and of the alternatives of a context. Rows of one trace stay
+        as they are, and rows with too many batches (`beyond`) are left out.
 
     Raises:
-      CreditError: a world has more than `MOST_BATCHES` groups of that size.
+      CreditError: all rows have more than `MOST_BATCHES` batches of that size.
     """
-    for world in worlds or MICRO:
-        if group_size is not None and (many := len(MICRO[world].ends) ** group_size) > MOST_BATCHES:
-            raise CreditError(
-                f"world {world!r} has {many:,} groups of {group_size} traces; expected at most {MOST_BATCHES:,}: "
-                "choose a smaller group_size, or another world"
-            )
+    found = [cell for cell in _asked(methods, worlds, group_size) if _number(*cell) <= MOST_BATCHES]
+    if not found:
+        lines = "; ".join(beyond(methods, worlds, group_size))
+        raise CreditError(f"{lines}: choose a smaller group_size, or another world")
+    return found
+
+
+def beyond(methods: Sequence[str], worlds: Sequence[str], group_size: int | None) -> list[str]:
+    """A line for each world and kind of batch of which there are more than `MOST_BATCHES`, and whose rows it costs."""
+    names: dict[str, list[str]] = {}
+    for name, world, k in _asked(methods, worlds, group_size):
+        if (many := _number(name, world, k)) > MOST_BATCHES:
+            of = "replay trees" if setting(name).way in ("replays", "nested") else "groups"
+            each = f"{k} alternatives a context" if of == "replay trees" else f"{k} traces"
+            line = f"world {world!r} has {many:,} {of} of {each}; expected at most {MOST_BATCHES:,}"
+            names.setdefault(line, []).append(name)
+    return [f"{', '.join(of)}: {line}" for line, of in names.items()]
+
+
+def _asked(methods: Sequence[str], worlds: Sequence[str], group_size: int | None) -> Iterator[tuple[str, str, int]]:
     for name in methods or SETTINGS:
-        way = setting(name).way
-        of_way = sizes(way) if group_size is None or way != "groups" else (group_size,)
+        usual = sizes(setting(name).way)
         for world in worlds or MICRO:
-            yield from ((name, world, k) for k in of_way)
+            yield from ((name, world, k) for k in (usual if group_size is None or usual == (1,) else (group_size,)))
+
+
+def _number(name: str, world: str, k: int) -> int:
+    """How many batches a row takes, where its size is none of the usual ones; else 0."""
+    way, micro = setting(name).way, MICRO[world]
+    if k in sizes(way):
+        return 0
+    if way in ("replays", "nested"):
+        return count_replays(micro, k, way == "nested")
+    if way == "trees":
+        return count_fan_outs(micro, k, 1, 2)
+    beside = len(micro.without(micro.agents[0])) if way == "solo" else 1
+    return int((len(micro.ends) * beside) ** k)
 
 
 def same_as(rows: Sequence[Row], other: Sequence[Row]) -> bool:

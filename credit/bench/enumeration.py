@@ -21,7 +21,7 @@ import numpy as np
 
 from graphs.worlds.micro.orchestration import History, Lottery, Micro
 
-__all__ = ["DECISIONS", "Draws", "alone", "fan_outs", "independent", "replays"]
+__all__ = ["DECISIONS", "Draws", "alone", "count_fan_outs", "count_replays", "fan_outs", "independent", "replays"]
 
 DECISIONS = 4
 """M, one size for all worlds, so that a method compiles once for all of them."""
@@ -146,6 +146,23 @@ def replays(world: Micro, alternatives: int, nested: bool = False) -> Draws:
     return Draws(world, np.array(chance), members[picked], weight[picked], evidence)
 
 
+def count_replays(world: Micro, alternatives: int, nested: bool = False, history: History = ()) -> int:
+    """How many batches `replays` gives from a history on, without any of them."""
+
+    def options(further: bool) -> int:
+        ahead = [(*history, choice) for choice in range(world.states[history].choices)]
+        return sum(
+            count_replays(world, alternatives, nested, after)
+            if further and after in world.states
+            else len(_continuations(world, after))
+            for after in ahead
+        )
+
+    same = alternatives if nested else alternatives - 1
+    several = math.comb(options(nested) + same - 1, same)
+    return several if nested else several * options(True)
+
+
 def fan_outs(world: Micro, fans: int, decision: int, siblings: int, ordered: bool = False) -> Draws:
     """Traces of one group, of each of which `siblings` are continued on their own from one decision on.
 
@@ -174,6 +191,11 @@ def fan_outs(world: Micro, fans: int, decision: int, siblings: int, ordered: boo
                 t += 1
     evidence = {"context": context, "node": node, "tree": tree}
     return Draws(world, mass, members, weight, evidence, cluster_ids=cluster_ids)
+
+
+def count_fan_outs(world: Micro, fans: int, decision: int, siblings: int) -> int:
+    """How many batches `fan_outs` gives in any order, without any of them."""
+    return math.comb(len(list(_siblings(world, decision, siblings, False))) + fans - 1, fans)
 
 
 def _orders(picked: Sequence[int]) -> int:

@@ -6,8 +6,10 @@ over all decisions, which are alike (`credit.bench.snr_logs`):
     m = E[A sign(x)]        SNR = |m| / sqrt(E[A²] − m²)        unconditional (the survey's Eq. 8) = |m| / sqrt(E[A²])
 
 and the second is SNR / sqrt(1 + SNR²). An offset, E[A] other than 0, counts as noise; without one SNR is
-|E[A | s, a]| / sd(A | s, a) for choice a in situation s. Bands are 99 %, from the spread between independent parts of
-what was drawn.
+|E[A | s, a]| / sd(A | s, a) for choice a in situation s. The relative variance, of A sign(x) over m², is 1 / SNR².
+
+All schemes of a run see the same traces, except those of messages, which draw contexts. Bands are 99 %, of Student's t
+from the spread between independent parts of what was drawn; those of a difference have the spread of pairs.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import importlib.metadata
 import json
 import math
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,23 +29,41 @@ import numpy as np
 from credit import __version__
 from credit.bench.refusals import main_reason, refused_line
 from credit.bench.snr_draws import Effort, Sums
+from credit.bench.snr_logs import Streams
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out
 from credit.bench.snr_theory import Setting
 from estimators.base import Reason
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, MissingExtraError
+from graphs.task_means import ROUNDING
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FULL", "LENGTHS", "QUICK", "QUICK_LENGTHS", "Fit", "Point", "Refused", "Report", "fit", "measure", "run"]
+__all__ = [
+    "FULL",
+    "LENGTHS",
+    "QUICK",
+    "QUICK_LENGTHS",
+    "Difference",
+    "Fit",
+    "Point",
+    "Refused",
+    "Report",
+    "fit",
+    "measure",
+    "run",
+]
 
 # Half decades, so that points are evenly spaced on the logarithmic axis of the figure.
 LENGTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 QUICK_LENGTHS = (10, 30, 100, 300, 1000)
 FULL = Effort(traces=40_000, rows=6_000_000, full=100)
 QUICK = Effort(traces=4_000, rows=150_000, full=10)
-Z99 = 2.5758293035489004  # normal quantile of 0.995
+LEAST_PAIRS = 40
+"""For a band of a difference: of 12 pairs with a mean over a batch, 92 to 94 % of the 99 % bands held the truth."""
+
+BLOCKS = 512  # at most, of traces, that a point is kept in for differences
 FITTED_TO = 10_000  # slopes are of points up to this length
 
 
@@ -132,14 +151,42 @@ class Refused(NamedTuple):
     why: str
 
 
+class Difference(NamedTuple):
+    """SNR of a scheme less that of the first one, signs kept, with its 99 % band.
+
+    `traces` is how many both were measured on, in pairs; 0 where they share none, and the band is of independent draws.
+    The ends are NaN with fewer than `LEAST_PAIRS` pairs.
+    """
+
+    scheme: str
+    first: str
+    length: int
+    group: int
+    difference: float
+    low: float
+    high: float
+    traces: int
+
+    def text(self) -> str:
+        """The difference and the half width of its band; "equal" where single precision cannot tell the two apart."""
+        if abs(self.difference) < ROUNDING and not max(abs(self.low), abs(self.high)) >= ROUNDING:
+            return "equal"
+        half = self.high - self.difference
+        return f"{self.difference:+.3g}" if math.isnan(half) else f"{self.difference:+.3g} ± {half:.1g}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Points, slopes, registered methods that were left out with the reason, and what could not be measured."""
+    """Points, slopes, registered methods that were left out with the reason, and what could not be measured.
+
+    `differences` are from the first scheme of the run.
+    """
 
     points: list[Point]
     fits: list[Fit]
     left_out: dict[str, str]
     refused: list[Refused] = dataclasses.field(default_factory=list)
+    differences: list[Difference] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
         """A line for each scheme and group size: SNR ± half of its band by length, and the slope."""
@@ -186,6 +233,7 @@ class Report:
             "about": {"python": platform.python_version(), "machine": platform.machine(), **versions},
             "points": [dataclasses.asdict(point) for point in self.points],
             "slopes": [dataclasses.asdict(line) for line in self.fits],
+            "differences": [line._asdict() for line in self.differences],
             "left out": self.left_out,
             "refused": [line._asdict() for line in self.refused],
         }
@@ -197,30 +245,32 @@ def _range(shares: Sequence[float]) -> str:
 
 
 def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> Point:
-    """One point. What is drawn depends on the scheme's name, the length, the setting and the seed only.
+    """One point. The traces depend on the length, the group size and the seed only: all schemes see the same ones."""
+    return _measured(scheme, length, w, effort, seed)[0]
 
-    Functions of one's own are all measured on the same draws.
-    """
+
+def _measured(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) -> tuple[Point, np.ndarray]:
+    """One point, and what it was made of in blocks of parts (`_blocks`)."""
     start = time.perf_counter()
-    key = "own" if ":" in scheme.name else scheme.stands_for or scheme.name
-    rng = np.random.default_rng([seed, zlib.crc32(key.encode()), length, w.group])
-    batches = list(scheme.draw(rng, w, length, effort))
+    batches = list(scheme.draw(Streams.of(seed, length, w.group, scheme.name), w, length, effort))
     sums = Sums(*(np.concatenate(column) for column in zip(*batches, strict=True)))
     reasons = sums.reasons.sum(0)
     answered, why = float(reasons[Reason.VALID] / reasons.sum()), main_reason(reasons)
     if not answered:
         raise CreditError(refused_line("the method", 0.0, why))
-    snr, error = _ratio(sums)
+    signed, moved = _ratio(np.stack(sums[:4]))
+    half = _half_width(moved)
+    snr = signed if signed < -half else abs(signed)
     cost = scheme.cost(length, w)
     log = scheme.log if scheme.log != "thin" else "full" if length <= effort.full else "thin"
-    return Point(
+    point = Point(
         scheme=scheme.name,
         method=scheme.method,
         length=length,
         group=w.group,
         snr=snr,
-        low=snr - Z99 * error,
-        high=snr + Z99 * error,
+        low=snr - half,
+        high=snr + half,
         unconditional=snr / math.sqrt(1 + snr**2),
         theory=None if scheme.theory is None else scheme.theory(length, w),
         cost=cost,
@@ -232,24 +282,61 @@ def measure(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int) 
         answered=answered,
         why=why,
     )
+    return point, _blocks(sums)
 
 
-def _ratio(sums: Sums) -> tuple[float, float]:
-    """SNR and its standard error, by the delta method over independent parts; negative where the sign is wrong.
+def _blocks(sums: Sums) -> np.ndarray:
+    """The first four sums over equally many parts in a row, [4, blocks]: at most `BLOCKS`, of 2^k parts for some k."""
+    parts = len(sums.number)
+    size = 1 << max(0, math.ceil(math.log2(parts / BLOCKS)))
+    return np.add.reduceat(np.stack(sums[:4]), np.arange(0, parts, size), axis=1)
 
-    A mean that is within the band of 0 counts without its sign.
+
+def _ratio(sums: np.ndarray) -> tuple[float, np.ndarray]:
+    """SNR with its sign, and how far each part moves it, by the delta method: [parts]; the moves sum to 0.
+
+    Args:
+      sums: traces, number, first and second of each independent part, [4, parts].
     """
-    n, total = len(sums.number), float(sums.number.sum())
-    mean, square = float(sums.first.sum()) / total, float(sums.second.sum()) / total
+    _, number, first, second = sums
+    total = float(number.sum())
+    mean, square = float(first.sum()) / total, float(second.sum()) / total
     variance = square - mean**2
-    if variance <= 0 or n < 2:
-        raise CreditError(f"the advantage does not vary over {n} independent parts; a ratio to its noise is undefined")
+    if variance <= 0 or len(number) < 2:
+        parts = f"{len(number)} independent parts"
+        raise CreditError(f"the advantage does not vary over {parts}; a ratio to its noise is undefined")
     # Each part's departure from the means, as ratios of sums have it, and how far SNR follows.
-    first, second = sums.first - mean * sums.number, sums.second - square * sums.number
-    moved = (square * first - mean * second / 2) / variance**1.5
-    error = math.sqrt(float(np.sum((moved - moved.mean()) ** 2)) * n / (n - 1)) / total
-    ratio = mean / math.sqrt(variance)
-    return ratio if ratio < -Z99 * error else abs(ratio), error
+    moved = (square * (first - mean * number) - mean * (second - square * number) / 2) / variance**1.5
+    return mean / math.sqrt(variance), moved / total
+
+
+def _half_width(moved: np.ndarray) -> float:
+    """Half of the 99 % band of what these parts move, by Student's t."""
+    return _quantile(len(moved)) * float(np.std(moved, ddof=1)) * math.sqrt(len(moved))
+
+
+def _quantile(parts: int) -> float:
+    from scipy.special import stdtrit  # comes with JAX; slow to import
+
+    return float(stdtrit(parts - 1, 0.995))
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float, int]:
+    """SNR of one less that of the other, half of its band, and the traces of the pairs; of their blocks, [4, blocks].
+
+    In pairs are all traces up to the last one with which blocks of both end; both need two such blocks.
+    """
+    ends = np.intersect1d(np.cumsum(one[0]), np.cumsum(other[0]))
+    if len(ends) < 2:
+        (a, moved), (b, also) = _ratio(one), _ratio(other)
+        return a - b, math.hypot(_half_width(moved), _half_width(also)), 0
+    paired = []
+    for blocks in (one, other):
+        last = np.searchsorted(np.cumsum(blocks[0]), ends)
+        paired.append(np.add.reduceat(blocks[:, : last[-1] + 1], np.append(0, last[:-1] + 1), axis=1))
+    (a, moved), (b, also) = map(_ratio, paired)
+    half = _half_width(moved - also) if len(ends) >= LEAST_PAIRS else math.nan
+    return a - b, half, int(ends[-1])
 
 
 def fit(points: Sequence[Point]) -> Fit | None:
@@ -267,7 +354,7 @@ def fit(points: Sequence[Point]) -> Fit | None:
         lengths=len(kept),
         longest=kept[-1].length,
         slope=slope,
-        half_width=Z99 * error,
+        half_width=2.5758 * error,  # normal quantile of 0.995
         theory=float(np.polyfit(x, np.log10(theories), 1)[0]) if len(theories) == len(kept) else None,
         last_decade=_line(np.log10([p.length for p in last]), last)[0] if len(last) > 1 else None,
     )
@@ -276,7 +363,7 @@ def fit(points: Sequence[Point]) -> Fit | None:
 def _line(x: np.ndarray, points: Sequence[Point]) -> tuple[float, float]:
     weight = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
     y = np.log10([p.snr for p in points])
-    errors = np.array([(p.high - p.low) / (2 * Z99 * p.snr * math.log(10)) for p in points])
+    errors = np.array([(p.high - p.low) / (2 * _quantile(p.parts) * p.snr * math.log(10)) for p in points])
     return float(weight @ y), float(np.sqrt(np.sum((weight * errors) ** 2)))
 
 
@@ -323,36 +410,48 @@ def run(
         if length <= scheme.longest
     ]
     place = None if folder is None else Path(folder)
-    points, refused = [], []
+    points, refused, differences = [], [], []
+    first: dict[tuple[int, int], np.ndarray] = {}
     for scheme, length, w in progress(todo):
         try:
-            points.append(_point(scheme, length, w, effort, seed, place))
+            point, blocks = _point(scheme, length, w, effort, seed, place)
+            points.append(point)
+            if scheme is chosen[0]:
+                first[length, w.group] = blocks
+            elif (base := first.get((length, w.group))) is not None:
+                found, half, traces = _difference(blocks, base)
+                differences.append(
+                    Difference(scheme.name, chosen[0].name, length, w.group, found, found - half, found + half, traces)
+                )
         except (MissingExtraError, BrokenPointError):
             raise  # of whatever scheme
         except CreditError as error:
             refused.append(Refused(scheme.name, length, w.group, str(error)))
     curves_of = {(p.scheme, p.group): [q for q in points if (q.scheme, q.group) == (p.scheme, p.group)] for p in points}
     fits = [line for line in map(fit, curves_of.values()) if line is not None]
-    report = Report(points, fits, left_out(), refused)
+    report = Report(points, fits, left_out(), refused, differences)
     if refused and not points:
         raise CreditError("; ".join(report.refusals()))
     return report
 
 
-def _point(scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None) -> Point:
+def _point(
+    scheme: Scheme, length: int, w: Setting, effort: Effort, seed: int, folder: Path | None
+) -> tuple[Point, np.ndarray]:
     if folder is None or ":" in scheme.name:
-        return measure(scheme, length, w, effort, seed)
+        return _measured(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
     job = json.dumps([scheme.name, length, w, effort, seed, __version__])
     file = folder / f"{hashlib.sha256(job.encode()).hexdigest()[:16]}.json"
     if file.exists():
         try:
-            return Point(**json.loads(file.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:  # a refusal would stand in the table as one of the scheme
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            return Point(**kept["point"]), np.reshape(kept["blocks"], (4, -1))
+        except (ValueError, TypeError, KeyError) as error:  # a refusal would stand in the table as one of the scheme
             raise BrokenPointError(
                 f"{file} cannot be resumed: {error}; expected a point of `credit bench snr`: remove it"
             ) from error
-    point = measure(scheme, length, w, effort, seed)
+    point, blocks = _measured(scheme, length, w, effort, seed)
     with atomic_write(file) as out:
-        out.write(json.dumps(dataclasses.asdict(point)).encode())
-    return point
+        out.write(json.dumps({"point": dataclasses.asdict(point), "blocks": blocks.tolist()}).encode())
+    return point, blocks

@@ -1,7 +1,7 @@
 """How the schemes of signal to noise draw: batches of logs, a method of the library on each, and sums over decisions.
 
-A drawer takes a generator, the setting, T and the effort, and yields `Sums`, one row for each independent part of a
-batch: a group, a trace, a context.
+A drawer takes streams, the setting, T and the effort, and yields `Sums`, one row for each independent part of a batch:
+a group, a trace, a context.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 import estimators
 from credit.bench import snr_theory as theory
-from credit.bench.snr_logs import ROOM, Log, draw_log, fitted, plain_graph
+from credit.bench.snr_logs import ROOM, Log, Streams, draw_log, fitted, plain_graph
 from credit.bench.snr_theory import Setting
 from estimators.base import REASONS, Credit, finish
 from graphs.errors import CreditError
@@ -45,11 +45,16 @@ CLAIM_ERROR = 0.25  # variance of the errors of the claims that `control` is giv
 
 
 class Sums(NamedTuple):
-    """Over the decisions of each independent part: how many, Σ A sign(x), Σ A²; float64 [parts].
+    """Over the decisions of each independent part: float64 [parts].
 
-    `reasons` has how many decisions of a batch have each reason, 0 (`Reason.VALID`) among them: [batches, reasons].
+    Attributes:
+      traces: how many it has, the next ones in their order; 0 where it is of none.
+      number: decisions.
+      first, second: Σ A sign(x) and Σ A².
+      reasons: decisions of a batch that have each reason, 0 (`Reason.VALID`) among them, [batches, reasons].
     """
 
+    traces: np.ndarray
     number: np.ndarray
     first: np.ndarray
     second: np.ndarray
@@ -71,16 +76,23 @@ class Effort(NamedTuple):
     full: int
 
 
-def _sums(advantage: Array, count: np.ndarray, signed: np.ndarray, size: int, reason: np.ndarray | None = None) -> Sums:
-    """Sums by part: `size` events each, padding behind the last. Without `reason` every decision has a number."""
+def _sums(
+    advantage: Array,
+    count: np.ndarray,
+    signed: np.ndarray,
+    size: int,
+    traces: int,
+    reason: np.ndarray | None = None,
+) -> Sums:
+    """Sums by part: `size` events of `traces` each, padding behind the last. Without `reason` all have a number."""
     parts = int(np.flatnonzero(count)[-1]) // size + 1
     a, n, x = (np.asarray(v, np.float64)[: parts * size].reshape(parts, size) for v in (advantage, count, signed))
     codes = np.zeros(n.size, np.int64) if reason is None else reason[: n.size].astype(np.int64)
     reasons = np.bincount(codes, n.ravel(), len(REASONS))[None]
-    return Sums(n.sum(1), (a * x).sum(1), (n * a * a).sum(1), reasons)
+    return Sums(np.full(parts, float(traces)), n.sum(1), (a * x).sum(1), (n * a * a).sum(1), reasons)
 
 
-Drawer = Callable[[np.random.Generator, Setting, int, Effort], Iterator[Sums]]
+Drawer = Callable[[Streams, Setting, int, Effort], Iterator[Sums]]
 Call = Callable[[Log, np.random.Generator], Credit]
 
 
@@ -103,7 +115,7 @@ def broadcast(
       rare: whether traces must grow with T, since the outcome depends ever less on a decision.
     """
 
-    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+    def draw(streams: Streams, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         full = length <= effort.full or not thin
         traces = effort.traces if thin else max(effort.traces // 8, min(effort.traces, effort.rows // length))
         traces = max(traces, traces * length // 40) if rare else traces
@@ -114,10 +126,10 @@ def broadcast(
         groups = min(BATCH, ROOM // size) if together else min(ROOM // size, -(-traces // w.group))
         for _ in range(-(-traces // (groups * w.group))):
             beta = None if slope is None else slope(length)
-            log = draw_log(rng, w, length, groups * w.group, agents=agents, full=full, slope=beta)
-            credit = call(log, rng)
-            part = size * groups if together else size
-            yield _sums(credit.advantage, log.count, log.signed, part, np.asarray(credit.reason))
+            log = draw_log(streams, w, length, groups * w.group, agents=agents, full=full, slope=beta)
+            credit = call(log, streams.evidence)
+            part = groups if together else 1  # groups
+            yield _sums(credit.advantage, log.count, log.signed, part * size, part * w.group, np.asarray(credit.reason))
 
     return draw
 
@@ -125,14 +137,14 @@ def broadcast(
 def critic(mse: Callable[[int, Setting], float], lambda_: float) -> Drawer:
     """Draws for `gae` with the true values and independent errors of that mean square."""
 
-    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+    def draw(streams: Streams, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         traces = ROOM // length
         for _ in range(max(1, effort.rows // (4 * traces * length), -(-64 // traces))):
-            log = draw_log(rng, w, length, traces, full=True)
+            log = draw_log(streams, w, length, traces, full=True)
             credit = estimators.gae(
-                log.graph, log.reward, value=values(rng, w, log, length, mse(length, w)), lambda_=lambda_
+                log.graph, log.reward, value=values(streams.evidence, w, log, length, mse(length, w)), lambda_=lambda_
             )
-            yield _sums(credit.advantage, log.count, log.signed, length)
+            yield _sums(credit.advantage, log.count, log.signed, length, 1)
 
     return draw
 
@@ -140,18 +152,19 @@ def critic(mse: Callable[[int, Setting], float], lambda_: float) -> Drawer:
 def replayed_critic(replays: int) -> Drawer:
     """Draws for `gae` with values that are means of fresh continuations from every state."""
 
-    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+    def draw(streams: Streams, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         traces = ROOM // length
         left = np.arange(length, 0, -1)
         for _ in range(max(1, effort.rows // (4 * traces * length), -(-64 // traces))):
-            log = draw_log(rng, w, length, traces, full=True)
+            log = draw_log(streams, w, length, traces, full=True)
             # The decisions of all continuations of a state at once.
+            rng = streams.evidence
             later = 2.0 * rng.binomial(replays * left, 0.5, (traces, length)) - replays * left
             error = w.signal * later / replays + w.noise / np.sqrt(replays) * rng.standard_normal(later.shape)
             gained = w.signal * log.signed[: traces * length].reshape(traces, length)
             value = np.cumsum(gained, axis=1) - gained + error
             credit = estimators.gae(log.graph, log.reward, value=fitted(value), lambda_=0.0)
-            yield _sums(credit.advantage, log.count, log.signed, length)
+            yield _sums(credit.advantage, log.count, log.signed, length, 1)
 
     return draw
 
@@ -190,16 +203,16 @@ def _siblings(rng: np.random.Generator, w: Setting, left: np.ndarray, sign: np.n
 def message(alternatives: int, replays: Callable[[int], int]) -> Drawer:
     """Draws for `c3`: contexts at decisions drawn evenly from the trace."""
 
-    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+    def draw(streams: Streams, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         s = replays(length)
         wanted = 2500 / theory.message(length, w, alternatives, s) ** 2 / alternatives  # for an error of 2 %
         most = effort.rows / (alternatives * s)
-        contexts = ROOM // (alternatives * s)
+        contexts, rng = ROOM // (alternatives * s), streams.own
         for _ in range(max(1, -(-64 // contexts), round(min(wanted, most) / contexts))):
             left = np.floor(rng.random(contexts) * length).astype(np.int64)
             sign = 2.0 * rng.integers(0, 2, (contexts, alternatives)) - 1
             advantage = _siblings(rng, w, left, sign, s)
-            yield _sums(advantage.ravel(), np.ones(sign.size), sign.ravel(), alternatives)
+            yield _sums(advantage.ravel(), np.ones(sign.size), sign.ravel(), alternatives, 0)
 
     return draw
 
@@ -227,7 +240,7 @@ def control(known: bool) -> Drawer:
     its claim is the sum of theirs. That changes nothing for the first 63, and the last action is not counted.
     """
 
-    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+    def draw(streams: Streams, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         probes = min(length - 1, 63)
         traces = control_groups(w) * w.group
         graph = plain_graph(traces, 1, probes + 1, w.group)
@@ -235,35 +248,50 @@ def control(known: bool) -> Drawer:
         rest = length - probes
         error = np.sqrt(CLAIM_ERROR) * w.signal * np.sqrt(np.append(np.ones(probes), rest))
         for _ in range(max(2, effort.rows // len(count))):
-            sign = 2.0 * rng.integers(0, 2, (traces, probes)) - 1
-            sums = np.concatenate([sign, 2.0 * rng.binomial(rest, 0.5, (traces, 1)) - rest], axis=1)
-            reward = w.signal * sums.sum(1) + w.noise * rng.standard_normal(traces)
-            amount = w.signal * sums + error * rng.standard_normal(sums.shape)
+            log = draw_log(streams, w, length, traces, full=False)
+            sums = _first_of(streams.order, log.signed[:traces], length, probes)
+            amount = w.signal * sums + error * streams.evidence.standard_normal(sums.shape)
             credit = estimators.control_advantage(
                 graph,
-                fitted(reward),
+                log.reward,
                 [_claim(graph, fitted(amount))],
                 baseline=np.zeros(ROOM, np.float32) if known else None,
             ).credit
             advantage = np.asarray(credit.advantage)[: len(count)]
-            yield _sums(advantage, count, count * sums.ravel(), w.group * (probes + 1))
+            yield _sums(advantage, count, count * sums.ravel(), w.group * (probes + 1), w.group)
 
     return draw
+
+
+def _first_of(rng: np.random.Generator, total: np.ndarray, length: int, probes: int) -> np.ndarray:
+    """Signs of the first decisions of traces whose signs sum to `total`, and the sum of the rest: [traces, probes + 1].
+
+    Any of the decisions that are left may be the next.
+    """
+    sums = np.zeros((len(total), probes + 1))
+    good, drawn = (total + length) / 2, rng.random((len(total), probes))
+    for i in range(probes):
+        well = drawn[:, i] * (length - i) < good
+        sums[:, i] = np.where(well, 1, -1)
+        good = good - well
+    sums[:, probes] = 2 * good - (length - probes)
+    return sums
 
 
 def control_message(alternatives: int, replays: int) -> Drawer:
     """Draws for `control_advantage` on claims that `c3` made at every decision, from replays beside the trace."""
 
-    def draw(rng: np.random.Generator, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
+    def draw(streams: Streams, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         groups = 1 + -(-OTHERS // w.group)
         traces = groups * w.group
         for _ in range(max(2, effort.rows // (traces * length * alternatives * replays))):
-            log = draw_log(rng, w, length, traces, full=True)
+            log = draw_log(streams, w, length, traces, full=True)
             left = np.tile(np.arange(length - 1, -1, -1), traces)
+            rng = streams.evidence
             others = 2.0 * rng.integers(0, 2, (len(left), alternatives - 1)) - 1
             sign = np.concatenate([log.signed[: len(left), None], others], axis=1)
             claim = _claim(log.graph, fitted(_siblings(rng, w, left, sign, replays)[:, 0]))
             credit = estimators.control_advantage(log.graph, log.reward, [claim]).credit
-            yield _sums(credit.advantage, log.count, log.signed, w.group * length)
+            yield _sums(credit.advantage, log.count, log.signed, w.group * length, w.group)
 
     return draw

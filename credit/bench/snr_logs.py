@@ -7,6 +7,9 @@ agent's decisions. Their sum is one binomial draw, and `count` is their number. 
 agent one number gives the same on a thin log as on the full one, at a cost that does not grow with T. A test compares
 the two.
 
+A full log puts the decisions of the thin one in a random order, and each kind of number has a generator of its own
+(`Streams`): whatever the form of the log and the size of a batch, trace number i is the same run.
+
 Every log is padded to `ROOM` events, agents and traces, so a method compiles once for all T.
 """
 
@@ -14,6 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import zlib
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +26,35 @@ from credit.bench.snr_theory import Setting
 from graphs.event_graph import EventGraph, EventType
 from graphs.padding import Sizes, pad, pad_array
 
-__all__ = ["ROOM", "Log", "draw_log", "fitted", "plain_graph"]
+__all__ = ["PARTS", "ROOM", "Log", "Streams", "draw_log", "fitted", "plain_graph"]
 
 ROOM = 1 << 15  # larger logs cost more memory a draw, smaller ones more calls
+
+PARTS = 10  # parts that the decisions of a trace are drawn in, and the most agents among whom they are split
+
+
+class Streams(NamedTuple):
+    """Generators.
+
+    Attributes:
+      good: of how many decisions of each part are taken well.
+      noise: of outcomes.
+      order: of decisions within a part.
+      evidence: of what is logged beside a trace.
+      own: of what no other scheme draws.
+    """
+
+    good: np.random.Generator
+    noise: np.random.Generator
+    order: np.random.Generator
+    evidence: np.random.Generator
+    own: np.random.Generator
+
+    @classmethod
+    def of(cls, seed: int, length: int, group: int, scheme: str) -> Streams:
+        """Those of a point: all but the last are the same for every scheme."""
+        keys = [[i] for i in range(4)] + [[4, zlib.crc32(scheme.encode())]]
+        return cls(*(np.random.default_rng([seed, length, group, *key]) for key in keys))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +115,7 @@ def fitted(values: np.ndarray, dtype: type = np.float32) -> np.ndarray:
 
 
 def draw_log(
-    rng: np.random.Generator,
+    streams: Streams,
     w: Setting,
     length: int,
     traces: int,
@@ -93,27 +124,30 @@ def draw_log(
     full: bool,
     slope: float | None = None,
 ) -> Log:
-    """A log of `traces` traces of `length` decisions, equally many for each agent.
+    """A log of the next `traces` traces of `length` decisions, equally many for each agent; both are parts of `PARTS`.
 
     With `slope` β the outcome is a success with probability σ(β Σ x_t), without noise of its own.
     """
-    each = length // agents
-    actions = each if full else 1
-    signed: np.ndarray
+    each = length // PARTS
+    good = streams.good.binomial(each, 0.5, (traces, PARTS))
+    total = 2.0 * good - each
     if full:
-        signed = 2.0 * rng.integers(0, 2, (traces, agents, each), dtype=np.int8) - 1
+        signed = np.where(np.arange(each) < good[:, :, None], np.int8(1), np.int8(-1))
+        if each > 1:
+            streams.order.permuted(signed, axis=2, out=signed)
+        signed = signed.reshape(traces, agents, -1)
     else:
-        signed = 2.0 * rng.binomial(each, 0.5, (traces, agents, 1)) - each
-    count = np.full(traces * agents * actions, each / actions)
-    earned = w.signal * signed.sum(axis=2)
+        signed = total.reshape(traces, agents, -1).sum(axis=2, keepdims=True)
+    actions = signed.shape[2]
+    count = np.full(signed.size, length / agents / actions)
     if slope is None:
-        earned = earned + w.noise / np.sqrt(agents) * rng.standard_normal((traces, agents))
+        earned = w.signal * total + w.noise / np.sqrt(PARTS) * streams.noise.standard_normal((traces, PARTS))
         reward = earned.sum(axis=1)
     else:
-        chance = 1 / (1 + np.exp(-slope * earned.sum(axis=1)))
-        reward = (rng.random(traces) < chance).astype(np.float64)
-        earned = np.concatenate([np.zeros((traces, agents - 1)), reward[:, None]], axis=1)
-    part = np.zeros((traces, agents, actions))
-    part[:, :, -1] = earned
+        chance = 1 / (1 + np.exp(-slope * w.signal * total.sum(axis=1)))
+        reward = (streams.noise.random(traces) < chance).astype(np.float64)
+        earned = np.concatenate([np.zeros((traces, PARTS - 1)), reward[:, None]], axis=1)
+    part = np.zeros(signed.shape)
+    part[:, :, -1] = earned.reshape(traces, agents, -1).sum(axis=2)
     graph = plain_graph(traces, agents, actions, w.group)
-    return Log(graph, traces, fitted(part), fitted(reward), pad_array(count, ROOM), pad_array(signed.ravel(), ROOM))
+    return Log(graph, traces, fitted(part), fitted(reward), pad_array(count, ROOM), fitted(signed, np.float64))

@@ -28,7 +28,7 @@ from credit.bench.snr_draws import (
     replayed_critic,
     values,
 )
-from credit.bench.snr_logs import Log, fitted
+from credit.bench.snr_logs import PARTS, Log, fitted
 from credit.bench.snr_theory import Setting
 from credit.methods.own_functions import own_method
 from credit.methods.registry import METHODS
@@ -36,8 +36,6 @@ from estimators.base import Credit
 from graphs.errors import CreditError
 
 __all__ = ["SCHEMES", "Scheme", "left_out", "registered", "scheme_of"]
-
-PARTS = 10  # agents among whom decisions are split
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +49,10 @@ class Scheme:
       longest: the greatest T that it is taken to.
       cost: rollouts that the evidence of one trace takes, its own included, from T and the setting. What a critic's
         training took is not in it.
-      draw: batches of sums, from a generator, the setting, T and the effort.
+      draw: batches of sums, from streams, the setting, T and the effort.
       theory: the closed form of its signal to noise; None where there is none.
       exact: whether the closed form is exact (else to first order).
       log: "thin" where logs longer than `Effort.full` have an action for each agent only, "full", or "replays".
-      stands_for: of a method's name, the scheme of `SCHEMES` that it is measured as; else "".
     """
 
     name: str
@@ -67,7 +64,6 @@ class Scheme:
     theory: Callable[[int, Setting], float] | None = None
     exact: bool = True
     log: str = "thin"
-    stands_for: str = ""
 
 
 def _one_rollout(length: int, w: Setting) -> float:
@@ -240,7 +236,7 @@ def scheme_of(name: str) -> Scheme:
         raise CreditError(f"method {name!r} {reasons[name]}, which the logs of this benchmark do not have")
     same = [scheme.name for scheme in SCHEMES.values() if scheme.method == name]
     if same:
-        return dataclasses.replace(SCHEMES[same[0]], name=name, stands_for=same[0])
+        return dataclasses.replace(SCHEMES[same[0]], name=name)
     near = difflib.get_close_matches(name, [*METHODS, *SCHEMES], n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}? Expected" if near else "expected"
     schemes = ", ".join(map(repr, SCHEMES))  # a name has commas in it

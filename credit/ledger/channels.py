@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 
 from credit.metrics.event_costs import COSTS_OF_EVENTS, event_costs, stated_costs
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.trace_returns import returns
 from graphs.errors import CreditError, expect
 from graphs.event_graph import KINDS, EventType
@@ -264,12 +265,13 @@ def _of_agents(traces: Traces, name: str) -> np.ndarray:
 
 
 def _cost(traces: Traces, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A cost at events [E], and 0 for each trace, NaN where an event's is not known [T]."""
+    """A cost at events [E], and 0 for each trace, NaN where an event's is not known or lines are missing [T]."""
     graph, n = traces.graph, traces.sizes.events
     at_events = np.zeros(graph.num_events)
     at_events[:n] = getattr(event_costs(traces), name)
     known = np.isfinite(at_events)
     lacking = np.bincount(np.asarray(graph.trace_ids)[~known], minlength=graph.num_traces) > 0
+    lacking[: traces.sizes.traces] |= lacking_traces(traces)
     return np.where(lacking, np.nan, 0.0), np.where(known, at_events, 0)
 
 

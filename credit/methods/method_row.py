@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ class Method:
       scope_by_option: the scope under values of options that change it, by texts as `over=batch`; see `scope_of`.
       needs: names of evidence it cannot do without (`graphs.traces.schema`), passed as arguments of the same names.
       reads_types: whether it reads the types of events, such as which decisions stopped; rows of a trainer lack them.
+      order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; see
+        `reads_order`.
       state: for scope "sequence", the function of the batch that gives `initial` of the next one.
       columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
         take every row for one agent's, nobody for spawned, or what an agent did for one turn.
@@ -121,6 +123,7 @@ class Method:
     compared: Compared = _NOBODY
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
     reads_types: bool = False
+    order: Literal["", "event_reward", "always"] = ""
     state: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Credit:
@@ -146,6 +149,27 @@ class Method:
             scope = scope_of_key(options["by"])
             return scope, None if scope == self.scope else "by"
         return self.scope, None
+
+    def reads_order(self, options: Mapping[str, Any], given: Collection[str]) -> bool:
+        """Whether the order of a trace's rows moves its numbers, under options and with the evidence that is given.
+
+        Examples:
+          >>> import credit
+          >>> gigpo = credit.METHODS["gigpo"]
+          >>> gigpo.reads_order({}, ["anchor"]), gigpo.reads_order({}, ["anchor", "event_reward"])
+          (False, True)
+          >>> credit.METHODS["rloo"].reads_order({"by": "task,turn"}, [])
+          True
+        """
+        options = {**getattr(self.fn, "keywords", {}), **options}  # those of a published name are bound
+        if str(options.get("discount", 1)) not in ("1", "1.0") or self.order == "always" or self.order in given:
+            return True
+        if not self._compares_by_key(options):
+            return False
+        from graphs.keys import PARTS, names_of_key
+
+        parts = [PARTS[name] for name in names_of_key(options["by"]) if name in PARTS]
+        return any(part.level == "event" and not part.evidence for part in parts)  # counted along the trace
 
     def unbiased_with(self, options: Mapping[str, Any]) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is another; None where nobody can say.

@@ -91,6 +91,7 @@ METHODS: dict[str, Method] = {
         status="formula",
         reference="Williams 1992 (REINFORCE)",
         cost="O(E log E)",
+        order="event_reward",
     ),
     "gae": Method(
         named("estimators:gae"),
@@ -104,6 +105,7 @@ METHODS: dict[str, Method] = {
         reference="Schulman et al. 2016, arXiv:1506.02438; C3's MAPPO, MARFT",
         needs=("value",),
         cost="O(E log E)",
+        order="always",
     ),
     "critic": Method(
         named("estimators:critic_increments"),
@@ -117,6 +119,7 @@ METHODS: dict[str, Method] = {
         reference="differences of a learned value, docs/critic.md",
         needs=("value",),
         cost="O(E log E)",
+        order="always",
     ),
     "maac": Method(
         named("estimators:maac"),
@@ -132,6 +135,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         scope_by_option={"normalise=true": "batch"},
         columns=("agent",),
+        order="always",
     ),
     "puppeteer": Method(
         named("estimators:puppeteer"),
@@ -145,6 +149,7 @@ METHODS: dict[str, Method] = {
         reference="Dang et al. 2025, arXiv:2505.19591; Puppeteer REINFORCE_continuous.py",
         needs=("tokens",),
         cost="O(E log E)",
+        order="always",
     ),
     "pass_at_k": Method(
         named("estimators:pass_at_k"),
@@ -224,6 +229,7 @@ METHODS: dict[str, Method] = {
         scope="group",
         status="released",
         reference="Luo et al. 2025, arXiv:2508.03680; Agent Lightning v1 compute_rollout_level_advantage",
+        order="event_reward",
     ),
     "agent_lightning_rows": Method(
         named("estimators:agent_lightning_rows"),
@@ -306,6 +312,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="IGPO compute_grpo_discounted_advantage, not the formula of arXiv:2510.14967",
         cost="O(E log E)",
+        order="event_reward",
     ),
     "igrpo": Method(
         named("estimators:igrpo"),
@@ -318,6 +325,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="IGRPO igpo/core_igpo.py",
         cost="O(E log E)",
+        order="always",
     ),
     "dr_mas": Method(
         named("estimators:dr_mas"),
@@ -345,6 +353,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         scope_by_option={"filters=spread": "batch", "mode=last": "trace"},
         columns=("agent", "turn"),
+        order="always",
     ),
     "dr_mas_rloo": Method(
         named("estimators:dr_mas_rloo"),
@@ -380,6 +389,7 @@ METHODS: dict[str, Method] = {
         scope="batch",
         status="released",
         reference="Hu 2025, arXiv:2501.03262; Dr. MAS compute_reinforce_plus_plus_baseline_outcome_advantage",
+        order="event_reward",
     ),
     "c3": Method(
         named("estimators:c3"),
@@ -474,6 +484,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         pools_errors=True,
         columns=("turn",),
+        order="always",
     ),
     "mt_grpo": Method(
         named("estimators:mt_grpo"),
@@ -487,6 +498,7 @@ METHODS: dict[str, Method] = {
         reference="Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO); Multi-Turn-RL-Agent mt_grpo_env_trainer.py",
         cost="O(E log E)",
         columns=("turn",),
+        order="always",
     ),
     "gigpo": Method(
         named("estimators:gigpo"),
@@ -500,6 +512,7 @@ METHODS: dict[str, Method] = {
         reference="Feng et al. 2025, arXiv:2505.10978; Dr. MAS compute_gigpo_outcome_advantage",
         needs=("anchor",),
         cost="O(E log E)",
+        order="event_reward",
     ),
     "hgpo": Method(
         named("estimators:hgpo"),
@@ -513,6 +526,7 @@ METHODS: dict[str, Method] = {
         reference="He et al. 2026, arXiv:2602.22817; HGPO: IGRPO recipe/hgpo/core_hgpo.py",
         needs=("anchor",),
         cost="O(E log E)",
+        order="always",
     ),
     "g2po": Method(
         named("estimators:g2po"),
@@ -527,6 +541,7 @@ METHODS: dict[str, Method] = {
         needs=("anchor",),
         cost="O(E log E)",
         shaped=True,
+        order="always",
     ),
     "graph_gpo": Method(
         named("estimators:graph_gpo"),
@@ -541,6 +556,7 @@ METHODS: dict[str, Method] = {
         needs=("anchor",),
         cost="O(E log E + E D), D the longest distance",
         shaped=True,
+        order="always",
     ),
     "tree_grpo": Method(
         named("estimators:tree_grpo"),
@@ -567,6 +583,7 @@ METHODS: dict[str, Method] = {
         needs=("hindsight_log_prob",),
         cost="O(E log E)",
         shaped=True,
+        order="always",
     ),
     "hae": Method(
         named("estimators:hae"),
@@ -580,6 +597,7 @@ METHODS: dict[str, Method] = {
         reference="Peng et al. 2026, arXiv:2602.16165; HiPER hiper_hae/core_hae.py",
         needs=("value", "value_high", "segment"),
         cost="O(E log E)",
+        order="always",
     ),
     "mgrpo": Method(
         named("estimators:mgrpo"),
@@ -642,6 +660,7 @@ METHODS: dict[str, Method] = {
         reference="Liu et al. 2025, arXiv:2508.04652; MAGRPO: CoMLRL magrpo.py",
         needs=("context", "node"),
         cost="O(E log E)",
+        order="always",
     ),
     "c3_magrpo": Method(
         named("estimators:c3_magrpo"),
@@ -688,6 +707,7 @@ METHODS: dict[str, Method] = {
         status="released",
         reference="AgentEvolver, arXiv:2511.10395; ADCA-GRPO: AgentEvolver adv_processor/adca_grpo.py",
         cost="O(E log E)",
+        order="event_reward",
     ),
     "ccpo": Method(
         named("estimators:ccpo"),
@@ -728,6 +748,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         scope_by_option={"over=group": "group"},
         columns=("agent", "turn"),
+        order="event_reward",
     ),
     "marti": Method(
         named("estimators:marti"),
@@ -741,6 +762,7 @@ METHODS: dict[str, Method] = {
         reference="Zhang et al., ICLR 2026, OpenReview E7jZqo0A50; MARTI auto_reward_alloc.py",
         needs=("stage",),
         cost="O(E log E)",
+        order="event_reward",
     ),
     "unitymas_o": Method(
         named("estimators:unitymas_o"),
@@ -754,6 +776,7 @@ METHODS: dict[str, Method] = {
         reference="UnityMAS-O, arXiv:2605.26646; UnityMAS-O reward_allocators/code_turn_level.py, mask_turn_level.py",
         needs=("stage",),
         cost="O(E log E)",
+        order="event_reward",
     ),
     "spiral_rae": Method(
         named("estimators:spiral_rae"),
@@ -794,6 +817,7 @@ METHODS: dict[str, Method] = {
         reference="Park et al. 2025, arXiv:2502.18439; MAPoRL score_rule",
         needs=("stage",),
         cost="O(E log E)",
+        order="event_reward",
     ),
     "shapley": Method(
         named("estimators.shapley.event_credit:shapley"),

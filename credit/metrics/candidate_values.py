@@ -29,7 +29,7 @@ class CandidateValue:
     """One candidate at the k-th decisions of agents of one name.
 
     Attributes:
-      group: the task; "" over the batch.
+      group: its name; "" over the batch.
       agent: name of the agent that decided.
       step: k, the number of earlier decisions of the agent instance that asked somebody.
       decisions: how many decisions there are.
@@ -115,7 +115,7 @@ def candidate_values(traces: Traces, *, over: Over = "batch") -> list[CandidateV
 
     Args:
       traces: what was read, with `propensity` at decisions.
-      over: whether decisions are pooled within a task or over the batch.
+      over: whether decisions are pooled within a group of traces ("task") or over the batch.
 
     Returns:
       Rows by agent, step and candidate. A step has no value where a decision has a propensity of 0, 1 or none

@@ -10,6 +10,8 @@ import numpy as np
 
 from credit.metrics.event_costs import EventCosts, Prices, event_costs, event_models, stated_costs, token_counts
 from credit.reports.corpus import Survey, survey
+from credit.reports.missing_lines import lacking_events, lacking_traces
+from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from graphs.errors import CreditError
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
@@ -27,8 +29,6 @@ __all__ = [
 ]
 
 CostUnit = Literal["agent", "role", "decision", "tool", "model", "trace"]
-OUTSIDE = ("user", "user_simulator")
-"""Roles of those whom a team talks to. Without an action and a count of tokens, they are no part of the team."""
 UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "tool", "model", "trace")
 
 
@@ -37,8 +37,8 @@ class Amount:
     """A sum over events.
 
     Attributes:
-      total: over the events that have a number; None where none has one above 0 and some lack theirs, and of those
-        outside the team, whose costs are in no sum (`OUTSIDE`).
+      total: over the events that have a number; None where none has one above 0 and some lack theirs, or the unit is
+        outside the team.
       missing: events without one; above 0, `total` is a lower bound. Money of such events is what is known of it.
     """
 
@@ -50,7 +50,9 @@ class Amount:
 class CostRow:
     """What one unit cost: its events, its tool calls, their and other errors, and its sums.
 
-    `stated` has the costs of a trace that its log states as a whole, by name; it is empty for other units.
+    `stated` has the costs of a trace that its log states as a whole, by name; it is empty for other units. `outside` is
+    whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own. Where it
+    `lacks_lines`, all counts are lower bounds (`lacking_events`).
     """
 
     unit: str
@@ -62,6 +64,8 @@ class CostRow:
     seconds: Amount
     money: Amount
     stated: dict[str, float] = dataclasses.field(default_factory=dict)
+    outside: bool = False
+    lacks_lines: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,8 +94,8 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     Args:
       traces: what was read.
       by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone. A
-        user's, simulated or not, are in no sum (`OUTSIDE`).
+        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone. Those
+        outside the team (`outside_team`) have rows of their own, by name or role, unless units are traces.
       prices: of models and tools; without them money is None.
 
     Raises:
@@ -105,12 +109,13 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     """
     if by not in UNITS_OF_COST:
         raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS_OF_COST)}")
-    costs = event_costs(traces, prices)
+    costs = event_costs(traces, prices, of_team=by == "trace")
     graph, n = traces.graph, traces.sizes.events
-    trace = np.asarray(graph.trace_ids)[:n]
+    trace, outside = np.asarray(graph.trace_ids)[:n], outside_team(traces)
+    column = traces.agents["role" if by == "role" else "name"].to_pylist()
+    whose = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
     if by in ("agent", "role"):
-        column = traces.agents["name" if by == "agent" else "role"].to_pylist()
-        texts = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
+        texts = whose
     elif by == "decision":
         texts = np.array(KIND_NAMES)[decision_kind(graph)[:n]].tolist()
     elif by == "tool":
@@ -120,19 +125,23 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
         texts = [models[i] or "unknown" for i in model.tolist()]
     else:
         column = traces.traces["trace"].to_pylist()
-        texts = [column[t] for t in trace.tolist()]
-    number: dict[str, int] = {}
-    unit = np.array([number.setdefault(text, len(number)) for text in texts], np.int64)
+        texts, outside = [column[t] for t in trace.tolist()], np.zeros(n, bool)
+    number: dict[tuple[str, bool], int] = {}
+    named = [(other, True) if out else (text, False) for text, other, out in zip(texts, whose, outside, strict=True)]
+    unit = np.array([number.setdefault(name, len(number)) for name in named], np.int64)
     if by == "model":
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
-    rows = list(_rows(list(number), unit, costs, ToolCalls(traces), ~_outside(traces)))
+    lacking = lacking_events(traces)
+    if by not in ("agent", "role"):  # a missing line may be of any tool, decision or model of the trace
+        lacking = lacking_traces(traces)[trace]
+    rows = _rows(list(number), unit, costs, ToolCalls(traces), lacking)
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
 
 
 def total_costs(rows: Sequence[CostRow]) -> CostRow:
-    """The sum of rows, as a row "total"; `stated` sums what traces have.
+    """The sum of the team's rows, as a row "total"; `stated` sums what traces have. Events count outside the team, too.
 
     Examples:
       >>> known, unknown = Amount(2.0, 0), Amount(None, 3)
@@ -140,7 +149,9 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
       >>> total_costs([row, row]).tokens, total_costs([row, row]).money
       (Amount(total=4.0, missing=0), Amount(total=None, missing=6))
     """
-    events, calls, errors = (sum(getattr(row, name) for row in rows) for name in ("events", "tool_calls", "errors"))
+    events = sum(row.events for row in rows)
+    rows = [row for row in rows if not row.outside]
+    calls, errors = (sum(getattr(row, name) for row in rows) for name in ("tool_calls", "errors"))
 
     def summed(name: str) -> Amount:
         each: list[Amount] = [getattr(row, name) for row in rows]
@@ -150,25 +161,12 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
     tokens, read, seconds, money = map(summed, ("tokens", "input_tokens", "seconds", "money"))
     names = dict.fromkeys(name for row in rows for name in row.stated)
     stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
-    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated)
-
-
-def _outside(traces: Traces) -> np.ndarray:
-    """Whether an event is of someone outside the team: bool [events]."""
-    graph, n = traces.graph, traces.sizes.events
-    agent = np.asarray(graph.agent_ids)[:n]
-    does = np.asarray(graph.action_mask)[:n].copy()
-    for name in ("tokens", "input_tokens"):
-        if (stated := traces.evidence.get(name)) is not None:
-            does |= stated.mask[:n]
-    outside = np.array([role in OUTSIDE for role in traces.agents["role"].to_pylist()], bool)
-    outside[agent[does]] = False
-    found: np.ndarray = outside[agent]
-    return found
+    lacks = any(row.lacks_lines for row in rows)
+    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated, lacks_lines=lacks)
 
 
 def _rows(
-    names: list[str], unit: np.ndarray, costs: EventCosts, called: ToolCalls, inside: np.ndarray
+    names: list[tuple[str, bool]], unit: np.ndarray, costs: EventCosts, called: ToolCalls, lacking: np.ndarray
 ) -> list[CostRow]:
     count = len(names)
     # What a tool took and how it went stand at its result.
@@ -176,15 +174,16 @@ def _rows(
     at_call[called.results] = unit[called.calls]
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
     errors = np.bincount(at_call[called.counted], minlength=count)
-    of_team = np.bincount(unit[inside], minlength=count) > 0
     sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
-    sums.append(_amounts(np.where(inside, costs.seconds, 0.0), at_call, count))
-    sums.append(_amounts(costs.money, unit, count, costs.least_money))
-    sums = [[x if own else Amount(None, x.missing) for x, own in zip(each, of_team, strict=True)] for each in sums]
-    return [
-        CostRow(names[i], int(events[i]), int(calls[i]), int(errors[i]), tokens, read, seconds, money)
-        for i, (tokens, read, seconds, money) in enumerate(zip(*sums, strict=True))
-    ]
+    sums += [_amounts(costs.seconds, at_call, count), _amounts(costs.money, unit, count, costs.least_money)]
+    lacks, rows = np.bincount(unit[lacking], minlength=count) > 0, []
+    for i, (name, outside) in enumerate(names):
+        tokens, read, seconds, money = (
+            Amount(each[i].total or None, each[i].missing) if outside else each[i] for each in sums
+        )
+        counts = int(events[i]), int(calls[i]), int(errors[i])
+        rows.append(CostRow(name, *counts, tokens, read, seconds, money, {}, outside, bool(lacks[i])))
+    return rows
 
 
 def _amounts(cost: np.ndarray, unit: np.ndarray, count: int, least: np.ndarray | float = 0.0) -> list[Amount]:

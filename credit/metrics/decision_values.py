@@ -46,7 +46,7 @@ class DecisionValue:
     """The k-th decisions of agents of one name, and what more was worth there.
 
     Attributes:
-      group: the task; "" over the batch.
+      group: its name; "" over the batch.
       agent: name of the agent that decided.
       step: k, the number of earlier decisions of the agent instance.
       decisions, more: how many there are, and how many went on or spawned.
@@ -87,7 +87,7 @@ def step_values(
       traces: what was read.
       kind: "stop" or "spawn".
       basis: as of `estimators.stop_credit`: the logged choices, a logged critic, or re-runs of the other side.
-      over: whether decisions are pooled within a task or over the batch.
+      over: whether decisions are pooled within a group of traces ("task") or over the batch.
       cost: what more costs; costs from a decision on count.
       price: units of reward for a unit of the cost.
       prices: of models and tools, for the cost "money".

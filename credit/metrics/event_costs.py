@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.reports.durations import UNSTATED
+from credit.reports.missing_lines import silent_agents
+from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
@@ -62,7 +64,7 @@ class Prices:
 
 @dataclasses.dataclass(frozen=True)
 class EventCosts:
-    """Costs of the real events; NaN where the log does not tell.
+    """Costs of the real events; NaN where the log does not tell, 0 outside the team where they are the team's.
 
     Attributes:
       tokens: float64 [events], generated; 0 at events that are no action and have no count.
@@ -85,7 +87,9 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 """Costs that need no prices, which are channels of reward, too."""
 
 
-def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts | None = None) -> EventCosts:
+def event_costs(
+    traces: Traces, prices: Prices | None = None, facts: TeamFacts | None = None, *, of_team: bool = True
+) -> EventCosts:
     """The costs of each event.
 
         money(e) = (input(model) · (input_tokens(e) − cached_tokens(e) − cache_write_tokens(e))
@@ -99,6 +103,7 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
       traces: what was read.
       prices: of models and tools.
       facts: of the teams, where they are known.
+      of_team: whether what a simulated user cost counts as 0, since it is no cost of the team (`outside_team`).
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -110,14 +115,14 @@ def event_costs(traces: Traces, prices: Prices | None = None, facts: TeamFacts |
     """
     graph, n = traces.graph, traces.sizes.events
     called = call_mask(traces)
-    tokens, read = token_counts(traces, "tokens"), token_counts(traces, "input_tokens")
+    tokens, read = (token_counts(traces, name, of_team=of_team) for name in ("tokens", "input_tokens"))
     money, least = np.full(n, np.nan), np.zeros(n)
     if prices is not None:
         names, model = event_models(traces)
         of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
         of_input, of_output, of_cached, of_written = of_model[model].T / MILLION
-        cached = np.fmin(np.nan_to_num(token_counts(traces, "cached_tokens")), read)
-        written = np.fmin(np.nan_to_num(token_counts(traces, "cache_write_tokens")), read - cached)
+        cached = np.fmin(np.nan_to_num(token_counts(traces, "cached_tokens", of_team=of_team)), read)
+        written = np.fmin(np.nan_to_num(token_counts(traces, "cache_write_tokens", of_team=of_team)), read - cached)
         tools = traces.events["tool"].to_pylist()
         terms = (
             _priced(of_input, read - cached - written),
@@ -286,26 +291,27 @@ def read_prices(path: str | Path) -> Prices:
     return Prices(models, tools)
 
 
-def token_counts(traces: Traces, name: str) -> np.ndarray:
-    """A count of each real event, float64 [events].
+def token_counts(traces: Traces, name: str, *, of_team: bool = True) -> np.ndarray:
+    """A count of each real event, float64 [events]; 0 outside the team unless `of_team` is False.
 
     Without one it is NaN of an action, and at the last event of an agent that was spawned and has no action: what it
     did is not in the log. It is 0 of others. A trace with model calls that are in no event (`UNLOGGED_CALLS`) has NaN
-    at its first event without a count, or at its first.
+    at the team's first event without a count, or at its first.
     """
     graph, n = traces.graph, traces.sizes.events
     stated = traces.evidence.get(name)
-    action, agent = np.asarray(graph.action_mask)[:n], np.asarray(graph.agent_ids)[:n]
-    absent = np.where(action, np.nan, 0.0)
-    parent = np.asarray(graph.agent_parent)
-    silent = (parent != np.arange(len(parent))) & (np.bincount(agent, action, len(parent)) == 0)
-    last = np.full(len(parent), -1)
+    agent, silent = np.asarray(graph.agent_ids)[:n], silent_agents(traces)
+    absent = np.where(np.asarray(graph.action_mask)[:n], np.nan, 0.0)
+    last = np.full(len(silent), -1)
     np.maximum.at(last, agent, np.arange(n))
     absent[last[silent & (last >= 0)]] = np.nan
     counts: np.ndarray = absent if stated is None else np.where(stated.mask[:n], stated.array[:n], absent)
+    if of_team:
+        counts = np.where(outside_team(traces), 0.0, counts)
     hidden = traces.evidence.get(f"metrics.{UNLOGGED_CALLS}")
     if hidden is not None:
-        trace, bare = np.asarray(graph.trace_ids)[:n], np.ones(n, bool) if stated is None else ~stated.mask[:n]
+        trace, bare = np.asarray(graph.trace_ids)[:n], ~outside_team(traces)
+        bare &= True if stated is None else ~stated.mask[:n]
         order = np.argsort(~bare, kind="stable")
         first = order[np.unique(trace[order], return_index=True)[1]]  # of each trace
         counts[first[hidden.array[trace[first]] > 0]] = np.nan

@@ -103,7 +103,7 @@ def _texts(traces: Traces, rows: np.ndarray) -> np.ndarray:
     from credit.reports.tool_calls import call_mask
 
     trace = np.asarray(traces.graph.trace_ids)[rows]
-    places = [trace.tolist(), *(traces.events[name].take(rows).to_pylist() for name in ("file", "offset"))]
+    places = [trace.tolist(), *(traces.events[name].take(rows).to_pylist() for name in ("file", "line", "offset"))]
     records = collections.Counter(zip(*places, strict=True))
     shared = {record[0] for record, times in records.items() if times > 1}
     alone = np.flatnonzero(~np.isin(trace, [*shared]))

@@ -14,17 +14,12 @@ from credit.reports.trace_numbers import TraceMetric
 from graphs.errors import CreditError
 from graphs.structure.host_ids import rows_of_each
 from graphs.structure.topology import TOPOLOGIES, topology
-from graphs.task_means import TaskMean, share_interval, task_mean
+from graphs.task_means import mean_of_tasks
 from graphs.traces.batch import Traces
 
-__all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "mean_of_tasks", "metric_means"]
+__all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "metric_means"]
 
 MetricUnit = Literal["all", "trace", "group", "model", "topology", "length"]
-LEAST, LEAST_EACH_SIDE = 40, 10
-"""Tasks for an interval, and, of numbers beyond 0 to 1, tasks above and below the mean. Metrics may be as skewed as an
-exponential, whose intervals of 20 tasks covered 91 %. To ask for rare tasks on each side of a share would print it only
-where it is overestimated: 98 % of such intervals held one of a tenth, 57 % one of 3 %."""
-
 UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "topology", "length")
 
 
@@ -91,24 +86,6 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
             counts = int(known.sum()), len(numbers)
             means.append(MetricMean(name, metric, mean, low, high, *counts, without, dict(refused)))
     return means
-
-
-def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
-    """The mean of one number a task with its interval, and why there is none: "" where there is one.
-
-    Numbers from 0 to 1 have the interval of a share, others Student's.
-    """
-    found = task_mean(numbers)
-    margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
-    sides = np.sum(numbers > found.mean + margin), np.sum(numbers < found.mean - margin)
-    if len(numbers) < LEAST:
-        return TaskMean(found.mean, *(math.nan,) * 3), f"fewer than {LEAST} tasks"
-    if min(sides) > 0 and numbers.min() >= 0 and numbers.max() <= 1:
-        return found._replace(**dict(zip(("low", "high"), share_interval(numbers), strict=True))), ""
-    if min(sides) < LEAST_EACH_SIDE:
-        words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
-        return TaskMean(found.mean, *(math.nan,) * 3), words
-    return found, ""
 
 
 def bands(traces: Traces) -> np.ndarray:

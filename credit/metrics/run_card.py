@@ -13,12 +13,13 @@ from credit.metrics.event_costs import event_costs, event_models
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
 from credit.reports.corpus import Survey, survey
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.event_graph import EventType
 from graphs.structure.forest import spawn_forest
 from graphs.structure.topology import TOPOLOGIES, team_forms
-from graphs.text import counted
+from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
@@ -146,7 +147,7 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
     traces, m = facts.traces, facts.traces.sizes.traces
     costs, groups = event_costs(traces, facts=facts), group_costs(traces, found)
     action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
-    lines = []
+    lines, lacks_lines = [], bool(lacking_traces(traces).any())
     for name, item, lacks in (
         ("tokens", "tokens generated", "tokens of its actions"),
         ("input_tokens", "tokens read", "input_tokens of its actions"),
@@ -155,22 +156,19 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         cost = getattr(costs, name)
         known = np.isfinite(cost)
         some = bool(known.any()) and (name == "seconds" or bool((known & action).any()))
-        value = (
-            f"{'' if known.all() else '≥ '}{_number(cost[known].sum() / m, 4 if name == 'seconds' else 6)}"
-            if some
-            else ""
-        )
+        least = lacks_lines or not known.all()
+        value = at_least(_number(cost[known].sum() / m, 4 if name == "seconds" else 6), least) if some else ""
         lines.append(_line("costs", f"{item} of a trace", value, f"the log lacks {lacks}"))
     wall = facts.durations.wall
     timed = wall[np.isfinite(wall)]
     of_some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"
-    value = f"{_number(float(timed.mean()), 4)}{of_some}" if len(timed) else ""
+    value = at_least(_number(float(timed.mean()), 4), lacks_lines) + of_some if len(timed) else ""
     lines.append(_line("costs", "wall clock of a trace, seconds", value, "the log lacks times in seconds"))
     lacking = "no trace has an outcome" if groups.of_trace else "an action lacks its tokens, read or generated"
     waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
     return [
         *lines,
-        _line("costs", "tool calls of a trace", f"{costs.tool_calls.sum() / m:.4g}", ""),
+        _line("costs", "tool calls of a trace", at_least(f"{costs.tool_calls.sum() / m:.4g}", lacks_lines), ""),
         _line("costs", "traces of a comparison, K", f"{groups.multiplier:.3g}", ""),
         _line("costs", "tokens in groups that teach nothing", waste, lacking),
     ]

@@ -7,11 +7,13 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, event_models
 from credit.metrics.trace_metrics import PARTS
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -22,14 +24,17 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.rows import read_rows
 from graphs.task_means import LEAST_TASKS, ROUNDING, holm
-from graphs.text import WITHOUT_ROW, excerpt, near_names
+from graphs.text import WITHOUT_ROW, counted, excerpt, near_names
 from graphs.traces.batch import Traces
 
 __all__ = [
     "SideBound",
+    "SideComparison",
     "SideDifference",
+    "Sides",
     "Uncompared",
     "bounds_of_sides",
+    "compare_sides",
     "costs_of_traces",
     "read_sides",
     "side_differences",
@@ -41,8 +46,11 @@ LEVEL = 0.05
 """Of the p-value below which a difference stands out."""
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
-SILENT = "the log has no action of an agent that was spawned"
+SILENT = "a model call is in no event"
+LACKING = "the log lacks lines of the trace"
 UNPRICED = "no row of the table prices a model of it"
+SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
+"""Sums over events, of which a part may be known."""
 APART = "expected two folders that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
@@ -121,6 +129,126 @@ class SideBound:
     second: float
     whole: tuple[bool, bool]
     tasks: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Sides:
+    """Two sides of traces.
+
+    Attributes:
+      names: of the sides.
+      side: 0 or 1 of each trace, -1 for none: int [traces].
+      heads: names for the head of a table: folders without their paths.
+    """
+
+    names: tuple[str, str]
+    side: np.ndarray
+    heads: tuple[str, str]
+
+    @classmethod
+    def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
+        """The sides that a person names: the path of a table, two folders with a comma between them, or None for none.
+
+        Returns:
+          The traces, whose problems name rows of traces that were not read, and their sides.
+
+        Raises:
+          CreditError: as `read_sides` and `sides_of_folders` do.
+        """
+        if text is None:
+            return traces, None
+        if "," in text and not Path(text).exists():
+            names, side = sides_of_folders(text.split(","), traces)
+            last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
+            # A table that whole paths fit into has rows in pieces.
+            return traces, cls(names, side, last if last[0] != last[1] else names)
+        names, side, missed = read_sides(text, traces)
+        return dataclasses.replace(traces, problems=traces.problems + missed), cls(names, side, names)
+
+
+@dataclasses.dataclass(frozen=True)
+class SideComparison:
+    """What differs between two sides: `side_differences`, `bounds_of_sides` and `uncompared` of all metrics.
+
+    Attributes:
+      sides: that are compared.
+      rows, bounds, lost: what these functions find.
+    """
+
+    sides: Sides
+    rows: list[SideDifference]
+    bounds: list[SideBound]
+    lost: list[Uncompared]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        names = self.sides.names
+        lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
+        rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
+        bounds = [dataclasses.asdict(row) for row in self.bounds]
+        return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "lines": self.lines()}
+
+    def too_few(self) -> str:
+        """That the tasks cannot tell any metric apart from chance; "" where they might."""
+        least = [row.least for row in self.rows if row.p is not None and row.least is not None]
+        if not least or min(least) * len(least) < LEVEL:
+            return ""
+        most = counted(max(row.tasks for row in self.rows), "task")
+        return f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance."
+
+    def lines(self) -> list[str]:
+        """What was compared, and what too few tasks tell apart, in sentences."""
+        without = int((self.sides.side < 0).sum())
+        lines = [f"{counted(without, 'trace')} without a side"] if without else []
+        lines += filter(None, [self.too_few(), self._compared_traces() if self.rows else ""])
+        few: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.differing and row.p is None:
+                few.setdefault(f"{row.differing} of {row.tasks}", []).append(row.metric)
+        return lines + ([f"too few tasks differ to tell: {_by_reason(few)}"] if few else [])
+
+    def _compared_traces(self) -> str:
+        """Of how many traces of the sides rows are, and why some are of a selection."""
+        fewer: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.refused:
+                most = "mostly " if len(row.refused) > 1 else ""
+                reason = f"{row.traces[0]} and {row.traces[1]}: {most}{next(iter(row.refused))}"
+                fewer.setdefault(reason, []).append(row.metric)
+        line = f"traces: {int((self.sides.side == 0).sum())} and {int((self.sides.side == 1).sum())}"
+        selected = f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
+        return line + (selected if fewer else "")
+
+    def without_number(self) -> list[str]:
+        """Lines on metrics with bounds, and on those without a row, with their first reasons."""
+        bounded = {bound.metric for bound in self.bounds}
+        partly: dict[str, list[str]] = {}
+        places: dict[str, dict[str, list[str]]] = {}
+        for one in sorted(self.lost, key=lambda one: -len(one.sides)):
+            if one.metric in bounded:
+                partly.setdefault(one.reason, []).append(one.metric)
+                continue
+            place = "either side" if len(one.sides) > 1 else self.sides.names[one.sides[0]]
+            places.setdefault(place, {}).setdefault(one.reason, []).append(one.metric)
+        none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
+        lines = [f"known in part: {_by_reason(partly)}"] if partly else []
+        return lines + ([f"no number {'; '.join(none)}"] if none else [])
+
+
+def compare_sides(
+    traces: Traces, sides: Sides, measured: dict[str, TraceMetric], prices: Prices | None = None
+) -> SideComparison:
+    """Compare two sides in success and costs, which are asked of a change first, and in other metrics.
+
+    Args:
+      traces: what was read.
+      sides: of these traces.
+      measured: what `trace_metrics` gives for them.
+      prices: of models and tools.
+    """
+    metrics = {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
+    rows, lost = side_differences(traces, metrics, sides.side), uncompared(metrics, sides.side)
+    return SideComparison(sides, rows, bounds_of_sides(traces, metrics, sides.side, prices), lost)
 
 
 def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:
@@ -202,8 +330,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
 
     Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`;
     "tokens" are those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in
-    seconds, without the time until a person stepped in. "money" is there with prices, of traces whose counts and
-    models' prices are known. What is asked of a change first comes first.
+    seconds, without waits for a person, real or simulated. "money" is there with prices, of traces whose counts and
+    models' prices are known. Traces that lack lines have the outcome alone (`lacking_events`). What is asked first of a
+    change comes first.
 
     Args:
       traces: what was read.
@@ -221,28 +350,32 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
 
-    def counted(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
+    lacking = (lacking_traces(traces), LACKING)
+
+    def summed(cost: np.ndarray, what: str, *refused: tuple[np.ndarray, str]) -> TraceMetric:
         total = np.bincount(trace, cost, m)
         of_action = np.bincount(trace, facts.action & np.isnan(cost), m) > 0
-        return numbered(total, *refused, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
+        return numbered(total, *refused, lacking, (of_action, UNCOUNTED + what), (np.isnan(total), SILENT))
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    looped = np.array([loop.rows[0] for loop in calls.loops], np.int64)
+    loops = calls.loop_counts()
     found |= {
-        "errors": numbered(np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status")),
-        "loops": numbered(np.bincount(trace[looped], minlength=m).astype(np.float64)),
-        "tokens": counted(costs.tokens, ""),
-        "input_tokens": counted(costs.input_tokens, " that it read"),
+        "errors": numbered(
+            np.bincount(trace, calls.counted, m), (~has_statuses(traces), "the log states no status"), lacking
+        ),
+        "loops": numbered(loops, (np.isnan(loops), "the log has no arguments of calls"), lacking),
+        "tokens": summed(costs.tokens, ""),
+        "input_tokens": summed(costs.input_tokens, " that it read"),
     }
     if prices is not None:
         names, model = event_models(traces)
         foreign = np.array([name not in prices.models for name in names])[model]
         acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
-        found["money"] = counted(costs.money, ", read or generated", (unpriced, UNPRICED))
+        found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED))
     return found | {
-        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds")),
-        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m)),
+        "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds"), lacking),
+        "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m), lacking),
     }
 
 
@@ -298,7 +431,7 @@ def uncompared(metrics: dict[str, TraceMetric], side: np.ndarray) -> list[Uncomp
 def bounds_of_sides(
     traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray, prices: Prices | None = None
 ) -> list[SideBound]:
-    """What is known of tokens and money where some traces lack a part, and something is known on both sides.
+    """What is known of errors, tokens, money and calls where some traces lack a part, and something is on both sides.
 
     `side_differences` compares only traces that lack nothing, and these may be the small ones.
 
@@ -319,16 +452,14 @@ def bounds_of_sides(
       [SideBound(metric='tokens', first=5.0, second=5.0, whole=(False, False), tasks=1)]
     """
     of_side = [np.flatnonzero(side == one) for one in (0, 1)]
-    costs_known = {
-        name: metrics[name].value[side >= 0] for name in ("tokens", "input_tokens", "money") if name in metrics
-    }
-    names = [name for name, value in costs_known.items() if not np.isfinite(value).all()]
+    names = [name for name in SUMMED if name in metrics and not np.isfinite(metrics[name].value[side >= 0]).all()]
     if not names:
         return []
     costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     task, found = task_ids(traces), []
     for name in names:
-        known, cost = np.isfinite(metrics[name].value), getattr(costs, name)
+        known = np.isfinite(metrics[name].value)
+        cost = ToolCalls(traces).counted.astype(np.float64) if name == "errors" else getattr(costs, name)
         least = np.where(np.isnan(cost), costs.least_money if name == "money" else 0.0, cost)
         amount = np.bincount(trace, least, traces.sizes.traces)
         whole = tuple(bool(known[rows].all()) for rows in of_side)
@@ -336,6 +467,10 @@ def bounds_of_sides(
         if all(mean or all_ for mean, all_ in zip(means, whole, strict=True)):
             found.append(SideBound(name, means[0], means[1], (whole[0], whole[1]), len(np.unique(task[side >= 0]))))
     return found
+
+
+def _by_reason(metrics: dict[str, list[str]]) -> str:
+    return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
 
 
 def _by_task(value: np.ndarray, rows: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,6 +21,7 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from credit.ledger.account import Ledger
     from credit.metrics.event_costs import Prices
+    from credit.metrics.side_differences import Sides
 
 __all__ = ["NOISE", "UNKNOWN", "Findings", "doubts"]
 
@@ -51,6 +52,7 @@ class Findings:
         traces, groups, agents, tools, models and files are shown either way.
       success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
       prices: of models and tools, for money; None for costs without it.
+      sides: of a change, which the page compares; None for none.
 
     Examples:
       >>> import credit
@@ -66,6 +68,7 @@ class Findings:
     text: bool = True
     success_at: float | None = None
     prices: Prices | None = None
+    sides: Sides | None = None
 
     @classmethod
     def of(
@@ -76,6 +79,7 @@ class Findings:
         text: bool = True,
         success_at: float | None = None,
         prices: Prices | None = None,
+        sides: Sides | None = None,
         **composing: object,
     ) -> Findings:
         """Compose the claims.
@@ -86,6 +90,7 @@ class Findings:
           text: whether the page may quote the logs.
           success_at: the outcome from which a trace succeeded; None for the median of the outcomes.
           prices: of models and tools, for money.
+          sides: of a change.
           **composing: settings of `credit.ledger.from_methods.compose_claims`.
 
         Raises:
@@ -98,7 +103,7 @@ class Findings:
             traces = dataclasses.replace(
                 traces, problems=tuple(dataclasses.replace(one, value="withheld") for one in traces.problems)
             )
-        return cls(traces, dict(claims), ledger, text, success_at, prices)
+        return cls(traces, dict(claims), ledger, text, success_at, prices, sides)
 
     def texts(self, rows: np.ndarray, limit: int) -> list[str]:
         """Excerpts of what events said, by their rows: the only way on which the content of logs enters a page."""

@@ -12,6 +12,8 @@ from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
 from credit.method_summary import empty_notes, ended_note
+from credit.metrics.side_differences import compare_sides
+from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.page.questions import questions
@@ -46,7 +48,7 @@ def overview(findings: Findings) -> dict[str, Any]:
 
     Returns:
       Plain data whose texts are printable. Numbers are those of `survey`, `trace_rows`, `who_matters`,
-      `outcome_differences`, `triage`, `questions`, `Ledger.table`, `ledger_summary` and `compare`.
+      `outcome_differences`, `compare_sides`, `triage`, `questions`, `Ledger.table`, `ledger_summary` and `compare`.
 
     Examples:
       >>> import credit
@@ -92,9 +94,15 @@ def overview(findings: Findings) -> dict[str, Any]:
         "differences": outcome_differences(traces, success_at=findings.success_at, calls=calls).as_json(),
         "triage": dataclasses.asdict(triage(traces, success_at=findings.success_at, calls=calls, texts=findings.texts)),
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices),
+        "sides": None,
         "ledger": None,
         "comparison": None,
     }
+    if findings.sides is not None:
+        credit = claims.get(SUMMARY, claims.get(_opening(matters) or ""))
+        measured = trace_metrics(traces, MetricOptions(findings.success_at, credit))
+        compared = compare_sides(traces, findings.sides, measured, findings.prices)
+        result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "too_few": compared.too_few()}
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)
         result["ledger"] = summary.as_json() | {

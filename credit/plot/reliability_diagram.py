@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from credit.metrics.metric_summary import mean_of_tasks
 from credit.plot.canvas import CYCLE, INK, key, new_figure, plain_axes
 from graphs.errors import CreditError
+from graphs.task_means import mean_of_tasks
 from graphs.text import printable
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ first) to 1 (named last); ties share their middle.
 The yardsticks see no reward: chance, the agent with most actions, "always action k", and "the agent of action k". The
 last two use the k that does best on these very runs, so they are better than they would be on new runs.
 
-Means are over groups, of the means over their traces, with the intervals of `graphs.task_means`: traces of one
-group are not independent. The yardsticks whose k was chosen on these runs have none.
+Means are over groups, of the means over their traces, with the intervals of `mean_of_tasks`: traces of one group are
+not independent. The yardsticks whose k was chosen on these runs have none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from estimators.base import Credit
 from graphs.errors import CreditError
-from graphs.task_means import task_mean
+from graphs.task_means import mean_of_tasks
 from graphs.traces.batch import Traces
 
 __all__ = ["Case", "Score", "blame_cases", "method_scores", "number_scores", "prior_scores"]
@@ -43,18 +43,20 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """Hit rate and rank, means over the groups of cases that have the target, with half-widths of 95 % intervals.
+    """Hit rate and rank, means over the groups of cases that have the target, with their 95 % intervals.
 
-    A half-width is NaN where no interval is stated.
+    The ends are NaN where no interval is stated.
     """
 
     name: str
     target: str
     cases: int
     hits: float
-    hits_interval: float
+    hits_low: float
+    hits_high: float
     rank: float
-    rank_interval: float
+    rank_low: float
+    rank_high: float
 
 
 def blame_cases(traces: Traces) -> list[Case]:
@@ -160,21 +162,15 @@ def _best(options: list[list[_Placed]]) -> int:
 
 def _score(name: str, target: str, cases: list[Case], placed: list[_Placed]) -> Score:
     known = [(c.group, ranked) for c, ranked in zip(cases, placed, strict=True) if ranked is not None]
-    groups = np.array([group for group, _ in known])
-    hits, hits_interval = _mean(np.array([ranked[0] for _, ranked in known]), groups)
-    rank, rank_interval = _mean(np.array([ranked[1] for _, ranked in known]), groups)
-    return Score(name, target, len(known), hits, hits_interval, rank, rank_interval)
+    groups = np.unique([group for group, _ in known], return_inverse=True)[1]
+    each = np.array([ranked for _, ranked in known]).reshape(-1, 2).T
+    hits, rank = (mean_of_tasks(np.bincount(groups, of) / np.bincount(groups))[0][:3] for of in each)
+    return Score(name, target, len(known), *hits, *rank)
 
 
 def _without_intervals(score: Score) -> Score:
     """A score that was chosen as the best of several on these runs, which no interval of one mean allows for."""
-    return dataclasses.replace(score, hits_interval=math.nan, rank_interval=math.nan)
+    return Score(score.name, score.target, score.cases, score.hits, *_NONE, score.rank, *_NONE)
 
 
-def _mean(values: np.ndarray, groups: np.ndarray) -> tuple[float, float]:
-    """The mean over groups and the half-width of its interval; NaN where there is none."""
-    if len(values) == 0:
-        return math.nan, math.nan
-    _, inverse = np.unique(groups, return_inverse=True)
-    found = task_mean(np.bincount(inverse, weights=values) / np.bincount(inverse))
-    return found.mean, found.mean - found.low
+_NONE = (math.nan, math.nan)

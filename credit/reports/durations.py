@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.outside_team import outside_team
 from graphs.event_types import EventType
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
@@ -33,7 +34,8 @@ class Durations(NamedTuple):
       event: float64 [events], seconds that each event took.
       work: float64 [traces], their sum.
       added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
-      absent: float64 [events], seconds that the trace waited for a person, at the event by which one stepped in.
+      absent: float64 [events], seconds that the trace waited for a person, real or simulated, at the event by which one
+        stepped in.
       wall: float64 [traces], the wall clock, stated or from the first event or span to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.
     """
@@ -59,7 +61,8 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
 
     What an action calls or starts has no d(e): its model was writing until then, so the interval is the action's.
     Where the action's seconds are stated, the interval is nobody's. So is all time before the latest end(c), which was
-    waiting. So is the time until a person steps in, and d(e) = 0 there. Clocks that run backwards give 0.
+    waiting. So is the time until a person steps in, real or simulated (`outside_team`), and d(e) = 0 there. Clocks that
+    run backwards give 0.
 
     An effect without a time, such as a call of a tool beside its result, has the latest end of its causes.
 
@@ -95,7 +98,7 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
         time[borrowers[given]] = -np.inf
         np.maximum.at(time, borrowers[given], (time + length)[lenders[given]])
     end = time if told is None else time + length
-    person = np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)
+    person = (np.asarray(traces.graph.event_type)[:n] == int(EventType.HUMAN_INTERVENTION)) | outside_team(traces)
 
     low, high = np.full(m, np.inf), np.full(m, -np.inf)
     np.fmin.at(low, trace, time)

@@ -8,7 +8,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
+from graphs.formats.table.columns import KNOWN
 from graphs.json_errors import JSON_ERRORS
 from graphs.reading.source import Source
-from graphs.reading.tables.rows import is_parquet, open_parquet
+from graphs.reading.tables.rows import is_parquet, open_parquet, read_rows
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -90,33 +91,37 @@ def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
 
 
 def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
-    columns = (traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "line", "event", "status"))
+    names = ("file", "offset", "line", "event", "status")
+    columns = [traces.events[name].take(rows).to_pylist() for name in names]
     types = np.asarray(traces.graph.event_type)[rows].tolist()
     shared = _shared(traces, rows).tolist()
-    contents: dict[str, bytes | TableRows] = {}
+    by_line: dict[str, set[int]] = {}  # rows of tables, which have no place in bytes
+    for file, offset, line in zip(*columns[:3], strict=True):
+        if offset is None or offset < 0:
+            by_line.setdefault(file, set()).add(line)
+    contents: dict[str, bytes | TableRows | Mapping[int, Any]] = {}
     place, record = ("", -1), _Record(None, tried)  # many formats hold a whole trace in one record
     for file, offset, line, event, status, kind, several in zip(*columns, types, shared, strict=True):
         if file not in contents:
             if len(contents) >= MOST_FILES:
                 del contents[next(iter(contents))]
             try:
-                contents[file] = _content(file)
+                contents[file] = _content(file, by_line.get(file, set()))
             except (CreditError, OSError):
                 contents[file] = b""
         content = contents[file]
-        number = line if isinstance(content, TableRows) else -1 if offset is None else offset
+        number = line if not isinstance(content, bytes) else -1 if offset is None else offset
         if place != (file, number):
             place = file, number
-            is_row = isinstance(content, TableRows)
-            value = content[line] if isinstance(content, TableRows) else _value(content, number)
+            value = _value(content, number) if isinstance(content, bytes) else content.get(line)
             value = _value(value.encode(), 0) if isinstance(value, str) else value  # JSON in JSON, of the ADK
-            record = _Record(value, tried, is_row=is_row)
+            record = _Record(value, tried, is_row=not isinstance(content, bytes))
         failed = status == "error" and kind not in (EventType.TOOL_CALL, EventType.SPAWN)
         yield printable(record.text(event, EventType(kind), several, failed), limit).strip()
 
 
-def _content(file: str) -> bytes | TableRows:
-    """The bytes of a file, or the rows of a Parquet file; nothing of one that is no longer there.
+def _content(file: str, lines: Collection[int]) -> bytes | TableRows | Mapping[int, Any]:
+    """The bytes of a file, the rows of a Parquet file, or the `lines` of another table; nothing of one that is gone.
 
     Raises:
       CreditError, OSError: it cannot be read.
@@ -124,7 +129,24 @@ def _content(file: str) -> bytes | TableRows:
     source = Source(file, Path(file))
     if not Path(file).is_file():
         return b""
-    return TableRows(open_parquet(source)) if is_parquet(source) else bytes(source.data)
+    if is_parquet(source):
+        return TableRows(open_parquet(source))
+    return {at: _row(row) for at, row in read_rows(source) if at in lines} if lines else bytes(source.data)
+
+
+def _row(row: Any) -> Any:
+    """The texts of a row, without what is read of it, calls of tools in its messages being decoded."""
+    if not isinstance(row, dict):
+        return None
+    # The completion of a row is a text, that of an event of other logs an id.
+    values = {"output" if name == "completion" else name: row[name] for name in row if name not in _READ}
+    for message in values.get("messages") or ():
+        if isinstance(message, dict) and isinstance(calls := message.get("tool_calls"), str):
+            message["tool_calls"] = _value(calls.encode(), 0)
+    return values
+
+
+_READ = frozenset(itertools.chain.from_iterable(KNOWN.values())) - {"completion"}
 
 
 class TableRows:
@@ -136,8 +158,8 @@ class TableRows:
         self._ends = list(itertools.accumulate(sizes))
         self._kept: tuple[int, pa.Table] = -1, pa.table({})
 
-    def __getitem__(self, number: int) -> Any:
-        """The row of a number from 1, calls of tools in its messages being decoded; None where there is none."""
+    def get(self, number: int) -> Any:
+        """The row of a number from 1; None where there is none."""
         group = bisect.bisect_left(self._ends, number)
         if number < 1 or group >= len(self._ends):
             return None
@@ -146,13 +168,7 @@ class TableRows:
                 self._kept = group, self._file.read_row_group(group)
             table = self._kept[1]
             row = table.slice(number - 1 - (self._ends[group] - self._file.metadata.row_group(group).num_rows), 1)
-            (values,) = row.to_pylist()
-            if "completion" in values:  # of TRL; in other logs it is an id
-                values["output"] = values.pop("completion")
-            for message in values.get("messages") or ():
-                if isinstance(message, dict) and isinstance(calls := message.get("tool_calls"), str):
-                    message["tool_calls"] = _value(calls.encode(), 0)
-            return values
+            return _row(row.to_pylist()[0])
         return None
 
 

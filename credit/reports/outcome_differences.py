@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credit.reports.durations import since_previous
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -22,13 +23,29 @@ from graphs.task_means import LEAST_TASKS, chance_above, holm, task_mean
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["Difference", "OutcomeDifferences", "outcome_differences"]
+__all__ = ["Difference", "OutcomeDifferences", "Owner", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces."""
 
+OWNED = ("errors", "retries", "loops")
+"""Numbers of which it is asked whose they are."""
+
 LEVEL = 0.05
 """Of the p-value below which a difference stands out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """A tool or an agent that more than half of a difference is of; `failed` and `succeeded` as of `Difference`.
+
+    Means of all tools add up to the number's own, as do those of all agents.
+    """
+
+    kind: str
+    name: str
+    failed: float
+    succeeded: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +64,7 @@ class Difference:
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
+      owners: of errors, retries and loops that stand out, whose they are, where the log has several tools or agents.
     """
 
     what: str
@@ -58,6 +76,7 @@ class Difference:
     p: float
     least: float
     tasks: int
+    owners: tuple[Owner, ...] = ()
 
     @property
     def stands_out(self) -> bool:
@@ -96,14 +115,18 @@ class OutcomeDifferences:
         return dataclasses.asdict(self) | {"headline": self.headline(), "lines": self.lines(), "rows": rows}
 
     def headline(self) -> str:
-        """How many traces succeeded, and what failed ones have more and less of, three each; "" where none differ."""
-        if not self.rows:
-            return ""
+        """How many traces failed, and what they have more and less of, `OWNED` first, three each; "" without any."""
         known = self.failed + self.succeeded
-        taken = "succeeded" if math.isnan(self.median) else f"have {self.cut:g}{self._of_median()}, or more"
-        words = [f"{self.succeeded} of {counted(known, 'trace')} with an outcome {taken}."]
+        if not known:
+            return " ".join(self.lines())
+        taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
+        words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
-            names = [row.what for row in self.rows if row.stands_out and sign * (row.chance - 0.5) > 0]
+            names = [
+                row.what + (f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else "")
+                for row in sorted(self.rows, key=lambda row: row.what not in OWNED)
+                if row.stands_out and sign * (row.chance - 0.5) > 0
+            ]
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
         return " ".join(words)
 
@@ -150,7 +173,11 @@ class OutcomeDifferences:
                 f"Too few for a test, which takes {LEAST_TASKS} failed and {LEAST_TASKS} succeeded traces in tasks "
                 f"with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
-        return [kinds, said]
+        owned = []
+        for row in self.rows:
+            whose = [f"of {one.kind} {one.name} ({one.failed:.3g} against {one.succeeded:.3g})" for one in row.owners]
+            owned += [f"Most of the difference in {row.what} is {', '.join(whose)}."] if whose else []
+        return [kinds, said, *owned]
 
 
 def outcome_differences(
@@ -198,17 +225,26 @@ def outcome_differences(
         bool(both.any()) and min(map(len, alone)) < LEAST_TASKS
     )
     kept = both[task] if within else ~both[task]
-    found = []
-    for what, every in _numbers(traces, calls or ToolCalls(traces)):
-        value = every[scored]
+    found, shown_of = [], {}
+    calls = calls or ToolCalls(traces)
+    of_calls = _of_calls(calls)
+    lacking = lacking_traces(traces)  # whose numbers are lower bounds
+    for what, every in _numbers(traces, calls):
+        value = np.where(lacking, np.nan, every)[scored]
         used = np.isfinite(value)
         if not used.any() or np.ptp(value[used]) == 0:  # says nothing, whatever the outcomes
             continue
         shown = used & kept if (used & kept).any() else used
-        bad, good = (_mean(value[shown & kind], task[shown & kind]) for kind in (failed, ~failed))
+        shown_of[what] = shown & failed, shown & ~failed
+        bad, good = (_mean(value[kind], task[kind]) for kind in shown_of[what])
         compared = used & kept
         found.append(Difference(what, bad, good, *_compared(value[compared], failed[compared], task[compared], within)))
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, holm([row.p for row in found]), strict=True)]
+    for i, row in enumerate(rows):
+        if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
+            kinds = [scored[kind] for kind in shown_of[row.what]]
+            owners = _owners(traces, of_calls[row.what], calls, kinds, row.failed - row.succeeded)
+            rows[i] = dataclasses.replace(row, owners=owners)
 
     def order(row: Difference) -> tuple[bool, bool, int, float]:
         unsure = math.isnan(row.low)  # the fewer tasks, the larger the difference that chance makes
@@ -291,12 +327,12 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
     yield "events", count(np.arange(n.events))
     yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
-    states = has_statuses(traces)
-    yield "errors", np.where(states, count(np.flatnonzero(calls.counted)), np.nan)
+    states, of_calls = has_statuses(traces), _of_calls(calls)
+    yield "errors", np.where(states, count(of_calls["errors"]), np.nan)
     if len(calls.rows):
         yield "tool calls", count(calls.rows)
-        yield "retries", np.where(states, count(calls.rows[calls.retry]), np.nan)
-        yield "loops", count(np.array([loop.rows[0] for loop in calls.loops], np.int64))
+        yield "retries", np.where(states, count(of_calls["retries"]), np.nan)
+        yield "loops", calls.loop_counts()
     counts = counted_tokens(traces) & action
     complete = count(np.flatnonzero(action)) == count(np.flatnonzero(counts))  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")
@@ -320,6 +356,34 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     order = np.array([f"{a}, then {b}" for a, b in zip(called[:-1][follows], called[1:][follows], strict=True)], object)
     for name in _frequent(order, trace[rows]):
         yield name, count(rows[order == name])
+
+
+def _of_calls(calls: ToolCalls) -> dict[str, np.ndarray]:
+    """The events of `OWNED`."""
+    loops = np.array([loop.rows[0] for loop in calls.loops], np.int64)
+    return dict(zip(OWNED, (np.flatnonzero(calls.counted), calls.rows[calls.retry], loops), strict=True))
+
+
+def _owners(
+    traces: Traces, rows: np.ndarray, calls: ToolCalls, kinds: list[np.ndarray], difference: float
+) -> tuple[Owner, ...]:
+    """The tool and the agent, of several, that more than half of a difference between kinds of traces is of."""
+    trace, task = np.asarray(traces.graph.trace_ids), task_ids(traces)
+    agent = np.asarray(traces.graph.agent_ids)
+    agents: list[str] = traces.agents["name"].to_pylist()
+    tools: list[str | None] = traces.events["tool"].to_pylist()
+    acting = {agents[one] for one in set(agent[: traces.sizes.events].tolist())}
+    several = {"tool": {tools[row] for row in calls.rows.tolist()}, "agent": acting}
+    named = {"tool": [tools[row] for row in rows.tolist()], "agent": [agents[one] for one in agent[rows].tolist()]}
+    found = []
+    for kind, names in named.items():
+        for name in dict.fromkeys(names) if len(several[kind]) > 1 else ():
+            its = trace[rows[[one == name for one in names]]]
+            count = np.bincount(its, minlength=traces.sizes.traces).astype(np.float64)
+            bad, good = (_mean(count[of_kind], task[of_kind]) for of_kind in kinds)
+            if name and (bad - good) / difference > 0.5:
+                found.append(Owner(kind, name, bad, good))
+    return tuple(found)
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:

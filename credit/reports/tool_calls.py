@@ -5,21 +5,24 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import call_arguments
+from credit.reports.outside_team import outside_team
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
 
-__all__ = ["LOOP", "Failures", "Loop", "ToolCalls", "call_mask"]
+__all__ = ["LOOP", "PERIOD", "Failures", "Loop", "ToolCalls", "call_mask", "repeated"]
 
-LOOP = 3
-"""Calls of one tool in a row by one agent, with the same arguments where the log has them, that count as a loop. A
-message makes its calls at once: they count as one of them."""
+LOOP, PERIOD = 3, 5
+"""A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is
+the calls that one message makes, with their arguments; in logs without messages, one call. Where agents call each other
+by turns, each has a loop. Of steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance:
+with ten, one in 111 for p = 1 and one in 11,000 for p = 2."""
 
 LONGEST = 100_000  # characters of arguments that are compared
 
@@ -49,29 +52,30 @@ class Failures:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Calls of one tool in a row by one agent, with the same arguments where the log has them.
+    """Steps that an agent repeats in one order, as `LOOP` has it.
 
     Attributes:
-      tool: its name.
-      rows: of the calls, in order; of calls of one message, the first.
-      compared: whether the log has the arguments; without them only the tool is known to be the same.
+      tools: of the calls of one round.
+      rows: of the first call of each step, in order.
+      times: how many whole rounds there are.
     """
 
-    tool: str
+    tools: tuple[str, ...]
     rows: tuple[int, ...]
-    compared: bool
+    times: int
 
 
 def call_mask(traces: Traces) -> np.ndarray:
-    """Whether an event is a call of a tool, or a spawn by one: bool [number of real events]."""
+    """Whether an event is a call of a tool by the team, or a spawn by one: bool [number of real events]."""
     kind = np.asarray(traces.graph.event_type)[: traces.sizes.events]
     by_tool = traces.events["tool"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
-    mask: np.ndarray = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
+    called = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
+    mask: np.ndarray = called & ~outside_team(traces)
     return mask
 
 
 class ToolCalls:
-    """The tool calls of a batch, and spawns by a tool.
+    """The tool calls of a batch's teams, and spawns by a tool; those of a simulated user are not theirs.
 
     Args:
       traces: what was read.
@@ -80,7 +84,7 @@ class ToolCalls:
       rows: of the calls, in order: int [calls].
       results, calls: of results that a call led to, and the call of each: int [results].
       retry: whether the previous outcome of its tool, for the same agent, was an error: bool [calls].
-      errors: whether the log calls an event an error: bool [number of real events].
+      errors: whether the log calls an event of the team an error: bool [number of real events].
       counted: the same, but that a call and its result, both called errors, count once: bool [number of real events].
 
     Examples:
@@ -95,8 +99,9 @@ class ToolCalls:
         kind = np.asarray(graph.event_type)[:n]
         self._traces = traces
         self._agent = np.asarray(graph.agent_ids)[:n]
-        self.errors = error_mask(traces)
-        is_call, is_result = call_mask(traces), kind == int(EventType.TOOL_RESULT)
+        inside = ~outside_team(traces)
+        self.errors = error_mask(traces) & inside
+        is_call, is_result = call_mask(traces), (kind == int(EventType.TOOL_RESULT)) & inside
         senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
         self.results, self.calls = receivers[answers], senders[answers]
@@ -193,25 +198,50 @@ class ToolCalls:
 
     @functools.cached_property
     def loops(self) -> list[Loop]:
-        """Runs of at least `LOOP` calls, in order of the first of them."""
-        runs: list[list[int]] = []
-        last: dict[int, list[int]] = {}
+        """As `LOOP` has them, in order of the first call."""
+        return self._repeats[0]
+
+    @property
+    def uncompared(self) -> list[int]:
+        """First calls of steps that might be of a loop, by their tools, but whose arguments the log lacks."""
+        return self._repeats[1]
+
+    def loop_counts(self) -> np.ndarray:
+        """Loops of each trace, NaN where calls lack the arguments to tell: float [traces]."""
+        n = self._traces.sizes.traces
+        trace = np.asarray(self._traces.graph.trace_ids)
+        first = np.array([loop.rows[0] for loop in self.loops], np.int64)
+        lacking = np.bincount(trace[np.array(self.uncompared, np.int64)], minlength=n) > 0
+        return np.where(lacking, np.nan, np.bincount(trace[first], minlength=n))
+
+    @functools.cached_property
+    def _repeats(self) -> tuple[list[Loop], list[int]]:
+        messages: dict[tuple[int, int], list[int]] = {}
         for row in self.rows.tolist():
-            run = last.get(int(self._agent[row]))
-            if run is not None and self._tool[row] is not None and self._tool[run[-1]] == self._tool[row]:
-                run.append(row)
-            else:
-                last[int(self._agent[row])] = run = [row]
-                runs.append(run)
-        long = [run for run in runs if len(run) >= LOOP and self._tool[run[0]] is not None]
-        texts = self._arguments(itertools.chain.from_iterable(long))
-        repeated = []
-        for run in long:
-            for text, same in itertools.groupby(run, lambda row: texts[row]):
-                rows = tuple({int(self._message[row]): row for row in reversed(list(same))}.values())[::-1]
-                if len(rows) >= LOOP:
-                    repeated.append(Loop(str(self._tool[rows[0]]), rows, bool(text)))
-        return sorted(repeated, key=lambda loop: loop.rows[0])
+            messages.setdefault((int(self._agent[row]), int(self._message[row])), []).append(row)
+        agents: dict[int, list[list[int]]] = {}
+        for (agent, _), step in messages.items():
+            agents.setdefault(agent, []).append(step)
+
+        def known(step: list[int], names: Mapping[int, str | None] | list[str | None]) -> bool:
+            return all(names[row] for row in step)
+
+        maybe: list[list[int]] = []  # by their tools, so that only the records of these are looked up
+        for steps in agents.values():
+            keys = [frozenset(self._tool[row] for row in step) if known(step, self._tool) else i
+                    for i, step in enumerate(steps)]  # fmt: skip
+            within = {i for start, stop, _ in repeated(keys) for i in range(start, stop)}
+            maybe += [steps[i] for i in sorted(within)]
+        texts = dict.fromkeys(self.rows.tolist(), "") | self._arguments(itertools.chain.from_iterable(maybe))
+        loops = []
+        for steps in agents.values():
+            said = [frozenset((self._tool[row], texts[row]) for row in step) if known(step, texts) else i
+                    for i, step in enumerate(steps)]  # fmt: skip
+            for start, stop, period in repeated(said):
+                tools = dict.fromkeys(str(self._tool[row]) for step in steps[start : start + period] for row in step)
+                rows = tuple(step[0] for step in steps[start:stop])
+                loops.append(Loop(tuple(tools), rows, (stop - start) // period))
+        return sorted(loops, key=lambda loop: loop.rows[0]), [step[0] for step in maybe if not known(step, texts)]
 
     def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
         """What each call executes, or the call that a result answers, as text; "" where the log has none."""
@@ -221,6 +251,21 @@ class ToolCalls:
         return {row: texts.get(call, "") for row, call in calls.items()}
 
 
-def _most(texts: list[str]) -> int:
-    """How often the most frequent text occurs that is not empty; at least 1."""
-    return max([texts.count(text) for text in set(texts) if text], default=1)
+def repeated(keys: Sequence[Hashable]) -> list[tuple[int, int, int]]:
+    """Stretches in which each key is the one before it by a period, over `LOOP` periods or more: start, stop, period.
+
+    Examples:
+      >>> repeated("xababab"), repeated("aaaa"), repeated("abab")
+      ([(1, 7, 2)], [(0, 4, 1)], [])
+    """
+    found: list[tuple[int, int, int]] = []
+    for period in range(1, PERIOD + 1):
+        start = 0
+        for same, pairs in itertools.groupby(zip(keys, keys[period:], strict=False), lambda pair: pair[0] == pair[1]):
+            length = len(list(pairs))
+            stop = start + length + period
+            # A stretch of a shorter period has the longer one, too.
+            if same and length >= (LOOP - 1) * period and not any(a <= start and stop <= b for a, b, _ in found):
+                found.append((start, stop, period))
+            start += length
+    return found

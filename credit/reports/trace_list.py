@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
@@ -30,12 +32,13 @@ def has_statuses(traces: Traces) -> np.ndarray:
 
 
 def counted_tokens(traces: Traces) -> np.ndarray:
-    """Whether the log has the number of generated tokens of each real event: bool [number of real events].
+    """Whether the log has the number of tokens that the team generated at each real event: bool [real events].
 
     Sums of tokens over events are lower bounds where it is False for an action.
     """
     tokens = traces.evidence.get("tokens")
-    known: np.ndarray = np.zeros(traces.sizes.events, bool) if tokens is None else tokens.mask[: traces.sizes.events]
+    n = traces.sizes.events
+    known: np.ndarray = np.zeros(n, bool) if tokens is None else tokens.mask[:n] & ~outside_team(traces)
     return known
 
 
@@ -44,14 +47,14 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
     `errors` counts a call and its result once, and is None where the format states no status. `agents` are instances
-    with an action.
+    with an action. Where a trace `lacks_lines`, these are lower bounds (`lacking_events`).
 
     Args:
       traces: what was read.
       group: only the traces of this group.
 
     Returns:
-      Rows in the order of the batch; `wall_clock` is in seconds, without the time until a person stepped in,
+      Rows in the order of the batch; `wall_clock` is in seconds, without waits for a person, real or simulated,
       None where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
       `errors` where no trace of the format states a status.
 
@@ -84,7 +87,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     spent = np.bincount(of_event[stated], amounts, minlength=n.traces)
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
-    reward, wall = np.asarray(traces.reward)[: n.traces], facts.durations.wall
+    reward, wall, lacking = np.asarray(traces.reward)[: n.traces], facts.durations.wall, lacking_traces(traces)
     rows = [
         {
             "trace": row["trace"],
@@ -94,6 +97,7 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
             "errors": int(counts["errors"][i]) if states[i] else None,
             "tokens": int(spent[i]) if has_tokens[i] else None,
             "wall_clock": float(wall[i]) if np.isfinite(wall[i]) else None,
+            "lacks_lines": bool(lacking[i]),
             "format": row["format"],
             "file": row["file"],
             "line": row["line"],

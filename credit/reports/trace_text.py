@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from credit.reports.missing_lines import lacking_events
 from credit.reports.trace_events import EventRow, event_rows
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import TeamFacts, untold_shape
@@ -20,7 +21,7 @@ from graphs.structure.critical_path import critical_path, critical_steps, parall
 from graphs.structure.forest import spawn_forest
 from graphs.structure.prefix import pack, select_trace
 from graphs.structure.topology import TOPOLOGIES, topology
-from graphs.text import counted, printable
+from graphs.text import at_least, counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -175,7 +176,8 @@ def _header(traces: Traces, view: _View, index: int) -> RenderableType:
     ]
     pairs = [
         ("trace", _text(row["trace"], 200, "bold")),
-        ("task", _text(row["group"], 200)),
+        ("task", _text(row["task"], 200)),
+        *([("group", _text(row["group"], 200))] if row["group"] != row["task"] else []),
         ("file", _text(f"{place} [{row['format']}]" if row["format"] else place)),
         ("reward", _text(f"{reward:z.6g}" if np.isfinite(reward) else "none in the log")),
         ("channels", _text(", ".join(channels) or "none")),
@@ -190,18 +192,18 @@ def _agents(traces: Traces, view: _View, most: int) -> RenderableType:
     graph, num = view.graph, len(view.agents)
     events = np.bincount(graph.agent_ids, minlength=num)
     actions = np.bincount(graph.agent_ids[graph.action_mask], minlength=num)
+    lacking = np.bincount(graph.agent_ids[lacking_events(traces)[view.rows]], minlength=num)
     tokens = {name: _sums(traces, view, name) for name in ("input_tokens", "tokens")}
     table = _table(f"agents ({num})", "agent", "name", "role", "parent", "#events", "#actions", "#tokens in", "#out")
     for i, agent in enumerate(view.agents[:most]):
-        parent = int(graph.agent_parent[i])
+        parent, lacks = int(graph.agent_parent[i]), lacking[i] > 0
         table.add_row(
             _text(agent["agent"], 40),
             _text(agent["name"], 40),
             _text(agent["role"], 40),
             _text("" if parent == i else view.agents[parent]["agent"], 40),
-            str(events[i]),
-            str(actions[i]),
-            *(f"{amounts[i]:.0f}" if known[i] else "–" for amounts, known in tokens.values()),
+            *(at_least(str(count), lacks) for count in (events[i], actions[i])),
+            *(at_least(f"{amounts[i]:.0f}" if known[i] else "–", lacks) for amounts, known in tokens.values()),
         )
     known, every = int(np.sum(counted_tokens(traces)[view.rows] & graph.action_mask)), int(actions.sum())
     if not 0 < known < every:

@@ -11,8 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from credit.reports.event_texts import command_of, event_texts
+from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outcome_differences import least_success
-from credit.reports.tool_calls import Failures, ToolCalls
+from credit.reports.outside_team import outside_team
+from credit.reports.tool_calls import Failures, Loop, ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
@@ -28,9 +30,9 @@ ARGUMENTS = 2000
 """Length of the arguments in which a command is looked for."""
 
 QUIET = {
-    (True, False): "Nothing stands out: the logs state no error and have no loop.",
-    (True, True): "Nothing stands out: there is no loop, and those logs that state errors state none.",
-    (False, True): "No loop stands out. These logs do not state errors.",
+    (True, False): "the logs state no error",
+    (True, True): "those logs that state errors state none",
+    (False, True): "these logs do not state errors",
 }
 """By whether logs of some traces state errors, and whether others do not."""
 
@@ -43,7 +45,7 @@ AFTERWARDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """The work of one agent name in all traces.
+    """The work of one agent name in all traces. A simulated user is no part of the team and has none (`outside_team`).
 
     Attributes:
       agent: its name, with the format behind it where agents of several formats have the name.
@@ -53,11 +55,11 @@ class Workload:
       errors: events whose status the log calls an error, a call and its result once; None where no log of these formats
         states a status.
       retries: calls of a tool whose previous call by the same agent ended in an error; None likewise.
-      loops: runs of three or more calls of one tool in a row with the same arguments. Where the log has no arguments,
-        of one tool in a row.
+      loops: as of `LOOP`; None where there may be some, had the log arguments of calls.
       tokens: generated tokens, summed over the actions whose count the log has.
       actions_with_tokens: how many actions have a count; `tokens` is a lower bound where they are fewer than `actions`.
       seconds: what its events took (`durations`), in the traces that have seconds; NaN where none has.
+      lacks_lines: whether lines of it are missing, so that all counts are lower bounds (`lacking_events`).
     """
 
     agent: str
@@ -67,10 +69,11 @@ class Workload:
     calls: int
     errors: int | None
     retries: int | None
-    loops: int
+    loops: int | None
     tokens: int
     actions_with_tokens: int
     seconds: float
+    lacks_lines: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +110,7 @@ class ToolUse:
       tool: its name; "" for calls whose tool the log does not name.
       traces, calls: how many traces call it, and how often.
       errors: calls that failed, None as of `Workload`; retries, loops: as of `Workload`.
+      lacks_lines: whether a trace that calls it lacks lines.
     """
 
     tool: str
@@ -114,7 +118,8 @@ class ToolUse:
     calls: int
     errors: int | None
     retries: int | None
-    loops: int
+    loops: int | None
+    lacks_lines: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,16 +174,21 @@ def triage(
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
     failures = calls.failures()
-    loops = [(loop.rows[0], _loop_words(len(loop.rows), loop.tool, loop.compared)) for loop in calls.loops]
+    told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
+    loops = [(loop.rows[0], _loop_words(loop)) for loop in calls.loops if told.isdisjoint(loop.rows)]
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     succeeded = outcome >= least_success(outcome, success_at)
     texts = texts or functools.partial(event_texts, traces)
     suspects, left_out = _suspects(traces, calls, failures, loops, most, succeeded, texts)
     states = has_statuses(traces)
-    quiet = "" if failures or loops else QUIET[bool(states.any()) or not len(states), not states.all()]
-    quiet += " Most tokens were generated here:" if quiet and suspects else ""
+    quiet = ""
+    if not (failures or calls.loops):
+        errors = QUIET[bool(states.any()) or not len(states), not states.all()]
+        among = " among calls with known arguments" if calls.uncompared else ""
+        quiet = f"Nothing stands out: {errors}, and there is no loop{among}."
+        quiet += " Most tokens were generated here:" if suspects else ""
     return Triage(
-        _workloads(traces, calls, [row for row, _ in loops]),
+        _workloads(traces, calls),
         _tools(traces, calls, failures),
         suspects,
         left_out,
@@ -192,7 +202,8 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
     called = calls.rows
     used = collections.Counter(named[row] for row in called.tolist())
     again = collections.Counter(named[row] for row in called[calls.retry].tolist())
-    looped = collections.Counter(loop.tool for loop in calls.loops)
+    looped = collections.Counter(tool for loop in calls.loops for tool in loop.tools)
+    unknown = {named[row] for row in calls.uncompared} - looped.keys()
     failed: collections.Counter[str] = collections.Counter()
     for run in failures:
         if run.tool is not None:
@@ -200,38 +211,44 @@ def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures]) -> tuple[
     where: dict[str, set[int]] = {}
     for row in called.tolist():
         where.setdefault(named[row], set()).add(int(trace[row]))
-    states = has_statuses(traces)
+    states, lacking = has_statuses(traces), lacking_traces(traces)
     known = {tool for tool, of_tool in where.items() if states[list(of_tool)].any()}
     rows = []
     for tool, n in used.items():
         errors, retries = (failed[tool], again[tool]) if tool in known else (None, None)
-        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, looped[tool]))
-    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -row.loops, -row.calls)))
+        loops = None if tool in unknown else looped[tool]
+        lacks = bool(lacking[list(where[tool])].any())
+        rows.append(ToolUse(tool, len(where[tool]), n, errors, retries, loops, lacks))
+    return tuple(sorted(rows, key=lambda row: (-(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.calls)))
 
 
-def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Workload, ...]:
+def _workloads(traces: Traces, calls: ToolCalls) -> tuple[Workload, ...]:
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
     name_of, names = _names(traces, trace)
-    width = len(names)
+    width, inside = len(names), ~outside_team(traces)
 
     def count(rows: np.ndarray) -> list[int]:
-        """Events of each name among these rows."""
-        workloads: list[int] = np.bincount(name_of[rows], minlength=width).tolist()
+        """Events of the team of each name among these rows."""
+        workloads: list[int] = np.bincount(name_of[rows], inside[rows], width).astype(np.int64).tolist()
         return workloads
 
     def where_stated(counts: list[int]) -> list[int | None]:
         return [number if states else None for number, states in zip(counts, stating, strict=True)]
 
+    def where_compared(counts: list[int]) -> list[int | None]:
+        return [number if number or not without else None for number, without in zip(counts, lacking, strict=True)]
+
     stating = count(has_statuses(traces)[trace])
+    lacking = count(np.asarray(calls.uncompared, np.int64))
 
     tokens = traces.evidence.get("tokens")
     stated = counted_tokens(traces) & action
     amounts = np.zeros(0) if tokens is None else tokens.array[: n.events][stated]
     spent = np.bincount(name_of[stated], amounts, minlength=width)
     many = max(n.traces, 1)
-    pairs = distinct(name_of.astype(np.int64) * many + trace)
+    pairs = distinct((name_of.astype(np.int64) * many + trace)[inside])
     of_names = (
         names,
         np.bincount(pairs // many, minlength=width).tolist(),
@@ -240,10 +257,11 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
         count(calls.rows),
         where_stated(count(calls.counted)),
         where_stated(count(calls.rows[calls.retry])),
-        count(np.asarray(loops, np.int64)),
+        where_compared(count(np.array([loop.rows[0] for loop in calls.loops], np.int64))),
         spent.astype(np.int64).tolist(),
         count(stated),
         _seconds(traces, name_of, width).tolist(),
+        (np.bincount(name_of[lacking_events(traces)], minlength=width) > 0).tolist(),
     )
     rows = [row for row in itertools.starmap(Workload, zip(*of_names, strict=True)) if row.events]
     return tuple(sorted(rows, key=_order))
@@ -251,7 +269,7 @@ def _workloads(traces: Traces, calls: ToolCalls, loops: list[int]) -> tuple[Work
 
 def _order(row: Workload) -> tuple[int, ...]:
     """Logs may state no errors and no tokens: then who acts most comes first."""
-    return -(row.errors or 0), -(row.retries or 0), -row.loops, -row.tokens, -row.actions, -row.events
+    return -(row.errors or 0), -(row.retries or 0), -(row.loops or 0), -row.tokens, -row.actions, -row.events
 
 
 def _names(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -312,8 +330,8 @@ def _suspects(
     for row, why in found:
         reasons.setdefault(row, why)
     tokens = None if reasons else traces.evidence.get("tokens")
-    if tokens is not None and tokens.mask[: n.events].any():
-        amount = np.where(tokens.mask[: n.events], tokens.array[: n.events], -1)
+    if tokens is not None:
+        amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
         for row in candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))][:most].tolist():
             reasons[row] = f"generated {int(amount[row])} tokens"
@@ -363,5 +381,7 @@ def _failure_words(run: Failures) -> str:
     return f"error{tool}; " + AFTERWARDS[run.mended]
 
 
-def _loop_words(times: int, tool: str, compared: bool) -> str:
-    return f"first of {times} calls of {tool} in a row" + (", same arguments" if compared else "")
+def _loop_words(loop: Loop) -> str:
+    steps = len(loop.rows) // loop.times
+    calls = f"{steps} calls" if steps > 1 else f"call{'s' * (len(loop.tools) > 1)}"
+    return f"the same {calls} of {', '.join(loop.tools)} {loop.times} times in a row"

@@ -8,6 +8,7 @@ A row is one model call, hence one action (`docs/data-model.md`). Rows need not 
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,7 @@ from credit.tables.column_values import (
     renumber,
     truths,
 )
+from credit.tables.copied_rows import copied_rows
 from credit.tables.row_segments import Segments
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
@@ -46,7 +48,7 @@ from graphs.traces.missing_names import no_ids
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, LIKE_OUTCOMES, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
-__all__ = ["ColumnError", "from_columns"]
+__all__ = ["ColumnError", "built_from_columns", "from_columns"]
 
 
 @checked_kinds("events", "traces", "agents")
@@ -111,7 +113,8 @@ def from_columns(
       The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows.
 
     Warns:
-      UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %.
+      UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
+        the batch ends in copies of its rows.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -127,6 +130,21 @@ def from_columns(
       >>> rows.gather(credit.rloo(graph, reward)).tolist()
       [1.0, -1.0]
     """
+    result = built_from_columns(locals())
+    if words := copied_rows(result[2])[1]:
+        warnings.warn(f"{words} leave them out", stacklevel=3)
+    return result
+
+
+_PARAMETERS = tuple(inspect.signature(from_columns).parameters)
+
+
+def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray, Rows]:
+    """`from_columns` of its arguments by name, without a look at copied rows."""
+    (
+        group, trace, agent, role, parent, instance, reward, row_reward, event_reward,
+        turn, event_type, action, edges, tokens, evidence, events, traces, agents,
+    ) = (given.get(name) for name in _PARAMETERS)  # fmt: skip
     columns = _row_evidence(reward, row_reward, event_reward, tokens, evidence)
     by_trace, trace_names = _by_trace(trace)
     n, order = len(by_trace.order), by_trace.order
@@ -177,12 +195,12 @@ def from_columns(
         graph = with_trainable(graph, arrays["trainable"])
     rounded = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
     if rounded.any():
-        warnings.warn(f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}", stacklevel=3)
+        warnings.warn(f"{counted(int(rounded.sum()), 'group')} whose outcomes {COARSE}", stacklevel=4)
     for name in LIKE_OUTCOMES & columns.keys():
         beside = _rounded_beside(outcome, numbers(name, columns[name], n)[order], by_trace, group_ids)
         if beside.any():
             groups = counted(int(beside.sum()), "group")
-            warnings.warn(f"{groups} whose outcomes and {name!r} {COARSE}", stacklevel=3)
+            warnings.warn(f"{groups} whose outcomes and {name!r} {COARSE}", stacklevel=4)
             rounded = rounded | beside
     padded = pad_array(outcome.astype(np.float32), to.traces)
     names = RowNames(graph, padded, order, trace_names, group_names, team, rounded)

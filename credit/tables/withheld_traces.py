@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.tables.columns import from_columns
+from credit.tables.columns import built_from_columns
 from graphs.event_graph import EventGraph
 
 __all__ = ["with_withheld_links"]
@@ -28,7 +28,8 @@ def with_withheld_links(
       choices: `context`, `node`, `sibling_parent` and `alternative` of every row, as far as they are known.
       kept: bool [N], the rows of the graph: all rows of some traces.
     """
-    whole, _, rows = from_columns(group=group, trace=trace, reward=np.zeros(len(kept)), evidence=choices)
+    stated = {"group": group, "trace": trace, "reward": np.zeros(len(kept)), "evidence": choices}
+    whole, _, rows = built_from_columns(stated)
     if whole.cluster_ids is None:
         return dataclasses.replace(graph, cluster_ids=None)
     of_row = np.asarray(whole.trace_ids)[rows.event][kept]

@@ -50,7 +50,7 @@ from estimators.clusters import independent_groups
 from estimators.critic.cholesky import cholesky
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import computed_once, safe_divide, segment_count, segment_mean, segment_sum
+from graphs.segment import computed_once, safe_divide, segment_count, segment_sum
 from graphs.text import excerpt
 
 __all__ = [
@@ -250,7 +250,7 @@ def posterior_claims(state: PosteriorState, columns: Array, values: Array) -> Po
 
 @jax.jit
 def _claims(state: PosteriorState, columns: jax.Array, values: jax.Array) -> PosteriorClaims:
-    lower, half = _factored(state.gram[None], _ridge(state, state.width)[None], state.moment[None])
+    lower, half = _factored(jnp.concatenate([state.gram, state.moment[None]])[None], _ridge(state, state.width)[None])
     weights = _solve_transposed(lower, half)[0]
     covariance = jax.scipy.linalg.cho_solve((lower[0], True), jnp.eye(len(weights), dtype=lower.dtype))
     noise = (state.square - jnp.vdot(weights, state.moment)) / jnp.maximum(state.seen, 1)
@@ -324,7 +324,7 @@ def _step(
     phi = jnp.where(known[:, None], phi, 0)  # the events of other traces have no advantage
     fold = independent_groups(graph) % 2
 
-    both = _less_means(state, jnp.asarray(graph.group_ids), fold, known, outcome, phi)
+    both, spread = _less_means(state, jnp.asarray(graph.group_ids), fold, known, outcome, phi)
     halves = [jnp.where((fold == k)[:, None], both, 0) for k in (0, 1)]
     sums = jnp.stack([jnp.matmul(half.T, half, precision="highest") for half in halves])
     grams, moments, squares = sums[:, :-1, :-1], sums[:, -1, :-1], sums[:, -1, -1]
@@ -339,12 +339,11 @@ def _step(
     # Claims on one half come from the other half: 1 − k. The next widths are those of all traces, or a step from them.
     gram, moment, steps = state.gram + grams.sum(axis=0), state.moment + moments.sum(axis=0), state.steps + 1
     widths = jnp.stack([width.mean(axis=0), _moved(width.mean(axis=0), steps)])
-    known_grams = jnp.stack([state.gram + grams[1], state.gram + grams[0], gram, gram])
-    known_moments = jnp.stack([state.moment + moments[1], state.moment + moments[0], moment, moment])
-    lower, half = _factored(known_grams, _ridge(state, jnp.concatenate([width[::-1], widths])), known_moments)
+    before, of_all = jnp.concatenate([state.gram, state.moment[None]]), sums[:, :, :-1].sum(axis=0)
+    of_halves = jnp.stack([sums[1, :, :-1], sums[0, :, :-1], of_all, of_all])
+    lower, half = _factored(before[None] + of_halves, _ridge(state, jnp.concatenate([width[::-1], widths])))
     weights = _solve_transposed(lower[:2], half[:2])
-    known_before = jnp.trace(state.gram) / features
-    information = jnp.trace(grams, axis1=1, axis2=2) / features
+    known_before, information = _mean_diagonal(state.gram), _mean_diagonal(grams)
     evidence = (known_before + information[::-1])[:, None] * weights
     gained = information.sum()
     of_step = jnp.maximum(gained, (known_before + gained) / steps.astype(gained.dtype))
@@ -380,53 +379,56 @@ def _step(
         seen=state.seen + jnp.maximum(jnp.sum(known, dtype=target.dtype) - 2, 0),
         first=jnp.where(state.first > 0, state.first, first.mean(axis=0)),
         repaid=segment_count(fold, 2, known, outcome.dtype) @ evidence / jnp.maximum(jnp.sum(known, dtype=x.dtype), 1),
-        spread=_spread(state, jnp.asarray(graph.group_ids), known, outcome),
+        spread=MEMORY * state.spread + spread,
         steps=steps,
     )
     learned = _learned_misses(learned, phi, residual, target, known)
     learned = learned._replace(width=_likelier(learned, widths, lower[2:], half[2:]))
     # Numbers that overflow are refused in this step, and must not stand in all later ones.
-    whole = jnp.all(jnp.stack([jnp.all(jnp.isfinite(kept)) for kept in learned]))
+    # What overflows makes their sum infinite or NaN.
+    whole = jnp.isfinite(
+        jnp.stack([jnp.sum(kept) for kept in learned if jnp.issubdtype(kept.dtype, jnp.inexact)]).sum()
+    )
     return credit, jax.tree.map(lambda kept, before: jnp.where(whole, kept, before), learned, state)
 
 
 def _less_means(
     state: PosteriorState, group: jax.Array, fold: jax.Array, known: jax.Array, outcome: jax.Array, phi: jax.Array
-) -> jax.Array:
+) -> tuple[jax.Array, jax.Array]:
     """Features and rewards [T, F + 1] less the mean of their half, and less a part of the mean of their group.
 
     The part is 1 − sqrt(within / between), from earlier steps: least squares for groups whose means are random
-    (Fuller and Battese 1974). Means over halves, not the batch: no reward of a trace enters its own claims.
+    (Fuller and Battese 1974). Means over halves, not the batch: no reward of a trace enters its own claims. Beside it
+    squares of rewards between and within groups, and their freedoms: [4].
     """
     both = jnp.concatenate([phi, jnp.where(known, outcome, 0)[:, None]], axis=1)
     count = segment_count(fold, 2, known, outcome.dtype)
-    of_fold = segment_sum(both, fold, 2) / jnp.maximum(count, 1)[:, None]
+    sums = segment_sum(both, fold, 2)
+    of_fold = sums / jnp.maximum(count, 1)[:, None]
     size = segment_count(group, len(group), known, outcome.dtype)
     of_group = segment_sum(both, group, len(group)) / jnp.maximum(size, 1)[:, None]
-    between, within = safe_divide(state.spread[:2], state.spread[2:])
-    part = jnp.where(between > within, 1 - jnp.sqrt(safe_divide(within, between)), 0)
+    between, inside = safe_divide(state.spread[:2], state.spread[2:])
+    part = jnp.where(between > inside, 1 - jnp.sqrt(safe_divide(inside, between)), 0)
     part = jnp.where(state.spread[3] > 0, part, 0)
     mean = jnp.where((fold == 0)[:, None], of_fold[:1], of_fold[1:])
-    return jnp.where(known[:, None], both - mean - part * (of_group[group] - mean), 0)
+    own = of_group[group]
+    all_traces, traces = sums[:, -1].sum() / jnp.maximum(count.sum(), 1), count.sum()
+    off = jnp.where(size > 0, of_group[:, -1] - all_traces, 0)
+    within = jnp.sum(jnp.where(known, both[:, -1] - own[:, -1], 0) ** 2)
+    groups = jnp.sum(size > 0, dtype=outcome.dtype)
+    spread = jnp.stack([jnp.sum(size * off**2), within, jnp.maximum(groups - 1, 0), traces - groups])
+    return jnp.where(known[:, None], both - mean - part * (own - mean), 0), spread
+
+
+def _mean_diagonal(gram: jax.Array) -> jax.Array:
+    """The mean diagonal of each of several matrices: [..., F, F] to [...]."""
+    return jnp.mean(gram.reshape(*gram.shape[:-2], -1)[..., :: gram.shape[-1] + 1], axis=-1)
 
 
 def _by_fold(phi: jax.Array, weights: jax.Array, fold: jax.Array) -> jax.Array:
     """w·φ of each trace [T] by the weights [2, F] of its half."""
     of_both = jnp.matmul(phi, weights.T, precision="highest")
     return jnp.where(fold == 0, of_both[:, 0], of_both[:, 1])
-
-
-def _spread(state: PosteriorState, group: jax.Array, known: jax.Array, outcome: jax.Array) -> jax.Array:
-    """Squares of rewards between and within groups, and their freedoms: [4]."""
-    num = len(group)
-    size = segment_count(group, num, known, outcome.dtype)
-    mean = segment_mean(outcome, group, num, known)
-    all_traces = jnp.sum(jnp.where(known, outcome, 0)) / jnp.maximum(jnp.sum(known, dtype=outcome.dtype), 1)
-    between = jnp.sum(size * jnp.where(size > 0, mean - all_traces, 0) ** 2)
-    within = jnp.sum(jnp.where(known, outcome - mean[group], 0) ** 2)
-    groups = jnp.sum(size > 0, dtype=outcome.dtype)
-    freedom = jnp.stack([jnp.maximum(groups - 1, 0), jnp.sum(known, dtype=outcome.dtype) - groups])
-    return MEMORY * state.spread + jnp.concatenate([jnp.stack([between, within]), freedom])
 
 
 def _first_widths(state: PosteriorState, phi: jax.Array, fold: jax.Array, known: jax.Array) -> jax.Array:
@@ -452,13 +454,17 @@ def _solve_transposed(lower: jax.Array, right: jax.Array) -> jax.Array:
     return solved
 
 
-def _factored(gram: jax.Array, ridge: jax.Array, moment: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _factored(rows: jax.Array, ridge: jax.Array) -> tuple[jax.Array, jax.Array]:
     """L with L Lᵀ = G + Λ, and L⁻¹ m, of several at once: [K, F, F] and [K, F].
 
     m is one more row of the matrix: that of its factor is L⁻¹ m.
+
+    Args:
+      rows: G, and m as its last row, [K, F + 1, F].
+      ridge: Λ, [K, F].
     """
-    rows = jnp.concatenate([gram + jax.vmap(jnp.diag)(ridge), moment[:, None]], axis=1)
-    factor = cholesky(rows)
+    numbers = jnp.arange(ridge.shape[1] + 1)
+    factor = cholesky(jnp.where(numbers[:, None] == numbers[None, :-1], rows + ridge[:, None], rows))
     return factor[:, :-1], factor[:, -1]
 
 

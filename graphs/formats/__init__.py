@@ -88,7 +88,9 @@ FORMATS: dict[str, Format] = {
         states=TraceKeys(("rollout_id",), ()),
     ),
     "langsmith": _row("langsmith", "run trees of LangSmith", states=TraceKeys(("trace_id",), ("runs", "child_runs"))),
-    "weave": _row("weave", "calls of W&B Weave, with the examples of its evaluations"),
+    "weave": _row(
+        "weave", "calls of W&B Weave, with the examples of its evaluations", states=TraceKeys(("trace_id",), ())
+    ),
     "braintrust": _row(
         "braintrust",
         "spans of Braintrust: logs and experiments",

@@ -2,7 +2,7 @@
 
     {id, span_id, root_span_id, span_parents: [ID], span_attributes: {name, type, exec_counter}, error,
      scores: {NAME: NUMBER}, input, origin: {id}, experiment_id, metadata: {agent_name, handoffs, to_agent, model},
-     metrics: {start, end, prompt_tokens, completion_tokens}}
+     metrics: {start, end, prompt_tokens, completion_tokens, estimated_cost}}
 
 A root span is a trace. That of an experiment is one trial: its group is the experiment's row, by `origin` or by the
 input. Scores of the root, or of a scorer below it, are channels.
@@ -26,6 +26,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import read_counts
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, place_scores
@@ -60,6 +61,7 @@ class _Metrics(msgspec.Struct):
     prompt_cached_tokens: _Count | None = None
     prompt_cache_creation_tokens: _Count | None = None
     completion_tokens: _Count | None = None
+    estimated_cost: Any = None
 
 
 class _OfRun(msgspec.Struct):
@@ -181,7 +183,7 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
             "tokens": metrics.completion_tokens,
             **read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens, metrics.prompt_cache_creation_tokens),
         }  # fmt: skip
-        span.model = metadata.model or ""
+        span.model, span.money = metadata.model or "", stated_money(metrics.estimated_cost)
     elif kind is Kind.TOOL and metadata.triggered is not None:
         span.kind, span.failed = Kind.GUARD, metadata.triggered
     elif kind is Kind.OTHER and metadata.to_agent:

@@ -3,7 +3,7 @@
     {version: 1, updated_at, agent: "lead" | "subagent" | "teammate", sessionId, origin: {parentThreadId, version},
      messages: [MESSAGE]}
     MESSAGE: {id, role: "user" | "assistant", content: [BLOCK], ts, modelInfo: {id, provider},
-      metrics: {inputTokens, outputTokens}}
+      metrics: {inputTokens, outputTokens, cost}}
     BLOCK: {type: "text", text}, {type: "tool_use", id, name, input}, {type: "tool_result", tool_use_id, is_error}
 
 A message of the assistant is one model call, and an action; tools are its effects. A sub-agent has a file of its own
@@ -22,6 +22,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.input_tokens import read_counts
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.sessions import Session, Writer, records, write_nested
 from graphs.formats.common.team import Team
@@ -63,6 +64,7 @@ class _Metrics(msgspec.Struct, rename="camel"):
     output_tokens: _Count | None = None
     cache_read_tokens: _Count | None = None
     cache_write_tokens: _Count | None = None
+    cost: Any = None
 
 
 class _Block(msgspec.Struct):
@@ -231,6 +233,7 @@ def _events(team: Team, agent: str, session: _Parsed, parts: dict[str, _Parsed])
                 place,
                 time=time,
                 tokens=used.output_tokens,
+                money=stated_money(used.cost),
                 **read_counts(used.input_tokens, used.cache_read_tokens, used.cache_write_tokens),
                 model="/".join(part for part in (info.provider, info.id) if part) or None,
             )

@@ -7,7 +7,7 @@
 In its format "dir" each simulation has a file of its own, `simulations/ID.json`, and the results have none.
 
 A simulation is a trace. A message of the assistant is a model call, and an action, except the fixed greeting that every
-simulation begins with. The user's messages and tool calls are the environment's.
+simulation begins with. The user's messages, tool calls, tokens and money are the environment's.
 `docs/formats/tau2-bench.md` has the whole mapping.
 """
 
@@ -38,6 +38,7 @@ from graphs.traces.record import LARGEST_COUNT, LARGEST_FLOAT, TraceRecord
 __all__ = ["RECORDS", "read", "sniff"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
+_Cost = Annotated[float, msgspec.Meta(ge=0, le=LARGEST_FLOAT)]
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 
 
@@ -89,7 +90,8 @@ class _Simulation(msgspec.Struct):
     trial: int | None = None
     reward_info: _Reward | None = None
     termination_reason: str | None = None
-    agent_cost: Annotated[float, msgspec.Meta(ge=0, le=LARGEST_FLOAT)] | None = None
+    agent_cost: _Cost | None = None
+    user_cost: _Cost | None = None
 
 
 RECORDS = (_Results, _Simulation)
@@ -179,15 +181,15 @@ def _record(info: _Info, raw: bytes, place: Place, record_field: str, file: str,
     record.model, record.system = agent.llm or "", agent.implementation or ""
     if simulation.termination_reason in _FAILED:
         record.error = simulation.termination_reason or ""
-    if simulation.agent_cost:  # 0 is written for a model without a known price, too
-        record.costs["money"] = simulation.agent_cost
+    stated = {"money": simulation.agent_cost, "user_money": simulation.user_cost}
+    record.costs = {name: money for name, money in stated.items() if money}  # 0 stands for an unknown price, too
     if simulation.reward_info is not None:
         parts = simulation.reward_info.reward_breakdown or {}
         record.rewards = {name: part for name, part in parts.items() if part is not None and name != "team"}
         if simulation.reward_info.reward is not None:
             record.rewards["team"] = simulation.reward_info.reward
     chat = Chat(record, role="user_simulator")
-    dialogue, record_field = _Dialogue(chat), f"{prefix}messages"
+    dialogue, record_field = _Dialogue(chat, info.user_info or _Agent()), f"{prefix}messages"
     for index, (element, where) in enumerate(
         placed_elements(raw, simulation.messages, place, field=record_field, trace=trace)
     ):
@@ -200,8 +202,8 @@ def _record(info: _Info, raw: bytes, place: Place, record_field: str, file: str,
 class _Dialogue:
     """Turns messages into events; both sides may call tools."""
 
-    def __init__(self, chat: Chat) -> None:
-        self.chat = chat
+    def __init__(self, chat: Chat, user: _Agent) -> None:
+        self.chat, self.user = chat, user
         self.begun = False  # whether there was a message before
         self.open_of_user: dict[str, list[tuple[int, str]]] = {}  # its tool calls without a result: position and tool
 
@@ -222,7 +224,8 @@ class _Dialogue:
         if message.role == "assistant":
             chat.reply(event_id, place, calls, time=time, **usage.columns)
         elif message.role == "user":
-            chat.input(event_id, place, time=time)
+            model = self.user.llm if message.usage is not None else None
+            chat.input(event_id, place, time=time, model=model, **usage.columns)
             for number, (call_id, tool) in enumerate(calls):
                 position = chat.team.tool_call(chat.user, f"{event_id}/call-{number}", place, tool=tool)
                 self.open_of_user.setdefault(call_id or "", []).append((position, tool))

@@ -21,6 +21,7 @@ import msgspec
 from graphs.errors import Problem, TraceError
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.common.chat import OpenCalls
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import placed_elements
 from graphs.formats.common.run_digest import run_digest
 from graphs.reading.decode import decode, decode_record
@@ -55,7 +56,7 @@ class _Task(msgspec.Struct):
 class _Info(msgspec.Struct):
     task: _Task | None = None
     reward_info: _RewardInfo | None = None
-    user_cost: Any = None  # for the run's digest
+    user_cost: Any = None
     error: str | None = None
 
 
@@ -138,6 +139,8 @@ def _record(document: Document, index: int, name: str, tasks: Tasks) -> TraceRec
     record = TraceRecord(trace, group, place.file, place.line, place.offset, format="tau-bench", system=name)
     tasks.ids.check(record, "task_id", run.task_id)
     record.error = info.error or ""
+    if (money := stated_money(info.user_cost)) is not None:
+        record.costs["user_money"] = money
     parts = (info.reward_info.info if info.reward_info else None) or _Components()
     rewards = {"team": run.reward, "r_actions": parts.r_actions, "r_outputs": parts.r_outputs}
     record.rewards = {channel: amount for channel, amount in rewards.items() if amount is not None}

@@ -237,6 +237,7 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
         name = example or trace_id
         _silence_scorers(within, example, of.scores or {})
         record = TraceRecord(name, of.group or name, *place, format="weave", sources=list(trace.files))
+        record.logged_as = trace_id
         record.system = of.system
         record.rewards |= of.scores or {}
         try:

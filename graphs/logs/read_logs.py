@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError, Problem
+from graphs.errors import CreditError, Problem, UnreadWarning
 from graphs.logs.collector_pause import collector_paused
 from graphs.logs.found_logs import Item, open_logs
 from graphs.logs.run_states import KEEP, REFUSE, check_errors
+from graphs.problem_log import count_kinds
 from graphs.reading.source import Source
 from graphs.reading.tables.joins import Join
 from graphs.reading.tables.reward_sources import RewardSources
+from graphs.reading.tables.rows import is_parquet
 from graphs.text import excerpt, near_names
 from graphs.traces.grouping import GROUP_KEYS, check_group_by
 from graphs.traces.limits import DEFAULT, Limits
@@ -82,6 +85,7 @@ def read(
     Raises:
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `errors` or `orphans`, or an argument of a wrong type.
+      UnreadWarning: some input is not in the batch; it counts the problems, without notes, and quotes the first.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -94,10 +98,15 @@ def read(
       >>> traces.sizes.traces, traces.reward[:2].tolist()
       (2, [0.0, 1.0])
     """
-    return read_and_count(
+    traces, _ = read_and_count(
         *paths, format=format, reward=reward, rewards=rewards, groups=groups, columns=columns, group_by=group_by,
         errors=errors, orphans=orphans, to=to, limits=limits, progress=progress, watch=watch,
-    )[0]  # fmt: skip
+    )  # fmt: skip
+    if wrong := [problem for problem in traces.problems if problem.is_failure]:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(wrong).items())
+        text = f"some of the logs could not be read ({kinds}), and `problems` of the result says what; {wrong[0]}"
+        warnings.warn(text, UnreadWarning, stacklevel=3)  # the caller, past the check of arguments
+    return traces
 
 
 def read_and_count(
@@ -201,7 +210,8 @@ def _unsettled(traces: Traces) -> tuple[Problem, ...]:
 def raw_record(traces: Traces, event: int) -> bytes:
     """The log's own record of an event, read again from its file: the JSON value or the line that starts there.
 
-    In formats whose record is a whole trace (native, one trace a line) this is the trace's record.
+    In formats whose record is a whole trace (native, one trace a line) this is the trace's record; of a row of CSV it
+    is the first line.
 
     Args:
       traces: what `credit.read` returned.
@@ -212,15 +222,19 @@ def raw_record(traces: Traces, event: int) -> bytes:
     """
     if not 0 <= event < traces.events.num_rows:
         raise CreditError(f"event is {event}; expected 0 to {traces.events.num_rows - 1}")
-    file, offset = traces.events["file"][event].as_py(), traces.events["offset"][event].as_py()
-    path = Path(file)
-    if not path.is_file() or offset is None or offset < 0:
+    file, row, offset = (traces.events[name][event].as_py() for name in ("file", "line", "offset"))
+    source = Source(file, Path(file))
+    is_row = offset is None or offset < 0
+    if not Path(file).is_file() or (is_row and is_parquet(source)):
         raise CreditError(f"event {event} has no record to read again: it came from {file!r}")
-    data = Source(file, path).data[offset:]
+    if is_row:
+        line: bytes = source.data.split(b"\n")[row - 1]
+        return line.strip()
+    data = source.data[offset:]
     line = data.split(b"\n", 1)[0].strip()
     try:
         text = data.decode()
         _, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:  # not JSON (a row of a CSV file), or the file has changed
+    except ValueError:  # the file has changed
         return line
     return text[:end].encode()

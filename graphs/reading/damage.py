@@ -6,7 +6,8 @@ format holds (`graphs.formats.Format.holds`):
 - "traces": the record was a whole trace, and no other one is refused.
 - Otherwise, if the record states exactly one whole id of a trace, and it is one of that file, or stands at a key by
   which the format states traces (`graphs.formats.Format.states`), that trace is refused. A row of a table states the
-  trace in its column of traces.
+  trace in its column of traces. Where records of the file hold several traces, what was lost of the record may be of
+  one that it does not show: then it refuses the traces that it states, if no trace of the file is in two records.
 - Otherwise every trace of the file is refused, except those that the format marks as complete. So is every trace of
   other files that share a trace with this file, and every trace whose id the record states. Of a file of which nothing
   was read, the traces are those that stand at such keys; without any, the traces of all files are refused.
@@ -22,6 +23,8 @@ with a line and without a trace, which a reader yields, counts as a record that 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
@@ -30,6 +33,7 @@ import msgspec
 
 from graphs.errors import Problem
 from graphs.event_types import EventType
+from graphs.reading.documents import documents
 from graphs.reading.json_problems import JSON_ERRORS, is_one_record
 from graphs.reading.source import Lost, Source, without_compression
 from graphs.reading.stated_ids import TraceKeys, folded, stated_ids
@@ -131,12 +135,12 @@ def undamaged(
                 yield record.problem
                 lost.append(record)
         lost += _at_lines(source, at_lines.get(source.name, {}))
-    found = _refused_by(lost, waiting, refused, states, is_session=holds == "session")
+    found = _refused_by(lost, waiting, refused, states, by_name, is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if trace not in refused)
     for item in waiting:
         cut = holds == "session" and any(record.is_unfinished for record in _lost_in(item, by_name))
         if cut and isinstance(item, TraceRecord):
-            item.unlogged_call()  # the line may be one
+            item.lost_part()
         yield from _without(item, refused.keys() | found.keys())
 
 
@@ -205,6 +209,7 @@ def _refused_by(
     items: Iterable[TraceRecord | Part],
     refused: Mapping[str, Problem],
     states: TraceKeys,
+    by_name: Mapping[str, Source],
     *,
     is_session: bool,
 ) -> dict[str, Problem]:
@@ -215,27 +220,36 @@ def _refused_by(
       items: traces that were read.
       refused: by trace, why others were not.
       states: where a record states its trace.
+      by_name: the files.
       is_session: whether a file is one trace.
     """
     files: dict[str, set[str]] = {trace: {problem.file} for trace, problem in refused.items()}
     complete: set[str] = set()
+    logged_as: dict[str, str] = {}
     for item in items:
         for trace, of_trace in _files_of(item):
             files.setdefault(trace, set()).update(of_trace)
         if isinstance(item, TraceRecord) and item.complete:
             complete.add(item.trace_id)
+        if isinstance(item, TraceRecord) and item.logged_as:
+            logged_as[item.trace_id] = item.logged_as
     together = _joined_files(files.values())
-    by_fold = {folded(trace): trace for trace in files}
+    by_fold: dict[str, set[str]] = {}
+    for trace in files:
+        by_fold.setdefault(folded(logged_as.get(trace, trace)), set()).add(trace)
+    divides = functools.cache(lambda file: not states.keys or _divides(by_name[file], states))
     found: dict[str, Problem] = {}
     for record in lost:
         file = record.problem.file
-        own = {by_fold.get(folded(trace), trace) for trace in stated_ids(record.text, states)}
+        ids = set(stated_ids(record.text, states))
+        own = {trace for one in ids for trace in by_fold.get(folded(one), {one})}
         stated = {record.trace} if record.trace else own | (set(_tokens(record.text)) & files.keys())
         is_certain = bool(record.trace) or (
             file in together
             and is_one_record(record.text)
-            and len(stated) == 1
+            and (bool(ids) or len(stated) == 1)
             and all(file in files[trace] for trace in stated - own)
+            and divides(file)
         )
         if not is_certain:
             # Of a file of which nothing was read, the traces are those that it states. Where it states none, it may
@@ -252,6 +266,26 @@ def _refused_by(
         for trace in sorted(stated & files.keys() - found.keys()):
             found[trace] = _of_trace(record, trace)
     return found
+
+
+def _divides(source: Source, states: TraceKeys) -> bool:
+    """Whether what a record of a file lacks is of no trace that it does not state, as far as the other records tell.
+
+    So it is where each record states one trace, and where no trace is stated in two.
+    """
+    key = re.compile(rb'"(?:' + b"|".join(re.escape(name.encode()) for name in states.keys) + rb')"\s*:\s*"([^"]*)"')
+    met: set[bytes] = set()
+    several = shared = False
+    lost = [record.text for record in source.lost.values()]
+    for text in itertools.chain(lost, (document.raw for document in documents(source))):
+        if len(ids := set(key.findall(text))) > 1:  # the key may stand in content, too
+            ids = {name.encode() for name in stated_ids(text, states)}
+        several, shared = several or len(ids) > 1, shared or not met.isdisjoint(ids)
+        met |= ids
+        if several and shared:
+            break
+    source.release()
+    return not (several and shared)
 
 
 def _of_trace(record: Lost, trace: str) -> Problem:

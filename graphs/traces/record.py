@@ -37,6 +37,7 @@ __all__ = [
     "FLOAT_RANGE",
     "LARGEST_COUNT",
     "LARGEST_FLOAT",
+    "LOST_PARTS",
     "NEVER_NEGATIVE",
     "ONE_ZONE",
     "SPANNED",
@@ -60,6 +61,8 @@ SPANNED = "spanned_s"
 only gives structure, as the root, there is no event."""
 UNLOGGED_CALLS = "unlogged_calls"
 """The metric that counts model calls which are in no event, as those that sum up a long conversation."""
+LOST_PARTS = "lost_parts"
+"""The metric that counts lines, and files of agents, which a trace is known to lack: its counts are lower bounds."""
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
 _RANGES = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.kind != "id"}
@@ -104,12 +107,14 @@ class TraceRecord:
       ids, types, agents, actions, times, lines, offsets: per event. `agents` has instance ids, unique within the trace;
         `times` is NaN where absent; `lines` and `offsets` are the start of the event's record.
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.
+      summed: costs that are sums over the trace's calls.
       sources: further files that something of the trace was read from, such as its scores.
       complete: whether the format marks the end of a trace, and the log has the mark.
       error: why the log says that the run failed, such as the error of its environment; "" where it says nothing.
       invalidated: why the log says that the outcome does not count; "" where it does.
       earlier_outcomes: name of an outcome that the log states at an earlier moment, too; "" where it does not.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
+      logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
       columns: optional per-event columns, evidence (`graphs.traces.schema.EVENT_EVIDENCE`) and text
         (`graphs.traces.schema.TEXT_COLUMNS`), each a list no longer than `ids`; None where absent. The columns of
         `graphs.traces.tokens.TOKEN_COLUMNS` have a list for each event.
@@ -148,9 +153,11 @@ class TraceRecord:
     system: str = ""
     model: str = ""
     group_is_text: bool | None = None
+    summed: tuple[str, ...] = ()
     sources: list[str] = dataclasses.field(default_factory=list)
     complete: bool = False
     run: str = ""
+    logged_as: str = ""
     error: str = ""
     invalidated: str = ""
     earlier_outcomes: str = ""
@@ -199,8 +206,21 @@ class TraceRecord:
         column[position] = (column[position] or 0.0) + amount
 
     def unlogged_call(self) -> None:
-        """Note a model call that is in no event, or a lost line that may be one: sums of tokens are lower bounds."""
-        self.metrics[UNLOGGED_CALLS] = self.metrics.get(UNLOGGED_CALLS, 0.0) + 1
+        """Note a model call that is in no event: sums of tokens and money are lower bounds."""
+        self._lacks(UNLOGGED_CALLS)
+
+    def lost_part(self, *, shown: bool = False) -> None:
+        """Note a line, or the file of an agent, that the trace is read without: all counts are lower bounds.
+
+        `shown` is whether an event shows whose it is: that of an agent that was started and has no action.
+        """
+        self._lacks(LOST_PARTS)
+        if not shown:
+            self.unlogged_call()  # it may be one
+
+    def _lacks(self, metric: str) -> None:
+        self.metrics[metric] = self.metrics.get(metric, 0.0) + 1
+        self.costs = {name: cost for name, cost in self.costs.items() if name not in self.summed}
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
         """Raise a `TraceError` with the place of this trace, or of one of its events."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +44,11 @@ def test_the_team_learns(name: str, library: str, method: str) -> None:
 @pytest.mark.parametrize("name", [name for name, _ in LOOPS])
 def test_they_are_short(name: str) -> None:
     assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("name", [name for name, _ in LOOPS])
+def test_their_loss_is_a_sum_over_rows_divided_by_the_runs(name: str) -> None:
+    """Where the policy decides how many rows there are, a mean over them adds a bias."""
+    text = (EXAMPLES / f"{name}.py").read_text()
+    (loss,) = [line for line in text.splitlines() if " loss = " in line]
+    assert re.search(r"\.sum\(\) / len\(task\)$", loss.partition("  #")[0], re.IGNORECASE), loss

@@ -154,7 +154,7 @@ def tau2_bench(path: Path) -> dict[str, Any]:
     messages = [message for run in runs for message in run["messages"]]
     calls = sum(len(message.get("tool_calls") or []) for message in messages)
     own = [message for message in messages if message["role"] == "assistant"]
-    usages = [message["usage"]["completion_tokens"] for message in own if message.get("usage")]
+    usages = [message["usage"]["completion_tokens"] for message in messages if message.get("usage")]  # the user's, too
     return numbers(
         format="tau2-bench", traces=len(runs), groups=len({run["task_id"] for run in runs}),
         events=len(messages) + calls, actions=len(own) - len(runs), agents=2 * len(runs), tool_calls=calls,

@@ -86,7 +86,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "--group-size",
     type=click.IntRange(2),
     metavar="K",
-    help="Traces of a group, instead of 2 and 3, where there are groups. A median differs from a mean from 4 on.",
+    help="Traces of a group or alternatives of a context, instead of 2 and 3. A median differs from a mean from 4 on.",
 )
 @picture_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every score.")
@@ -104,9 +104,10 @@ def bias(
     """
     tell_unchecked(methods)
     rows = _measured(methods, worlds, group_size)
-    from credit.bench.bias import refusals
+    from credit.bench.bias import beyond, refusals
 
-    for line in [*_alike(rows, group_size), *(refusals(rows) if methods else ())]:
+    left_out = beyond(methods, worlds, group_size)
+    for line in [*left_out, *_alike(rows, group_size), *(refusals(rows) if methods else ())]:
         stderr().print(words(line), soft_wrap=True)
     if as_json:
         from credit.bench.bias_settings import UNSCORED
@@ -136,12 +137,16 @@ def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: 
 
 def _sizes(rows: list[Row], group_size: int) -> str:
     """The size that was asked for, and the methods that are enumerated at others, such as those of one trace."""
+    from credit.bench.bias_settings import setting
+
     other: dict[str, list[str]] = {}
     for name in dict.fromkeys(row.method for row in rows):
         found = sorted({row.k for row in rows if row.method == name})
         if found != [group_size]:
             other.setdefault(" / ".join(map(str, found)), []).append(name)
-    asked = [f"Groups of {group_size} traces."] if any(row.k == group_size for row in rows) else []
+    trees = {setting(row.method).way in ("replays", "nested") for row in rows if row.k == group_size}
+    asked = [f"Groups of {group_size} traces."] * (False in trees)
+    asked += [f"{group_size} alternatives of a context."] * (True in trees)
     return " ".join([*asked, *(f"Of size {k}: {'; '.join(names)}." for k, names in other.items())])
 
 
@@ -166,7 +171,7 @@ def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int
     """All rows, with a progress bar on standard error where that is a terminal."""
     from credit.bench.bias import cells, measure
 
-    todo = list(cells(methods, worlds, group_size))
+    todo = cells(methods, worlds, group_size)
     rows = []
     with progress_bar(stderr()) as bar:
         task = bar.add_task("", total=len(todo))

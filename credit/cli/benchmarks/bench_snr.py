@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, print_json, print_whole, ruled_table, stderr, stdout, words
+from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once
 from credit.cli.shared.outputs import look_options
@@ -24,15 +24,15 @@ __all__ = ["snr"]
 
 NOTES = (
     "SNR: m / sqrt(E[A²] − m²), ± its 99 % band; A: a decision's advantage, x: its true effect, m = E[A sign(x)]. "
-    "An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign. Schemes whose bands "
-    "overlap cannot be told apart",
+    "An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
-    "functions of your own have all actions, and in long traces fewer of them, hence wider bands",
+    "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
+LESS = "less: on the traces that both were measured on, with the 99 % band of 40 pairs or more; * of draws of its own"
 
 
 def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -96,8 +96,8 @@ def snr(
 ) -> None:
     """Measure the signal-to-noise ratio of one decision's advantage as traces grow.
 
-    The world has independent decisions. The table has 99 % bands, fitted slopes beside those of the closed forms, and
-    the cost of the evidence.
+    The world has independent decisions, and all methods see the same traces. Tables have 99 % bands, of differences
+    from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
 
@@ -120,8 +120,11 @@ def snr(
         print_json(report.json())
     else:
         for group in sizes:
-            print_whole(_table(report, group))
-        lines = [*report.refusals(), *NOTES]
+            stdout().print(_table(report, group))
+            if any(d.group == group for d in report.differences):
+                stdout().print(_differences(report, group))
+        less = (LESS,) if report.differences else ()
+        lines = [*report.refusals(), *less, *NOTES]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
         for line in lines:
@@ -194,4 +197,16 @@ def _table(report: Report, group: int) -> Table:
     table.caption = ("* the closed form lies outside the 99 % band\n" if outside else "") + (
         f"slope: of log SNR on log T, up to T = {fitted:,}, with a 99 % interval; closed form: the slope of the formula"
     )
+    return table
+
+
+def _differences(report: Report, group: int) -> Table:
+    found = [d for d in report.differences if d.group == group]
+    lengths = sorted({d.length for d in found})
+    title = f"SNR less that of {found[0].first}, groups of {group}"
+    table = ruled_table("scheme", *(f"#T = {length:,}" for length in lengths), title=title)
+    for name in dict.fromkeys(d.scheme for d in found):
+        of_scheme = {d.length: d for d in found if d.scheme == name}
+        cells = (f"{d.text()}{'' if d.traces else '*'}" if (d := of_scheme.get(t)) else "" for t in lengths)
+        table.add_row(words(name), *cells)
     return table

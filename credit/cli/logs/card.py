@@ -16,7 +16,7 @@ __all__ = ["card"]
 
 LEGEND = (
     "In brackets: behind a name, its traces; behind a number, the 95 % interval over tasks. outcomes and "
-    "work: means over tasks. costs: means over traces; ≥: the log lacks the number of some calls."
+    "work: means over tasks. costs: means over traces; ≥: the log lacks lines, or the number of some calls."
 )
 
 

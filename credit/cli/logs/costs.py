@@ -11,7 +11,7 @@ from credit.cli.shared.answers import amount as printed
 from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command, takes_prices
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import at_least, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from credit.metrics.cost_summary import Amount, CostRow, CostUnit, GroupCosts
     from credit.metrics.event_costs import PriceGaps, Prices
 
-__all__ = ["costs"]
+__all__ = ["costs", "stated_lines", "total_line"]
 
 LEGEND = (
-    "≥: the log lacks the number of some calls. –: of all. seconds: sums of what events took, so what ran at once "
-    "counts each and waiting for none; `credit traces` has the wall clock."
+    "≥: the log lacks lines, or the number of some calls. –: of all. seconds: sums of what events took, so what ran at "
+    "once counts each and waiting for none; `credit traces` has the wall clock."
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 OF_MODELS = "A model's seconds are those of its calls, without the tools that it called."
@@ -77,13 +77,34 @@ def costs(
     else:
         summed = [*rows, total_costs(rows)] if len(rows) > 1 else rows
         _print(stdout(), summed, groups, by, None if prices is None else gaps)
-        for name, amount in stated.items():
-            if amount.total is not None:
-                some = counted(traces.sizes.traces - amount.missing, "trace")
-                stdout().print(
-                    f"costs.{name}, as the log states it of {some}: {printed(amount.total, 6)}", soft_wrap=True
-                )
+        for line in stated_lines(stated, traces.sizes.traces):
+            stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
+
+
+def stated_lines(stated: dict[str, Amount], traces: int) -> list[str]:
+    """A line for each cost that the log states of whole traces."""
+    known = {name: amount for name, amount in stated.items() if amount.total is not None}
+    return [
+        f"costs.{name}, as the log states it of {counted(traces - amount.missing, 'trace')}: {printed(amount.total, 6)}"
+        for name, amount in known.items()
+    ]
+
+
+def total_line(total: CostRow) -> str:
+    """What the teams of all traces cost; "" where the log tells nothing."""
+    parts = {
+        "tokens generated": (total.tokens, 6),
+        "read": (total.input_tokens, 6),
+        "seconds of work": (total.seconds, 3),
+        "money at the table's prices": (total.money, 6),
+    }
+    known = [
+        f"{_text(amount, total.lacks_lines, digits)} {what}"
+        for what, (amount, digits) in parts.items()
+        if amount.total is not None
+    ]
+    return f"all traces: {', '.join(known)}" if known else ""
 
 
 def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None) -> None:
@@ -95,16 +116,15 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
     of_traces = rows[:-1]  # before the row of the total
     lacking = {name for name in stated if any(name not in row.stated for row in of_traces)}
     for row in rows:
-        amounts = [_text(amount) for amount in (row.tokens, row.input_tokens, row.seconds)]
-        paid = [] if gaps is None else [_text(row.money)]
-        wrong = [str(row.errors)] if by == "tool" else []
-        told = [
-            ("≥ " if row is rows[-1] and name in lacking else "") + printed(row.stated.get(name), 6) for name in stated
-        ]
-        table.add_row(words(row.unit), str(row.events), str(row.tool_calls), *amounts, *wrong, *paid, *told)
+        counts = [at_least(str(count), row.lacks_lines) for count in (row.events, row.tool_calls)]
+        amounts = [_text(amount, row.lacks_lines) for amount in (row.tokens, row.input_tokens, row.seconds)]
+        paid = [] if gaps is None else [_text(row.money, row.lacks_lines)]
+        wrong = [at_least(str(row.errors), row.lacks_lines)] if by == "tool" else []
+        told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
+        table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
     console.print(table)
     console.print(f"{LEGEND} {OF_MODELS}" if by == "model" else LEGEND, soft_wrap=True)
-    others = [row.unit for row in rows if row.seconds.total is None and not row.seconds.missing]
+    others = [row.unit for row in rows if row.outside]
     if others:
         console.print(words(f"{OF_OTHERS} {', '.join(others)}"), soft_wrap=True)
     if gaps is not None:
@@ -128,7 +148,5 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         console.print(line, soft_wrap=True)
 
 
-def _text(amount: Amount) -> str:
-    if amount.total is None:
-        return "–"
-    return f"{'≥ ' if amount.missing else ''}{printed(amount.total, 6)}"
+def _text(amount: Amount, lacks_lines: bool, digits: int = 6) -> str:
+    return at_least(printed(amount.total, digits), amount.missing > 0 or lacks_lines)

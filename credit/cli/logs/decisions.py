@@ -41,7 +41,7 @@ MORE = {"stop": ("went on", "E[R | go on] − E[R | stop]"), "spawn": ("spawned"
 @click.option("--basis", type=click.Choice(["logs", "critic", "replays"]), default="logs", show_default=True,
               help="What values come from: logged choices, a logged critic, or re-runs of the other side.")  # fmt: skip
 @click.option("--over", type=click.Choice(["batch", "task"]), default="batch", show_default=True,
-              help="Pool decisions over the batch, or within a task.")  # fmt: skip
+              help="Pool decisions over the batch, or within a task, that is a group.")  # fmt: skip
 @click.option("--cost", type=click.Choice(["tokens", "tool_calls", "seconds", "money"]), help="What more costs.")
 @click.option("--price", type=Number(), default=0.0, metavar="NUMBER", help="Units of reward for a unit of the cost.")
 @takes_prices(", for --cost money")
@@ -107,15 +107,15 @@ def decisions(
 
 def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | None, price: float) -> None:
     more, formula = MORE[kind]
-    by_task, priced = any(row.group for row in rows), cost is not None
+    by_group, priced = any(row.group for row in rows), cost is not None
     table = plain_table(
-        *(["task"] if by_task else []), "agent", "#step", "#decisions", f"#{more}", "#gain",
+        *(["group"] if by_group else []), "agent", "#step", "#decisions", f"#{more}", "#gain",
         *([f"#{cost}"] if priced else []), "#value of more", "±", "no number since",
     )  # fmt: skip
     for row in rows:
         shown = [_signed(x) for x in (row.gain, *([row.cost] if priced else []), row.value)]
         error = _error(row.stderr)
-        names = [words(row.group)] if by_task else []
+        names = [words(row.group)] if by_group else []
         counts = (str(row.step), str(row.decisions), str(row.more))
         table.add_row(*names, words(row.agent), *counts, *shown, error, words(row.reason))
     console.print(table)
@@ -126,9 +126,9 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | N
 
 
 def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
-    by_task = any(row.group for row in rows)
+    by_group = any(row.group for row in rows)
     table = plain_table(
-        *(["task"] if by_task else []),
+        *(["group"] if by_group else []),
         "agent",
         "#step",
         "#decisions",
@@ -139,7 +139,7 @@ def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
         "no number since",
     )
     for row in rows:
-        names = [words(row.group)] if by_task else []
+        names = [words(row.group)] if by_group else []
         counts = (str(row.step), str(row.decisions), words(row.candidate), str(row.picks))
         table.add_row(*names, words(row.agent), *counts, _signed(row.value), _error(row.stderr), words(row.reason))
     console.print(table)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stderr, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import at_least, counted
 
 if TYPE_CHECKING:
     from credit.metrics.cost_summary import Amount
@@ -91,7 +91,7 @@ def if_edited(
         table.add_row("expected change of the return", change)
         if made is not None:
             table.add_row(f"change of the return by {counted(made.runs, 'run')}", _change(made))
-        print_whole(table)
+        stdout().print(table)
         if made is not None and made.strayed:
             stdout().print(words(f"the prefix did not reproduce: {made.strayed}"), soft_wrap=True)
         if made is not None and made.failed:
@@ -121,6 +121,4 @@ def _change(made: EditedRuns) -> str:
 
 
 def _amount(amount: Amount) -> str:
-    if amount.total is None:
-        return "–"
-    return f"{'≥ ' if amount.missing else ''}{amount.total:.6g}"
+    return at_least("–" if amount.total is None else f"{amount.total:.6g}", amount.missing > 0)

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.text import at_least
 
 __all__ = ["traces"]
 
@@ -17,7 +18,8 @@ SORTED = ("reward", "events", "actions", "agents", "tokens", "wall_clock", "erro
 LEGEND = (
     "reward: the outcome, – where the log has none. errors: events, or calls of a tool, whose status the log "
     "calls an error, – where no log of the format states a status. wall clock: seconds from the first begin to the "
-    "last end, without the time until a person stepped in."
+    "last end, without waits for a person, real or simulated. ≥: the log lacks lines of the trace, or tokens of some "
+    "actions."
 )
 
 
@@ -62,8 +64,8 @@ def traces(
         for row in rows if all_ else rows[:SHOWN]:
             reward = "–" if row["reward"] is None else f"{row['reward']:z.6g}"
             tokens = "–" if row["tokens"] is None else str(row["tokens"])
+            tokens = at_least(tokens, row["actions_with_tokens"] < row["actions"] and not row["lacks_lines"])
             numbers = (
-                reward,
                 str(row["events"]),
                 str(row["actions"]),
                 str(row["agents"]),
@@ -71,8 +73,9 @@ def traces(
                 "–" if row["wall_clock"] is None else f"{row['wall_clock']:.0f}",
                 "–" if row["errors"] is None else str(row["errors"]),
             )
-            table.add_row(words(row["trace"]), words(row["group"]), *numbers, words(row["file"]))
-        print_whole(table)
+            bounds = (at_least(number, row["lacks_lines"]) for number in numbers)
+            table.add_row(words(row["trace"]), words(row["group"]), reward, *bounds, words(row["file"]))
+        stdout().print(table)
         if len(rows) > SHOWN and not all_:
             stdout().print(f"… and {len(rows) - SHOWN} more; --all lists them")
         stdout().print(LEGEND, soft_wrap=True)

@@ -10,11 +10,11 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command, Number, takes_prices
+from credit.cli.shared.commands import Command, Number, sides_option, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
-from graphs.text import counted
+from graphs.text import at_least
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from credit.metrics.event_costs import Prices
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
-    from credit.metrics.side_differences import SideBound, SideDifference, Uncompared
+    from credit.metrics.side_differences import SideComparison
     from credit.reports.trace_numbers import TraceMetric
     from estimators.base import Credit
     from graphs.traces.batch import Traces
@@ -49,9 +49,7 @@ UNITS = ("all", "trace", "group", "model", "topology", "length")
 @click.option("--of", "what", type=click.Choice(["traces", "team", "decisions"]), default="traces", show_default=True,
               help="Metrics of traces, the team over time, or the critical steps of decisions.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
-@click.option("--sides", metavar="FILE|A,B",
-              help="Compare two sides, such as before and after: two folders of the logs, or a table with columns "
-                   "`trace` and `side`.")  # fmt: skip
+@sides_option
 @takes_prices(", for money in --sides")
 @click.option("--success-at", type=Number(), metavar="NUMBER",
               help="Outcome from which a trace succeeded. Default: outcomes are 0 or 1.")  # fmt: skip
@@ -106,27 +104,11 @@ def metrics(
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means
-    from credit.metrics.side_differences import (
-        bounds_of_sides,
-        costs_of_traces,
-        read_sides,
-        side_differences,
-        sides_of_folders,
-        uncompared,
-    )
+    from credit.metrics.side_differences import Sides, compare_sides
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 
     options = parse_options(method, option_texts)
-    traces = read_traces(paths, **reading)
-    names, side, heads = ("", ""), None, ("", "")
-    if sides is not None and "," in sides and not Path(sides).exists():
-        names, side = sides_of_folders(sides.split(","), traces)
-        last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
-        heads = last if last[0] != last[1] else names  # a table that whole paths fit into has rows in pieces
-    elif sides is not None:
-        names, side, missed = read_sides(sides, traces)
-        heads = names
-        traces = dataclasses.replace(traces, problems=traces.problems + missed)
+    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
     vectors = None
     if embeddings is not None:
         from graphs.array_files import read_array
@@ -136,28 +118,21 @@ def metrics(
         credit = _credit(traces, method, also, options)
         found = trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike))
         means = metric_means(traces, found, by)
-        if side is not None:
-            # What is asked of a change first comes first.
-            measured = {"success": found["success"]} | costs_of_traces(traces, prices) | found
-            apart, lost = side_differences(traces, measured, side), uncompared(measured, side)
-            bounds = bounds_of_sides(traces, measured, side, prices)
+        compared = None if chosen is None else compare_sides(traces, chosen, found, prices)
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
-        compared: dict[str, Any] = {}
-        if side is not None:
-            compared = {"sides": names, "differences": [dataclasses.asdict(row) for row in apart]}
-            lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in lost]
-            compared |= {"uncompared": lacking, "bounds": [dataclasses.asdict(row) for row in bounds]}
-        print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **compared})
-    elif side is None:
+        shown = {} if compared is None else compared.as_json()
+        print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
+    elif compared is None:
         _print(stdout(), means, by)
     else:
-        of_side = int((side == 0).sum()), int((side == 1).sum())
-        _print_sides(stdout(), apart, bounds, heads, int((side < 0).sum()))
-        for line in [*_compared_traces(apart, of_side), *_too_alike(apart), *_without_number(lost, bounds, names)]:
-            stdout().print(words(line), soft_wrap=True)
-        for line in [] if prices is None else price_gaps(traces, prices).lines():
+        _print_sides(stdout(), compared)
+        for line in (
+            compared.lines()
+            + compared.without_number()
+            + ([] if prices is None else price_gaps(traces, prices).lines())
+        ):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
@@ -206,35 +181,32 @@ def _print_decisions(console: Console, costs: list[DecisionCost]) -> None:
     console.print(text, soft_wrap=True)
 
 
-def _print_sides(
-    console: Console, rows: list[SideDifference], bounds: list[SideBound], names: tuple[str, str], without: int
-) -> None:
-    from credit.metrics.side_differences import LEVEL
+def _print_sides(console: Console, found: SideComparison) -> None:
     from graphs.task_means import LEAST_TASKS
 
     table = plain_table(
-        "metric", *(f"#{name}" for name in names), "#difference", "95 % interval", "", "#would be seen", "#tasks"
+        "metric",
+        *(f"#{head}" for head in found.sides.heads),
+        "#difference",
+        "95 % interval",
+        "",
+        "#would be seen",
+        "#tasks",
     )
-    for row in rows:
+    for row in found.rows:
         interval = "–" if row.p is None else "no spread"
         if row.low is not None and row.high is not None:
             interval = f"{_signed(row.low)} to {_signed(row.high)}"
         numbers = (amount(row.first), amount(row.second), _signed(row.difference), interval)
         star, tasks = "*" if row.stands_out else "", f"{row.tasks}{' paired' if row.paired else ''}"
         table.add_row(words(row.metric), *numbers, star, amount(row.seen), tasks)
-    compared = {row.metric for row in rows}
-    for bound in bounds:
+    compared = {row.metric for row in found.rows}
+    for bound in found.bounds:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric
         known = zip((bound.first, bound.second), bound.whole, strict=True)
-        shown = (amount(least) if whole else f"≥ {amount(least)}" for least, whole in known)
+        shown = (at_least(amount(least), not whole) for least, whole in known)
         table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
     console.print(table)
-    if without:
-        console.print(f"{counted(without, 'trace')} without a side", soft_wrap=True)
-    least = [row.least for row in rows if row.p is not None and row.least is not None]
-    if least and min(least) * len(least) >= LEVEL:
-        most = counted(max(row.tasks for row in rows), "task")
-        console.print(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance.", soft_wrap=True)
     text = (
         f"paired: each task that both sides have is compared with itself. –: not tested. A test needs {LEAST_TASKS} "
         f"tasks that both sides have and that differ, or, where they share none, {LEAST_TASKS} on each side. "
@@ -250,52 +222,6 @@ def _print_sides(
 
 def _signed(value: float) -> str:
     return f"{value:+,.0f}" if abs(value) >= 1000 else f"{value:+z.3g}"
-
-
-def _compared_traces(rows: list[SideDifference], of_side: tuple[int, int]) -> list[str]:
-    """Of how many traces of the sides rows are, and why some are of a selection."""
-    fewer: dict[str, list[str]] = {}
-    for row in rows:
-        if row.refused:
-            most = "mostly " if len(row.refused) > 1 else ""
-            fewer.setdefault(f"{_and(row.traces)}: {most}{next(iter(row.refused))}", []).append(row.metric)
-    line = f"traces: {_and(of_side)}"
-    if fewer:
-        line += f"; a selection of them, which may differ in more than its side: {_by_reason(fewer)}"
-    return [line] if rows else []
-
-
-def _too_alike(rows: list[SideDifference]) -> list[str]:
-    """Of how many tasks rows differ that no test can tell apart."""
-    few: dict[str, list[str]] = {}
-    for row in rows:
-        if row.differing and row.p is None:
-            few.setdefault(f"{row.differing} of {row.tasks}", []).append(row.metric)
-    return [f"too few tasks differ to tell: {_by_reason(few)}"] if few else []
-
-
-def _and(counts: tuple[int, int]) -> str:
-    return f"{counts[0]} and {counts[1]}"
-
-
-def _without_number(lost: list[Uncompared], bounds: list[SideBound], names: tuple[str, str]) -> list[str]:
-    """Lines on metrics with bounds, and on those without a row, with their first reasons."""
-    bounded = {bound.metric for bound in bounds}
-    partly: dict[str, list[str]] = {}
-    places: dict[str, dict[str, list[str]]] = {}
-    for one in sorted(lost, key=lambda one: -len(one.sides)):
-        if one.metric in bounded:
-            partly.setdefault(one.reason, []).append(one.metric)
-            continue
-        place = "either side" if len(one.sides) > 1 else names[one.sides[0]]
-        places.setdefault(place, {}).setdefault(one.reason, []).append(one.metric)
-    none = [f"on {place}: {_by_reason(reasons)}" for place, reasons in places.items()]
-    lines = [f"known in part: {_by_reason(partly)}"] if partly else []
-    return lines + ([f"no number {'; '.join(none)}"] if none else [])
-
-
-def _by_reason(metrics: dict[str, list[str]]) -> str:
-    return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
 
 
 def _credit(traces: Traces, method: str, also: tuple[str, ...], options: dict[str, Any]) -> Credit | None:

@@ -10,7 +10,7 @@ import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.claims import makes_ledger, takes_claims
-from credit.cli.shared.commands import Command, success_option, takes_prices
+from credit.cli.shared.commands import Command, sides_option, success_option, takes_prices
 from credit.cli.shared.outputs import output_option
 from credit.cli.shared.pages import page_title, quoted, titled
 from credit.cli.shared.progress import progress_bar, steps, working
@@ -35,6 +35,7 @@ __all__ = ["report"]
 @reads_logs()
 @takes_claims
 @success_option
+@sides_option
 @takes_prices(", which add money to the costs")
 @makes_ledger
 @output_option("HTML file to write.", required=True, suffixes=(".html", ".htm"))
@@ -49,6 +50,7 @@ def report(
     paths: tuple[str, ...],
     asked: ClaimRequest,
     success_at: float | None,
+    sides: str | None,
     prices: Prices | None,
     making: dict[str, Any],
     output: Path,
@@ -64,12 +66,15 @@ def report(
     by side, and an explorer of traces. Without --methods it takes up to three that the logs allow.
     """
     asked.check(least=0)
+    from credit.metrics.side_differences import Sides
     from credit.page import Findings, write_page
 
-    traces = read_traces(paths, **reading)
+    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
     traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     with working(stderr(), "composing"):
-        findings = Findings.of(traces, claims, text=not no_text, success_at=success_at, prices=prices, **making)
+        findings = Findings.of(
+            traces, claims, text=not no_text, success_at=success_at, prices=prices, sides=chosen, **making
+        )
     title = title or page_title("Credit report", paths)
     with progress_bar(stderr()) as bar:
         counts = write_page(

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
+from credit.cli.logs.costs import stated_lines, total_line
 from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
-from credit.cli.shared.commands import Command, success_option
+from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
-from graphs.text import counted, cut_id, printable
+from graphs.text import at_least, counted, cut_id, printable
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
     from rich.table import Table
 
+    from credit.metrics.event_costs import Prices
     from credit.reports.outcome_differences import OutcomeDifferences
     from credit.reports.triage import Triage
     from credit.reports.who_matters import Kind, Unit
@@ -51,10 +53,10 @@ ROWS = 15
 TRIAGE = (
     "errors: events, or calls of a tool, whose status the log calls an error; – where no log of the format states one. "
     "retries: calls of a tool after an error of it. "
-    "loops: 3 or more calls of one tool in a row, with the same arguments where the log has them; calls of one message "
-    "count once. "
-    "tokens: generated. seconds: sums of what events took; waiting is nobody's. Most errors come first, then retries, "
-    "loops, tokens and actions."
+    "loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the "
+    "log has no arguments. "
+    "tokens: generated. seconds: sums of what events took; waiting is nobody's. ≥: the log lacks lines, or tokens of "
+    "some actions. Most errors come first, then retries, loops, tokens and actions."
 )
 
 
@@ -64,6 +66,7 @@ TRIAGE = (
     examples="""
     credit summary runs/ --by agent
     credit summary runs/ --by tool --method turn_baseline
+    credit summary runs/ --prices prices.csv
     credit summary sessions/ --json
     """,
 )
@@ -72,6 +75,7 @@ TRIAGE = (
 @click.option("--method", "-m", default="rloo", show_default=True, help="Method; `credit methods` lists all.")
 @method_options
 @success_option
+@takes_prices()
 @click.option(
     "--all",
     "all_",
@@ -90,6 +94,7 @@ def summary(
     method: str,
     option_texts: tuple[str, ...],
     success_at: float | None,
+    prices: Prices | None,
     all_: bool,
     also: tuple[str, ...],
     allow_bad: bool,
@@ -99,12 +104,14 @@ def summary(
     """Show who matters: each agent, role, turn, tool or type against the rest of its own traces.
 
     Beside it stands what failed traces have more of than succeeded ones, and a triage: errors, retries, loops, tokens
-    and time by agent, and the events to look at first, those of successful traces last.
+    and time by agent, what all cost, and the events to look at first, those of successful traces last.
     """
     import numpy as np
 
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
+    from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
+    from credit.metrics.event_costs import price_gaps
     from credit.reports.triage import triage
 
     options = parse_options(method, option_texts)
@@ -140,8 +147,12 @@ def summary(
             _print_differences(stdout(), differences)
     most = None if all_ else FEW if has_outcomes(traces) else MANY
     result = triage(traces, success_at=success_at, most=most)
+    total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
+    gaps = [] if prices is None else price_gaps(traces, prices).lines()
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
+        left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
+        left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["tools"], left["suspects"] = (
@@ -154,7 +165,8 @@ def summary(
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
-        _print_triage(stdout(), result, given_inputs(ctx), by, unscored, ids, all_)
+        costs = [total_line(total), *gaps, *stated_lines(stated, len(ids))]
+        _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
@@ -199,8 +211,10 @@ def _agent_table(result: Triage, all_: bool) -> Table:
     for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = "–" if math.isnan(row.seconds) else f"{row.seconds:.0f}"
         counts = [_count(getattr(row, name)) for name in names[:-1]]
-        counts.append(str(row.tokens) if row.actions_with_tokens else "–")
-        table.add_row(words(row.agent), *counts, seconds)
+        tokens = str(row.tokens) if row.actions_with_tokens else "–"
+        counts += [at_least(tokens, row.actions_with_tokens < row.actions and not row.lacks_lines), seconds]
+        traces, *bounds = counts
+        table.add_row(words(row.agent), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 
 
@@ -243,7 +257,8 @@ def _tool_table(result: Triage, all_: bool) -> Table:
     names = ("traces", "calls", "errors", "retries", "loops")
     table = plain_table("tool", *(f"#{name}" for name in names))
     for row in result.tools if all_ else result.tools[:ROWS]:
-        table.add_row(words(row.tool or "not named"), *(_count(getattr(row, name)) for name in names))
+        traces, *bounds = (_count(getattr(row, name)) for name in names)
+        table.add_row(words(row.tool or "not named"), traces, *(at_least(count, row.lacks_lines) for count in bounds))
     return table
 
 
@@ -252,13 +267,22 @@ def _count(number: int | None) -> str:
 
 
 def _print_triage(
-    console: Console, result: Triage, inputs: list[str], by: str, unscored: int, ids: list[str], all_: bool
+    console: Console,
+    result: Triage,
+    costs: list[str],
+    inputs: list[str],
+    by: str,
+    unscored: int,
+    ids: list[str],
+    all_: bool,
 ) -> None:
     if by not in ("agent", "tool") and unscored == len(ids):
         console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
     console.print(_tool_table(result, all_) if by == "tool" else _agent_table(result, all_))
     rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
     _print_rest(console, rows, what, all_)
+    for line in costs:
+        console.print(words(line), soft_wrap=True)
     if result.quiet or result.suspects:
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))

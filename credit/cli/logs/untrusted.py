@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stderr, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -78,6 +78,6 @@ def untrusted(
             counts = (unit.events, unit.traces, unit.reached, unit.actions, unit.answers)
             risk = "–" if unit.credit_at_risk is None else f"{unit.credit_at_risk:.1%}"
             table.add_row(words(unit.unit), *map(str, counts), risk)
-        print_whole(table)
+        stdout().print(table)
         stdout().print(LEGEND, soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -9,7 +9,7 @@ import click
 
 from credit.cli.shared.answers import stderr
 from credit.cli.shared.claims import makes_ledger, takes_claims
-from credit.cli.shared.commands import Command, success_option, takes_prices
+from credit.cli.shared.commands import Command, sides_option, success_option, takes_prices
 from credit.cli.shared.pages import page_title, quoted, serve, served, titled
 from credit.cli.shared.progress import steps, working
 from credit.cli.shared.reading import allow_bad, exit_code, list_problems, read_traces, reads_logs
@@ -32,6 +32,7 @@ __all__ = ["view"]
 @reads_logs()
 @takes_claims
 @success_option
+@sides_option
 @takes_prices(", which add money to the costs")
 @makes_ledger
 @titled
@@ -45,6 +46,7 @@ def view(
     paths: tuple[str, ...],
     asked: ClaimRequest,
     success_at: float | None,
+    sides: str | None,
     prices: Prices | None,
     making: dict[str, Any],
     title: str | None,
@@ -61,15 +63,16 @@ def view(
     logs allow.
     """
     asked.check(least=0)
+    from credit.metrics.side_differences import Sides
     from credit.page import Findings, PageServer
 
-    traces = read_traces(paths, **reading)
+    traces, chosen = Sides.joined(sides, read_traces(paths, **reading))
     list_problems(traces.problems, stderr(), all_=False)
     traces, claims = asked.settled(traces, least=0).run(traces, progress=functools.partial(steps, stderr()))
     title = title or page_title("Credit report", paths)
     with working(stderr(), "composing"):
         server = PageServer(
-            Findings.of(traces, claims, text=not no_text, success_at=success_at, prices=prices, **making),
+            Findings.of(traces, claims, text=not no_text, success_at=success_at, prices=prices, sides=chosen, **making),
             title=title,
             port=port,
         )

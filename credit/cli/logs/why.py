@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_option, method_options
-from credit.cli.shared.answers import json_option, plain_table, print_json, print_whole, stderr, stdout, words
+from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
@@ -82,7 +82,7 @@ def why(
             error = "–" if reason.stderr is None else f"{reason.stderr:.3g}"
             cells = (f"{reason.amount:+z.4g}", error, "*" if reason.stands_out else "")
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
-        print_whole(table)
+        stdout().print(table)
         stdout().print(LEGEND, soft_wrap=True)
         if not tells_apart(traces, credit, method):
             stdout().print(words(ALIKE.format(method=method)), soft_wrap=True)

@@ -21,14 +21,13 @@ __all__ = [
     "json_option",
     "plain_table",
     "print_json",
-    "print_whole",
     "ruled_table",
     "stderr",
     "stdout",
     "words",
 ]
 
-WIDTH, LEAST_WIDTH = 120, 40  # of tables where the output is no terminal, unless COLUMNS has another
+WIDTH, LEAST_WIDTH = 120, 40  # of text where the output is no terminal, unless COLUMNS has another
 
 _ROOM = 10_000  # wider than any table
 LEAST_TEXT = 10  # of a column of text; where numbers leave less, the rows of a table are stacked
@@ -69,8 +68,20 @@ def stderr() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
+    from rich.table import Table
+
+    file_has_room = not os.environ.get("COLUMNS", "").isdecimal()
 
     class Plain(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            """Print; a table is as wide as it is where the output is no terminal and COLUMNS is not set."""
+            usual = self.width
+            if file_has_room and not self.is_terminal and isinstance(objects[0] if objects else None, Table):
+                wide = self.measure(objects[0], options=self.options.update(width=_ROOM)).maximum
+                self.width = max(usual, wide)
+            super().print(*objects, **options)
+            self.width = usual
+
         def on_broken_pipe(self) -> None:
             """Raise, so that `credit.cli` chooses the exit code: Rich would exit with 1 at once."""
             raise BrokenPipeError
@@ -80,14 +91,6 @@ def _console(*, stderr: bool) -> Console:
         columns = os.environ.get("COLUMNS", "")
         console.width = max(int(columns), LEAST_WIDTH) if columns.isdecimal() else WIDTH
     return console
-
-
-def print_whole(table: Table) -> None:
-    """A table as wide as it is where the output is no terminal and COLUMNS is not set: a file has room."""
-    console = stdout()
-    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=_ROOM)).maximum)
-    console.print(table)
 
 
 def words(text: object, style: str = "") -> Text:

@@ -102,6 +102,15 @@ def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)  # fmt: skip
 
 
+def sides_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--sides`, for `credit.metrics.side_differences.Sides`."""
+    return click.option(
+        "--sides", metavar="FILE|A,B",
+        help="Compare two sides, such as before and after: two folders of the logs, or a table with columns "
+             "`trace` and `side`.",
+    )(command)  # fmt: skip
+
+
 def takes_prices(use: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command `--prices`, read from its file, as the keyword `prices`.
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["score"]
 
 LEGEND = (
-    "named first: part of the runs whose lowest credit is at the blamed agent or step, as a mean over tasks, ± half of "
-    "a 95 % interval. No interval: fewer than 8 tasks with a number, or k was chosen on these runs. "
+    "named first: part of the runs whose lowest credit is at the blamed agent or step, as a mean over tasks with a "
+    "95 % interval. No interval: fewer than 40 tasks, equal numbers, or k was chosen on these runs. "
     "mean rank: from 0, named first, to 1, named last."
 )
 
@@ -96,13 +96,14 @@ def _table(scores: list[Score]) -> Table:
 
     table = Table("target", "by", "runs", "named first", "mean rank", box=None, pad_edge=False)
     for row in sorted(scores, key=lambda row: row.target, reverse=True):
-        hits, rank = _with_half(row.hits, row.hits_interval), _with_half(row.rank, row.rank_interval)
+        hits = _with_interval(row.hits, row.hits_low, row.hits_high)
+        rank = _with_interval(row.rank, row.rank_low, row.rank_high)
         table.add_row(*map(words, (row.target, row.name, str(row.cases), hits, rank)))
     return table
 
 
-def _with_half(mean: float, half: float) -> str:
-    return f"{mean:.3f}" if math.isnan(half) else f"{mean:.3f} ± {half:.3f}"
+def _with_interval(mean: float, low: float, high: float) -> str:
+    return f"{mean:.3f}" if math.isnan(low) else f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
 def _silence(traces: Traces, method: str, credit: Credit) -> list[str]:

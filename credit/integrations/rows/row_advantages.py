@@ -25,7 +25,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, spread, taken, weighted
+from credit.integrations.rows.row_columns import (
+    as_labels,
+    as_mask,
+    as_numbers,
+    give_back,
+    on_host,
+    spread,
+    taken,
+    weighted,
+)
 from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
@@ -40,6 +49,7 @@ from credit.integrations.rows.row_metrics import (
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
 from credit.methods.units_apart import alike_units
 from credit.tables.column_values import ColumnError
+from credit.tables.copied_rows import copied_rows
 from graphs.errors import CreditError
 from graphs.padding import pad_array
 from graphs.text import excerpt
@@ -153,7 +163,8 @@ class RowAdvantages:
             from credit.integrations.watch import Watch
 
             watch = Watch(watch)
-        self._watch, self._strict, self._looked, self._truncate = watch, strict, False, float(truncate)
+        self._watch, self._strict, self._truncate = watch, strict, float(truncate)
+        self._looked = self._told = False  # whether a warning of the columns was given, and one of copied rows
         self.how_to_pass = "pass it under this name"
         self._room = 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
@@ -329,6 +340,11 @@ class RowAdvantages:
             valid[places] = batch.reason[batch.rows.event] == 0
             ordered, falls = self._order(batch, stated=order is not None)
             metrics = batch_metrics(batch, rows, valid, advantage, self._facts, ordered=ordered)
+            copies, words = copied_rows(batch.rows, take, _beside(batch, order, wrote, places))
+            metrics["credit/copied"] = copies / len(batch.rows.event)
+            if words and not self._told:
+                self._told = True
+                warnings.warn(f"{words} pass where=", MissingColumnWarning, stacklevel=2)
             if wrong := self._check_columns(batch, metrics, trace is not None, falls):
                 self.state = before  # so that the batch can be passed again
                 raise CreditError(wrong)
@@ -358,7 +374,7 @@ class RowAdvantages:
         ran: np.ndarray | None,
     ) -> Batch:
         """The method on the rows `take`, in that order. `ran`: these and those without a reward, which may link."""
-        from credit.tables.columns import from_columns
+        from credit.tables.columns import built_from_columns
         from credit.tables.withheld_traces import with_withheld_links
 
         stated = {**labels, **amounts, "reward": score}
@@ -371,7 +387,8 @@ class RowAdvantages:
         self._room = max(self._room, _room(count))
         size = self._room
         with rows_named(take):
-            graph, outcome, rows = from_columns(**columns, evidence=evidence, events=size, traces=size, agents=size)
+            sizes = dict.fromkeys(("events", "traces", "agents"), size)
+            graph, outcome, rows = built_from_columns({**columns, **sizes, "evidence": evidence})
         if ran is not None:
             ids = {name: taken(name, labels[name], ran) for name in ("group", "trace", *CHOICES) if name in labels}
             with rows_named(ran):
@@ -447,8 +464,8 @@ class RowAdvantages:
 
     def _order(self, batch: Batch, *, stated: bool) -> tuple[bool | None, str]:
         """`order_of_turns` where the method reads the order of rows, with what is wrong in words."""
-        # one outcome a trace is the same in any order of its rows
-        if "turn" not in self._facts.columns and not batch.evidence and "event_reward" not in batch.columns:
+        reads = self._facts.reads_order["event_reward" in batch.columns]
+        if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch, stated=stated)
         how = "pass order=, or instance= for each agent"
@@ -555,6 +572,15 @@ _LABELS = ("agent", "role", "parent", "instance", "turn")
 _FROM_COLUMNS = frozenset(("group", "trace", *_LABELS, "reward", "event_reward"))
 
 
+def _beside(batch: Batch, order: Any, wrote: Any, places: Any) -> Iterator[np.ndarray]:
+    """What is known of the rows of a batch beside their labels and evidence: numbers."""
+    yield from (batch.columns[name] for name in ("policy_version",) if name in batch.columns)
+    if order is not None:
+        yield np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
+    if wrote is not None:
+        yield np.asarray(on_host(wrote.sum(1)))[places]
+
+
 def _words(names: Any) -> list[str]:
     """Names by commas, or in a list."""
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else [str(name) for name in names]
@@ -586,7 +612,8 @@ def _resolve(
 ) -> tuple[str, Callable[..., Credit], Facts, Callable[..., Any] | None]:
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
-        facts = Facts(None, tuple(getattr(method, "needs", ())), tuple(getattr(method, "columns", ())))
+        needs, columns = (tuple(getattr(method, of, ())) for of in ("needs", "columns"))
+        facts = Facts(None, needs, columns, reads_order=("turn" in columns or None, True))
         return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method
     from graphs.keys import PARTS, names_of_key
@@ -600,7 +627,8 @@ def _resolve(
     key = names_of_key(entry.compared.key.replace(" ", "")) if "," in entry.compared.key else []
     of_graph = all(name in PARTS and not PARTS[name].evidence for name in key)
     of_method = entry.needs, entry.columns, entry.scope == "group", tuple(key) if of_graph else ()
-    facts = Facts(_unbiased(method, entry, options), *of_method)
+    reads_order = entry.reads_order(options, ()), entry.reads_order(options, ("event_reward",))
+    facts = Facts(_unbiased(method, entry, options), *of_method, reads_order)
     return method, entry.fn, facts, entry.state
 
 

@@ -66,6 +66,8 @@ class Facts(NamedTuple):
       needs, columns: the evidence and the columns that it needs.
       in_groups: whether it compares the traces of a group.
       key: with whom it compares a row, where that is finer than the task and the graph has it.
+      reads_order: whether the order of a trace's rows moves its numbers, without rewards at events and with them; None
+        where evidence may make it so.
     """
 
     unbiased: bool | None
@@ -73,6 +75,7 @@ class Facts(NamedTuple):
     columns: tuple[str, ...] = ()
     in_groups: bool = False
     key: tuple[str, ...] = ()
+    reads_order: tuple[bool | None, bool] = (None, True)
 
 
 def batch_metrics(
@@ -93,6 +96,7 @@ def batch_metrics(
     rows, traces, groups   counts of what entered
     agents, turns          names of agents, and turns
     unscored               rows without a reward
+    copied                 rows that equal an earlier one in every column, of `credit.tables.copied_rows`
     refused                rows that entered and have no answer; refused/NAME by reason
     zero                   rows with an answer of exactly 0
     groups_that_teach      groups in which a row has an answer other than 0, whatever the method compares; the others
@@ -168,7 +172,7 @@ def batch_metrics(
 
 def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
     """Metrics of a batch in which no row has a reward: every name that other batches have, so that curves go on."""
-    nothing = ("traces", "groups", "agents", "turns", "refused", "zero", "groups_that_teach", "groups_of_one")
+    nothing = ("traces", "groups", "agents", "turns", "copied", "refused", "zero", "groups_that_teach", "groups_of_one")
     metrics = {"rows": float(rows), "unscored": float(rows > 0), **dict.fromkeys(nothing, 0.0)}
     metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0, **({"keys_of_one": 0.0} if facts.key else {})}
     held = ("compared", "ordered", "resolved")

@@ -336,7 +336,7 @@
   const telling = new Set(data.overview.groups.filter((row) => row.signal === "signal").map((row) => row.group));
   const credited = Object.values(data.overview.who).some((kinds) => Object.values(kinds).some((units) => units.length));
   // What went wrong and what it cost come first, what a trainer needs last.
-  page.lead(...["triage", "differences", ...(credited ? ["who"] : []), "explorer", "costs", "success"].filter((id) => document.getElementById(id)));
+  page.lead(...["triage", "sides", "differences", ...(credited ? ["who"] : []), "explorer", "costs", "success"].filter((id) => document.getElementById(id)));
   const [worst] = credited ? [] : data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);

@@ -15,11 +15,10 @@
   const signals = groups.filter((row) => row.signal === "signal").length;
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
-  document.getElementById("lead").textContent = scored.length
-    ? `${overview.differences.headline} ${plural(corpus.traces, "trace")} of ${plural(corpus.groups, "group")}. ` +
-      (signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
-        : `No group has traces with different ${compared}, so none carries a training signal.`)
-    : `${plural(corpus.traces, "trace")} without outcomes: ${total("errors") == null ? "" : `${plural(total("errors"), "error")}, ${number(total("retries"))} retries, `}${plural(total("loops") ?? 0, "loop")}. ${data.explorer.labelled ? "Each waits for an outcome." : "No action has credit; the page shows what to look at first."}`;
+  const lost = traces.some((row) => row.lacks_lines);
+  const mark = (partly, text) => (partly && text !== "–" ? `≥ ${text}` : text);
+  const least = (...keys) => keys.map((key) => [key.replaceAll("_", " "),
+    (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
   const { questions: asked } = overview;
   const { priced, stated } = asked;
   const paid = stated.money?.total == null ? null : stated.money;
@@ -27,8 +26,8 @@
   const some = tokens.total != null || read.total != null;
   const named = asked.models.rows.some((row) => row.unit !== "unknown");
   const brief = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-  const bound = (amount, partly) => (amount == null ? "–" : `${partly ? "≥ " : ""}${amount < 1e6 ? number(amount) : brief.format(amount)}`);
-  const sum = (of) => bound(of.total, of.missing);
+  const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief.format(amount));
+  const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
   const timed = traces.filter((row) => row.wall_clock != null);
   const clock = { total: timed.length ? timed.reduce((all, row) => all + row.wall_clock, 0) : null, missing: traces.length - timed.length };
   const time = (seconds) => {
@@ -43,14 +42,34 @@
     ...(!scored.length ? [] : [
       overview.differences.cut == null ? null : tile(`${number(overview.differences.failed)} / ${number(scored.length)}`, `failed: outcome below ${number(overview.differences.cut)}`),
       overview.differences.cut != null && scored.every((row) => row.reward === 0 || row.reward === 1) ? null
-        : tile(number(mean), `mean outcome over ${plural(scored.length, "trace")}`),
-      tile(`${number(signals)} / ${number(corpus.groups)}`, "groups with a signal")]),
-    tile(bound(total("errors"), traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
+        : tile(number(mean), `mean outcome over ${plural(scored.length, "trace")}`)]),
+    tile(bound(total("errors"), lost || traces.some((row) => row.errors == null)), total("errors") == null ? "errors: not logged" : "errors"),
     !priced && !paid && !(some && named) ? null
       : tile(priced ? sum(asked.total.money) : paid ? sum(paid) : "–", priced ? "money at given prices" : paid ? "money, as logged" : "money: --prices adds it"),
     tile(sum(tokens), !some ? "tokens: not logged" : `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
-    tile(clock.total == null ? "–" : `${clock.missing ? "≥ " : ""}${time(clock.total)}`, clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
+    tile(mark(clock.missing || lost, clock.total == null ? "–" : time(clock.total)), clock.total == null ? "wall clock: not logged" : "wall clock of traces"),
     tile(number(corpus.problem_count), `${corpus.problem_count === 1 ? "problem" : "problems"} of reading${corpus.note_count ? `, ${plural(corpus.note_count, "note")}` : ""}`),
+  ].filter(Boolean));
+
+  /* For somebody who reads nothing else: what failed, what changed, what it cost, and where to look. */
+  const { differences, sides } = overview;
+  const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
+  const again = total("retries"), loops = total("loops");
+  const went = [total("errors") == null ? "errors are not logged" : `${mark(lost, plural(total("errors"), "error"))}, ${mark(lost, number(again))} ${again === 1 ? "retry" : "retries"}`,
+    loops == null ? null : mark(lost || triage.agents.some((row) => row.loops == null), plural(loops, "loop"))].filter(Boolean).join(", ");
+  const spent = [paid || priced ? `${priced ? sum(asked.total.money) : sum(paid)} in money` : null,
+    some ? `${sum(tokens)} tokens generated${read.total == null ? "" : ` and ${sum(read)} read`}` : null,
+    clock.total == null ? null : `${mark(clock.missing || lost, time(clock.total))} of wall clock`].filter(Boolean);
+  const used = (rows) => rows.reduce((all, row) => all + row.tokens, 0);
+  const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
+  const [worst] = triage.suspects;
+  const moved = (sides?.differences ?? []).filter((row) => row.stands_out).map((row) => `${row.metric} ${number(row.first)} to ${number(row.second)}`);
+  document.getElementById("lead").append(...[
+    said("What failed:", scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
+    sides ? said(`What changed from ${sides.heads.join(" to ")}:`, moved.length ? `${moved.slice(0, 5).join("; ")}${moved.length > 5 ? `; ${number(moved.length - 5)} more` : ""}.` : sides.too_few || "nothing beyond chance.") : null,
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : ""),
+    said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" → ").pop(), 100)})` : ""}. `,
+      worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
   ].filter(Boolean));
 
   const counts = (of) => Object.entries(of).map(([name, count]) => `${name} (${number(count)})`).join(", ") || "none";
@@ -85,7 +104,9 @@
   const window_ = (rows, most = 24) => (rows > most
     ? [zoom({ yAxisIndex: 0, startValue: 0, endValue: most - 1, width: 14, right: 4, showDetail: false }),
       { type: "inside", yAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: false, moveOnMouseWheel: "shift" }] : []);
-  section("groups", "Groups and their signal",
+  if (scored.length) section("groups", "Groups and their signal",
+    make("p", {}, signals ? `${number(signals)} of ${plural(corpus.groups, "group")} ${signals > 1 ? "carry a training signal: their" : "carries a training signal: its"} traces have different ${compared}.`
+      : `No group has traces with different ${compared}, so none carries a training signal.`),
     make("p", { class: "note" }, "A group-relative method learns only where the traces of a group have different returns. The line spans the least and greatest return, the dot is the mean."),
     ranged.length ? chart("Range and mean of the returns of each group", () => ({
       height: tall(ranged.length),
@@ -123,15 +144,14 @@
         itemStyle: { color: color("accent"), opacity: 0.6 } }],
     } };
   }) : null;
-  section("success", "Success, cost and length",
+  section("success", scored.length ? "Success, cost and length" : "Cost and length",
     success ? make("div", { class: "controls" }, choice("Across", measures.filter(([m]) => scored.some((row) => row[m] != null)), (value) => { across = value; success.draw(); }, across)[0]) : null,
     success?.box,
     make("details", { open: !success }, make("summary", {}, "All traces as a table"),
-      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ["outcome", (r) => number(r.reward), "n"], ["events", (r) => number(r.events), "n"],
-        ["actions", (r) => number(r.actions), "n"], ["agents", (r) => number(r.agents), "n"], ["tokens", (r) => number(r.tokens), "n"], ["errors", (r) => number(r.errors), "n"]],
+      table([["trace", (r) => opener(r.trace)], ["group", (r) => r.group], ...(scored.length ? [["outcome", (r) => number(r.reward), "n"]] : []),
+        ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces")));
 
-  const { differences } = overview;
   if (differences.lines.length) {
     const percent = (share) => `${Math.round(100 * share)} %`;
     const range = (row) => (row.low == null ? "–" : `${percent(row.low)} to ${percent(row.high)}`) + (row.stands_out ? " *" : "");
@@ -159,6 +179,21 @@
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
         ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
       make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at.`));
+  }
+
+  if (sides) {
+    const bounded = new Set(sides.differences.map((row) => row.metric));
+    const interval = (row) => (row.low != null ? `${number(row.low, true)} to ${number(row.high, true)}` : row.p == null ? "–" : "no spread");
+    const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
+      ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i])])) }));
+    section("sides", `Sides: ${sides.heads.join(" against ")}`,
+      table([["metric", (r) => r.metric], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] === "number" ? number(r[side]) : r[side]), "n"]),
+        ["difference", (r) => `${number(r.difference, true)}${r.stands_out ? " *" : ""}`, "n"], ["95 % interval", interval, "n"],
+        ["would be seen", (r) => number(r.seen), "n"], ["tasks", (r) => `${number(r.tasks)}${r.paired ? " paired" : ""}`, "n"]], [...sides.differences, ...bounds], "Sides", 15),
+      ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
+      sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
+        table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
+      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. *: p < 0.05 with Holm's correction for all rows. ≥: the known part, not compared.`));
   }
 
   if (methods.length) {
@@ -288,34 +323,34 @@
       ["what was found", (r) => r.words, "t"], ["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]],
     asked.doctor, "Checks"));
   const more = [["agent", (r) => r.agent], ...counted("step", "decisions", "more"), signed("value"), ...counted("stderr")];
-  section("decisions", "Decisions and the team",
+  section("decisions", "Decisions and the team", ...(!scored.length ? [] : [
     answer("When to stop", "stop", more, "Value: E[R | go on] − E[R | stop]."),
     answer("Whether to spawn", "spawn", more, "Value: E[R | spawn] − E[R | not]."),
     answer("Whom to ask", "whom", [["agent", (r) => r.agent], ...counted("step", "decisions"), ["asked", (r) => r.candidate], ...counted("picks"), signed("value"), ...counted("stderr")],
       "Value: E[R | asked] − E[R]."),
-    answer("What aggregation added", "aggregate", [["agent", (r) => r.agent], ...counted("decisions", "results", "outcome"), signed("over_best"), signed("over_mean")]),
+    answer("What aggregation added", "aggregate", [["agent", (r) => r.agent], ...counted("decisions", "results", "outcome"), signed("over_best"), signed("over_mean")])]).flat(),
     answer("Critical steps of decisions", "steps", [["agent", (r) => r.agent], ["type", (r) => r.type], ...counted("decisions", "steps"), ["part of all", (r) => percent(r.share), "n"]]),
     answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
-  const amount = (of) => (of.total == null ? "–" : `${of.missing ? "≥ " : ""}${number(of.total)}`);
+  const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
-  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key]), "n"]);
-  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...counted("events", "tool_calls"), ...sums]);
+  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
+  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...least("events", "tool_calls"), ...sums]);
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
-  const part = (of) => amount(of) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
+  const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   section("costs", "Costs",
     facts([
-      ["Tokens generated", amount(asked.total.tokens)], ["Tokens read", amount(asked.total.input_tokens)],
-      ["Money at the given prices", priced ? amount(asked.total.money) : null],
+      ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
+      ["Money at the given prices", priced ? amount(asked.total.money, lost) : null],
       ...Object.entries(stated).map(([name, of]) => [`costs.${name}, as logged`, of.total == null ? null : part(of)]),
-      ["Seconds of wall clock", clock.total == null ? null : part(clock)],
-      ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds)],
+      ["Seconds of wall clock", clock.total == null ? null : part(clock, lost)],
+      ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds, lost)],
     ]),
-    make("p", { class: "note" }, `≥: the log lacks the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waiting for a person. Seconds of work: sums of what events took; a model's are those of its calls.`),
+    make("p", { class: "note" }, `≥: the log lacks lines, or the number of some calls${priced ? ", or the table their price" : ""}. Wall clock: from the first event of a trace to its last end, without waits for a person, real or simulated. Seconds of work: sums of what events took; a model's are those of its calls.`),
     named ? costs("model", "models") : null,
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...counted("tool_calls", "errors"), ["loops", (r) => number(looped.get(r.unit)), "n"], ...sums.slice(2)]));
+      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...least("tool_calls", "errors"), ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),
@@ -323,12 +358,11 @@
 
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
-    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: three or more calls of one tool in a row, with the same arguments where the log has them; calls of one message count once. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. Most errors come first, then retries, loops, tokens and actions."),
     triage.quiet ? make("p", {}, triage.quiet) : null,
     triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
-    alone ? table([["tool", (r) => r.tool || "not named"], ...["traces", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"])], triage.tools, "Tools", 15)
-    : table([["agent", (r) => r.agent], ...["traces", "events", "actions", "calls", "errors", "retries", "loops"].map((key) => [key, (r) => number(r[key]), "n"]),
-      ["tokens", (r) => number(r.actions_with_tokens ? r.tokens : null), "n"],
-      ["seconds", (r) => number(r.seconds == null ? null : Math.round(r.seconds)), "n"]], triage.agents, "Agents", 15));
+    alone ? table([["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops")], triage.tools, "Tools", 15)
+    : table([["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"),
+      ["seconds", (r) => mark(r.lacks_lines, number(r.seconds == null ? null : Math.round(r.seconds))), "n"]], triage.agents, "Agents", 15),
+    make("p", { class: "note" }, "Retries: calls of a tool after an error of it. Loops: an agent's same call, arguments and all, or up to 5 in one order, 3 or more times in a row; – where the log has no arguments. Errors and retries are – where the format states none. Calls: of tools, and spawns by one. Seconds: sums of what events took, so what ran at once counts each; waiting is nobody's. ≥: the log lacks lines, or tokens of some actions. Most errors come first, then retries, loops, tokens and actions."));
 })();

@@ -94,6 +94,7 @@ class Writer:
     def note(self, kind: str, place: Place, field: str, value: object, expected: str) -> None:
         """Name a part that the trace reads without."""
         trace = self.record.trace_id
+        self.record.lost_part(shown=kind == "missing-subagent")
         self.problems.append(Problem(kind, place.file, place.line, field, excerpt(value), expected, trace))
 
 

@@ -173,12 +173,12 @@ def _read_session(source: Source, members: list[Source]) -> Iterator[TraceRecord
         for each in (source, *members):
             each.release()
     hanging = [missing_parent(transcript, main, records[0].trace_id) for transcript in (main, *others)]
-    if any(hanging):
-        records[0].unlogged_call()  # a line that is missing may be one
+    if any(hanging) or blank or unlinked:
+        records[0].lost_part()
     silent = [[name for name in absent if name in each.instances and not _has_file(source, name)] for each in records]
     for record, names in zip(records, silent, strict=True):
-        if not set(names) <= set(record.agents):
-            record.unlogged_call()  # of an agent that has not returned; a return shows that it lacks its calls
+        for name in names:
+            record.lost_part(shown=name in record.agents)  # it has returned
         record.sources = [member.name for member in members]
         yield record
     for member in blank:

@@ -143,7 +143,7 @@ def records(
             yield error.problem
             continue
         if absent:
-            record.unlogged_call()  # of the sub-agent
+            record.lost_part()
         # Also files without an event: what is lost in them is a part of this trace.
         record.sources = list(dict.fromkeys(parts[name].place.file for name in names if name in parts))
         yield record

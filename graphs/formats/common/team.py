@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.documents import Place
-from graphs.traces.record import UNLOGGED_CALLS, Agent, TraceRecord
+from graphs.traces.record import LOST_PARTS, UNLOGGED_CALLS, Agent, TraceRecord
 
 __all__ = ["Team"]
 
@@ -238,8 +238,9 @@ class Team:
         if set(record.files) <= {record.file}:
             record.files = []
         known = [money for money in self._money if money is not None]
-        if known and len(known) == len(self._money) and UNLOGGED_CALLS not in record.metrics:
-            record.costs.setdefault("money", math.fsum(known))  # a sum that lacks a call would be too low
+        whole = len(known) == len(self._money) and not {UNLOGGED_CALLS, LOST_PARTS} & record.metrics.keys()
+        if known and whole and "money" not in record.costs:
+            record.costs["money"], record.summed = math.fsum(known), ("money",)  # one that lacks a call is too low
         return record
 
     def _acting(self) -> list[bool]:

@@ -16,6 +16,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.input_tokens import known_sum, read_counts
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.inspect_ai.outcomes import number
 from graphs.reading.decode import decode
@@ -71,6 +72,7 @@ class Usage(msgspec.Struct):
     total_tokens: _Count | None = None
     input_tokens_cache_read: _Count | None = None
     input_tokens_cache_write: _Count | None = None
+    total_cost: Any = None
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -234,6 +236,7 @@ class _Reading:
         self.repeatable.setdefault(span.parent, []).append(span)
         if output.usage is not None:
             span.columns |= output.usage.columns
+            span.money = stated_money(output.usage.total_cost)
         logprobs = output.choices[0].logprobs
         if logprobs is not None and logprobs.content:
             span.columns["token_log_probs"] = [token.logprob for token in logprobs.content]

@@ -126,7 +126,7 @@ def _read(sources: Sequence[Source], columns: Mapping[str, str]) -> Iterator[Tra
             yield unreadable(source, error)
         else:
             if table.traces:
-                for name in unread_names(names, {*column_of.values(), *_RESULTS}):
+                for name in unread_names(names, {*column_of.values(), *_RESULTS, *TEXTS}):
                     unread.setdefault(name, source.name)
             fallen = []
             for trace in table.traces.values():
@@ -225,7 +225,7 @@ class _Table:
                 self._refuse(trace_id)
                 return Problem(kind, self.file, line, column_of[ours], excerpt(value[ours]), expected, trace_id)
         if record is None:
-            record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, format="table")
+            record = self.traces[trace_id] = TraceRecord(trace_id, trace_id, self.file, line, -1, format="table")
         try:
             self._append(record, line, value, column_of)
         except TraceError as error:
@@ -352,6 +352,7 @@ class _Table:
             action=event_type in ACTION_TYPES if chosen is None else chosen,
             time=math.nan if time is None else time,
             line=line,
+            offset=-1,  # a row is found by its line
             model=convert("model", id_text, "text"),
             **evidence,
         )

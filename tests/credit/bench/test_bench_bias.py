@@ -32,7 +32,7 @@ from credit.bench.bias import (
 )
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
 from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
-from credit.bench.enumeration import alone, fan_outs, independent, replays
+from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from estimators.base import Reason
@@ -69,7 +69,7 @@ def check(names: tuple[str, ...], worlds: tuple[str, ...] = ()) -> None:
     known = {(row.method, row.world, row.k): row for row in committed()}
     for cell in cells(names, worlds):
         found, expected = measure(*cell), known[cell]
-        for score in ("bias", "cosine", "variance", "error", "rank", "sign", "answered"):
+        for score in FIELDS[3:]:
             assert getattr(found, score) == pytest.approx(getattr(expected, score), rel=1e-6, abs=1e-6, nan_ok=True), (
                 cell,
                 score,
@@ -411,6 +411,31 @@ def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, m
     assert not same_as(nothing, nothing)  # refused everything: it was said that these have the same numbers
     with pytest.raises(CreditError, match=f"19,487,171 groups of 7 traces; expected at most {MOST_BATCHES:,}"):
         list(cells(["rloo"], ["spawn-and"], 7))
+
+
+def test_the_number_of_batches_is_known_before_they_are_made() -> None:
+    for world in MICRO.values():
+        assert count_replays(world, 2) == len(replays(world, 2).chance)
+        assert count_fan_outs(world, 2, 1, 2) == len(fan_outs(world, 2, 1, 2).chance)
+    small = MICRO["relay-and"]
+    assert count_replays(small, 4) == len(replays(small, 4).chance) == 2240
+    assert count_replays(small, 2, True) == len(replays(small, 2, nested=True).chance)
+
+
+@pytest.mark.slow
+def test_the_group_size_is_that_of_contexts_too() -> None:
+    """`bench bias -m c3 --group-size 4` measured 2 and 3 alternatives, and only said so."""
+    names = ("c3, equal choices one node", "c3, z-norm", "c3, nested fan-out")
+    asked = [word for name in names for word in ("-m", name)]
+    shown = CliRunner().invoke(cli, ["bench", "bias", *asked, "--world", "relay-and", "--group-size", "4"])
+    assert shown.exit_code == 0, shown.output
+    assert "Groups of 4 traces. 4 alternatives of a context." in shown.stdout and "Of size" not in shown.stdout
+    assert "c3, nested fan-out: world 'relay-and' has" in shown.stderr
+    assert "replay trees of 4 alternatives a context; expected at most 100,000" in shown.stderr
+    row = measure("c3", "relay-and", 4)
+    assert row.bias < 1e-9 and row.variance < measure("c3", "relay-and", 2).variance
+    with pytest.raises(CreditError, match=r"c3: world 'hire-additive' has .* replay trees of 6 alternatives a context"):
+        cells(["c3"], ["hire-additive"], 6)
 
 
 @pytest.mark.slow

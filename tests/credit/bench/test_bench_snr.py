@@ -17,13 +17,13 @@ from click.testing import CliRunner
 import estimators
 from credit.bench import snr_theory as theory
 from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Point, Report, fit, measure, run
-from credit.bench.snr_draws import Effort
-from credit.bench.snr_logs import draw_log, fitted, plain_graph
+from credit.bench.snr_draws import Effort, _first_of
+from credit.bench.snr_logs import Streams, draw_log, fitted, plain_graph
 from credit.bench.snr_schemes import SCHEMES, left_out, registered, scheme_of
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
 from credit.cli.benchmarks.bench_snr import _table
-from credit.cli.shared.answers import print_whole
+from credit.cli.shared.answers import stdout
 from credit.methods.registry import METHODS
 from credit.plot import draw_snr_report
 from estimators.base import REASONS, Reason
@@ -101,7 +101,7 @@ def test_gae_has_the_noise_that_its_closed_form_says() -> None:
 @pytest.mark.study
 def test_a_thin_log_says_what_the_full_one_says(name: str) -> None:
     w, agents, length, traces = Setting(group=4), 5, 20, 12
-    full = draw_log(np.random.default_rng(0), w, length, traces, agents=agents, full=True)
+    full = draw_log(Streams.of(0, length, w.group, name), w, length, traces, agents=agents, full=True)
     events = traces * length
     thin = plain_graph(traces, agents, 1, w.group)
     last = full.part[:events].reshape(traces * agents, -1).sum(1)
@@ -145,7 +145,7 @@ def test_bands_cover_and_slopes_have_intervals() -> None:
     assert np.std(errors) == pytest.approx(np.mean([p.high - p.low for p in points]) / 2 / 2.576, rel=0.35)
 
     def at(length: int, snr: float, half: float) -> Point:
-        numbers = {"cost": 1.0, "equal_cost": snr, "decisions": 1.0, "parts": 1, "log": "full", "seconds": 0.0,
+        numbers = {"cost": 1.0, "equal_cost": snr, "decisions": 1.0, "parts": 10**9, "log": "full", "seconds": 0.0,
                    "answered": 1.0, "why": ""}  # fmt: skip
         return Point("s", "m", length, 8, snr, snr - half, snr + half, snr, 3 / length, **numbers)
 
@@ -154,6 +154,54 @@ def test_bands_cover_and_slopes_have_intervals() -> None:
     assert (line.slope, line.theory) == (pytest.approx(-1), pytest.approx(-1))
     assert line.half_width == pytest.approx(math.sqrt(2) * 0.1 / math.log(10))
     assert fit([at(10, 1.0, 0.1)]) is None
+
+
+@pytest.mark.study
+def test_bands_of_differences_cover_and_are_those_of_pairs() -> None:
+    """Shared draws: each band holds the difference of the closed forms, and is narrow beside that of two draws."""
+    w, names = Setting(), ("discounted_return", "rloo", "shared, batch mean", "message, 8 replays")
+    schemes, held, width = [scheme_of(name) for name in names], {name: [0, 0] for name in names[1:]}, []
+    for length, seeds in ((10, 120), (300, 120)):
+        theory = {s.name: s.theory(length, w) for s in schemes if s.theory is not None}
+        for seed in range(seeds):
+            report = run(schemes, lengths=(length,), effort=TINY, seed=seed)
+            band = {p.scheme: p.high - p.low for p in report.points}
+            for d in report.differences:
+                held[d.scheme][0] += d.low <= theory[d.scheme] - theory[names[0]] <= d.high
+                held[d.scheme][1] += 1
+                assert (d.traces == 0) == (d.scheme == names[3])
+                if d.scheme == "rloo":
+                    width.append((d.high - d.low) / math.hypot(band["rloo"], band[names[0]]))
+    assert np.mean(width) < 0.4
+    known_to = 3 * math.sqrt(0.01 * 0.99 / 240)
+    assert all(abs(inside / of - 0.99) < known_to for inside, of in held.values()), held
+
+
+def test_all_schemes_of_a_run_see_the_same_traces() -> None:
+    """Functions of one's own had draws of their own: `rloo` and a function that calls it differed by noise."""
+    own = ("estimators:rloo", "turn_baseline", "shared, group mean")
+    report = run([scheme_of(name) for name in ("rloo", *own)], lengths=(10, 100), effort=TINY)
+    assert [d.text() for d in report.differences] == ["equal"] * 6
+    assert {d.length: d.traces for d in report.differences if d.scheme in own[:2]} == {10: 800, 100: 304}
+    logs = [draw_log(Streams.of(0, 40, 8, name), Setting(), 40, 16, agents=agents, full=full)
+            for name, agents, full in (("a", 1, False), ("b", 10, False), ("c", 10, True), ("d", 1, True))]  # fmt: skip
+    sums = [log.signed[: 16 * 40 // int(log.count[0])].reshape(16, -1).sum(1) for log in logs]
+    for log, total in zip(logs, sums, strict=True):
+        np.testing.assert_array_equal(log.reward, logs[0].reward)
+        np.testing.assert_array_equal(total, sums[0])
+
+
+def test_the_first_decisions_of_a_long_trace_are_those_of_any_order() -> None:
+    rng, length = np.random.default_rng(1), 40
+    total = np.repeat([-20.0, 0.0, 30.0], 4000)
+    sums = _first_of(rng, total, length, 12)
+    np.testing.assert_array_equal(sums.sum(1), total)
+    assert set(np.unique(sums[:, :12])) == {-1.0, 1.0} and np.abs(sums[:, 12]).max() <= 28
+    for expected in (-20, 0, 30):
+        some = sums[total == expected, :12]
+        np.testing.assert_allclose(some.mean(0), expected / length, atol=0.06)
+        pair = np.mean(some[:, 0] * some[:, 11])  # without replacement
+        assert pair == pytest.approx((expected**2 - length) / length / (length - 1), abs=0.06)
 
 
 @pytest.mark.slow
@@ -172,8 +220,11 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert {file: file.stat().st_mtime_ns for file in kept} == kept and len(list(tmp_path.iterdir())) == 3
     fresh = run(schemes, **options)
     assert [p.snr for p in report.points] == [p.snr for p in fresh.points]
+    resumed = run([*schemes, SCHEMES["shared, mean known"]], folder=tmp_path, **options)
+    fresh = run([*schemes, SCHEMES["shared, mean known"]], **options)
+    assert resumed.differences == fresh.differences != []
     run(schemes, folder=tmp_path, seed=1, **options)
-    assert len(list(tmp_path.iterdir())) == 6
+    assert len(list(tmp_path.iterdir())) == 9
 
 
 def test_every_method_has_a_scheme_or_a_reason() -> None:
@@ -191,7 +242,7 @@ def test_no_name_of_a_method_is_cut(
     name = "mine:median_of_others_with_a_long_name"
     point = Point(name, name, 10, 8, 0.123, 0.1, 0.15, 0.12, None, 1, 0.12, 1e6, 30, "full", 1.0, 1.0, "")
     points = [dataclasses.replace(point, length=length) for length in LENGTHS]
-    print_whole(_table(Report(points, [], {}), 8))
+    stdout().print(_table(Report(points, [], {}), 8))
     shown = capsys.readouterr().out
     assert "…" not in shown and (columns or f" {name} " in shown)
 
@@ -215,7 +266,11 @@ def test_ones_own_method_and_the_command_line(tmp_path: Path, monkeypatch: pytes
     alone = ["bench", "snr", "--quick", "--lengths", "10", "-m", "mine:half", "-o", str(tmp_path / "new" / "folder")]
     shown = CliRunner().invoke(cli, alone)
     assert shown.exit_code == 0 and (tmp_path / "new" / "folder" / "snr.json").exists(), shown.output
-    assert "mine:half" in shown.stdout and "closed form" in shown.stdout
+    assert "mine:half" in shown.stdout and "closed form" in shown.stdout and "SNR less" not in shown.stdout
+    (line,) = json.loads(done.stdout)["differences"]
+    assert (line["scheme"], line["first"]) == ("shared, leave one out", "mine:half") and abs(line["high"]) < 1e-6
+    both = CliRunner().invoke(cli, [*command, "-m", "c3"]).stdout
+    assert "SNR less that of mine:half, groups of 8" in both and "* of draws of its own" in both
 
 
 @pytest.mark.parametrize(
@@ -295,7 +350,7 @@ def test_no_number_is_broken_in_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
     rest = (None, 1, 0.1, 1e6, 30, "full", 1.0, 1.0, "")
     points = [Point("mine:second_one", "", length, 8, 0.0925, 0.09, 0.0955, 0.09, *rest) for length in (10, 30, 100)]
-    print_whole(_table(Report(points, [], {}), 8))
+    stdout().print(_table(Report(points, [], {}), 8))
     shown = capsys.readouterr().out
     assert shown.count("0.0925 ± 0.003") == 3 and max(map(len, shown.splitlines())) <= columns
 

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.table import Table
+
+from credit.cli.shared.answers import plain_table, ruled_table, stdout
 
 from .logs import CYCLE, ROOT, run, start, trace, write
 
@@ -162,3 +165,18 @@ def test_a_console_without_a_character_shows_the_others(good: Path) -> None:
     for command in commands:
         own, end, shown = shown.partition(f"== end of {command}")
         assert end and own.strip(), command
+
+
+def test_a_table_in_a_file_is_as_wide_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`bench train` broke long names of methods at 120 columns; whether a table did was up to each command."""
+    for table in (ruled_table("task", "method", "#area"), plain_table("task", "method", "#area"), Table("a", "b", "c")):
+        table.add_row("bottleneck", "mine:an_estimator " * 9, "0.5")
+        stdout().print(table)
+        shown = capsys.readouterr().out
+        assert ("mine:an_estimator " * 9).strip() in shown
+        monkeypatch.setenv("COLUMNS", "60")
+        stdout().print(table)
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+        monkeypatch.delenv("COLUMNS")

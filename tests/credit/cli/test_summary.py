@@ -23,7 +23,9 @@ def tool_log(name: str, task: str, reward: float | None, tools: list[tuple[str, 
     edges = []
     for i, (tool, status) in enumerate(tools):
         events.append({"id": f"m{i}", "type": "message", "agent": "main", "action": True, "tokens": 10 + i})
-        events.append({"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False})
+        events.append(
+            {"id": f"c{i}", "type": "tool_call", "agent": "main", "tool": tool, "action": False, "arguments": {}}
+        )
         result = {"id": f"r{i}", "type": "tool_result", "agent": "main", "tool": tool, "action": False}
         events.append(result | ({"status": status} if status else {}))
         edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]
@@ -144,10 +146,10 @@ def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     first = plain["suspects"][0]
     assert (first["trace"], first["event"], first["position"]) == ("a", "r1", 5)
     assert first["why"] == "error of search; a later call of the tool succeeded"
-    assert any("4 calls of search in a row" in row["why"] for row in plain["suspects"])
+    assert any("the same call of search 4 times in a row" in row["why"] for row in plain["suspects"])
     printed = run("summary", log).stdout
     assert "No trace has an outcome" in printed and "--rewards" in printed and "Look at these first" in printed
-    assert "with the same arguments where the log has them" in printed  # this one has none
+    assert "loops: an agent's same call, arguments and all" in printed
 
 
 def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) -> None:
@@ -159,7 +161,15 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     told = json.loads(run("summary", log, "--json").stdout)
     assert len(told["units"]) == 1 and told["traces_without_credit"] == 10
     assert (told["agents"][0]["traces"], told["agents"][0]["events"]) == (14, 84)
-    assert told["tools"][0] == {"tool": "edit", "traces": 14, "calls": 28, "errors": 14, "retries": 14, "loops": 0}
+    assert told["tools"][0] == {
+        "tool": "edit",
+        "traces": 14,
+        "calls": 28,
+        "errors": 14,
+        "retries": 14,
+        "loops": 0,
+        "lacks_lines": False,
+    }
     assert len(told["suspects"]) == 5 and not {"t00", "t01"} & {suspect["trace"] for suspect in told["suspects"]}
     printed = run("summary", log).stdout
     assert "10 of 14 traces have no credit because they have no outcome. Errors" in printed
@@ -198,7 +208,10 @@ def test_tokens_are_pointed_out_only_where_nothing_went_wrong(tmp_path: Path) ->
     """`generated 40 tokens` stood under "Look at these first", below the errors."""
     good = tool_log("a", "q", None, [("edit", None)])
     printed = run("summary", write(tmp_path / "x.jsonl", [good])).stdout
-    assert "These logs do not state errors. Most tokens" in printed and "Look at these" not in printed
+    assert (
+        "these logs do not state errors, and there is no loop. Most tokens" in printed
+        and "Look at these" not in printed
+    )
     bad = tool_log("b", "q", None, [("edit", "error: full")])
     printed = run("summary", write(tmp_path / "y.jsonl", [good, bad])).stdout
     assert "generated" not in printed.partition("Look at these first")[2].partition("errors:")[0]
@@ -280,8 +293,7 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert by["errors"]["chance"] == 1 and by["errors"]["stands_out"]
     assert found["rows"][0]["stands_out"] and "agents" not in by  # one each: it says nothing
     assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
-    names = [row["what"] for row in found["rows"] if row["stands_out"] and row["chance"] > 0.5]
-    assert found["headline"].startswith(f"12 of 24 traces with an outcome succeeded. More in failed ones: {names[0]}")
+    assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors; ")
     printed = run("summary", log).stdout
     assert "12 traces failed (outcome below 1), 12 succeeded. Compared between 24 tasks" in printed
     row = next(line for line in printed.splitlines() if line.startswith("errors  "))
@@ -357,12 +369,56 @@ def test_errors_are_unknown_where_no_trace_of_a_format_has_a_status(tmp_path: Pa
     assert "nan" not in printed
 
 
+def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
+    """`summary` had tokens by agent and no sum, no money, and no prices to work it out with."""
+    events = [{"id": f"e{i}", "t": 2 * i, "type": "message", "agent": "main", "tokens": 1000, "input_tokens": 5000}
+              for i in range(3)]  # fmt: skip
+    events.insert(0, {"id": "h", "t": 0, "type": "human_intervention", "agent": "main"})
+    costs = {"money": 0.25, "wall_clock_s": 4.0}
+    lines = [trace(name, "q", None, events=events, edges=[], costs=costs, model="big") for name in "ab"]
+    log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
+    table.write_text("model,input,output\nbig,1,10\nbigg,1,1\n")
+    stated = "costs.money, as the log states it of 2 traces: 0.5"
+    shown = run("summary", log).stdout.splitlines()
+    assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work" in shown and stated in shown
+    shown = run("summary", log, "--prices", table).stdout.splitlines()
+    assert (
+        "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work, 0.09 money at the table's prices" in shown
+    )
+    told = json.loads(run("summary", log, "--prices", table, "--json").stdout)
+    assert (
+        told["total"]["money"] == {"total": pytest.approx(0.09), "missing": 0}
+        and told["stated"]["money"]["total"] == 0.5
+    )
+    write(log, [lines[0] | {"metrics": {"lost_parts": 1, "unlogged_calls": 1}}, lines[1] | {"model": "bog"}])
+    shown = run("summary", log, "--prices", table).stdout.splitlines()
+    money = "≥ 8 seconds of work, ≥ 0.045 money at the table's prices"
+    assert f"all traces: ≥ 6,000 tokens generated, ≥ 30,000 read, {money}" in shown
+    assert "no row of the table prices these models: bog" in shown
+
+
 def test_triage_counts_by_tool(tmp_path: Path) -> None:
     tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])
     search, book = json.loads(run("summary", log, "--json").stdout)["tools"]
-    assert search == {"tool": "search", "traces": 1, "calls": 4, "errors": 1, "retries": 1, "loops": 1}
-    assert book == {"tool": "book", "traces": 2, "calls": 2, "errors": 0, "retries": 0, "loops": 0}
+    assert search == {
+        "tool": "search",
+        "traces": 1,
+        "calls": 4,
+        "errors": 1,
+        "retries": 1,
+        "loops": 1,
+        "lacks_lines": False,
+    }
+    assert book == {
+        "tool": "book",
+        "traces": 2,
+        "calls": 2,
+        "errors": 0,
+        "retries": 0,
+        "loops": 0,
+        "lacks_lines": False,
+    }
     printed = run("summary", log, "--by", "tool").stdout
     assert printed.index("search") < printed.index("book") < printed.index("Look at these first")
     assert "--by turn needs credit" in run("summary", log, "--by", "turn").stdout
@@ -475,7 +531,7 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
     assert rows[0] | {"file": ""} == {
         "trace": "a", "group": "q", "reward": 1.0, "events": 3, "actions": 2, "agents": 2, "errors": None, "tokens": 7,
-        "actions_with_tokens": 1, "wall_clock": None,
+        "actions_with_tokens": 1, "wall_clock": None, "lacks_lines": False,
         "format": "native", "file": "", "line": 1,
     }  # fmt: skip
     assert {row["trace"] for row in json.loads(run("traces", good, "--group", "r", "--json").stdout)["traces"]} == {

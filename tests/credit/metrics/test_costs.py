@@ -16,6 +16,8 @@ from credit.cli import cli
 from credit.ledger.channels import channel
 from credit.metrics.cost_summary import Amount, cost_rows, group_costs, stated_sums, total_costs
 from credit.metrics.event_costs import Price, Prices, event_costs, price_gaps, read_prices
+from credit.metrics.run_card import run_card
+from credit.reports.trace_list import trace_rows
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -77,8 +79,8 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tokens", "input_tokens", None])
-def test_a_simulated_user_is_in_no_sum_or_has_its_numbers(tmp_path: Path, name: str | None) -> None:
-    """Its tokens, which the log has, were said to be 0, and its seconds were in the total."""
+def test_a_simulated_user_is_in_no_sum_but_its_own(tmp_path: Path, name: str | None) -> None:
+    """Its seconds were in the total and in channels, on the card and in the wall clock, and its tokens, if logged."""
     said = line("a", "q", 1.0, "big")
     said["agents"] = [{"id": "lead", "role": "lead"}, {"id": "user", "role": "user_simulator"}]
     said["events"].append({"id": "u", "t": 9, "type": "message", "agent": "user", "action": False})
@@ -90,15 +92,22 @@ def test_a_simulated_user_is_in_no_sum_or_has_its_numbers(tmp_path: Path, name: 
     user, total = next(row for row in rows if row.unit == "user"), total_costs(rows)
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl")]).stdout
     cells = next(row for row in shown.splitlines() if row.startswith("user")).split()
+    assert "no part of the team, so what it cost is in no sum: user\n" in shown
     if name is None:
         assert {user.tokens, user.input_tokens, user.seconds} == {Amount(None, 0)} and user.events == 1
         assert (total.tokens, total.seconds) == (Amount(40, 0), Amount(5, 0))
         assert cells == ["user", "1", "0", "–", "–", "–"]
-        assert "no part of the team, so what it cost is in no sum: user\n" in shown
     else:
-        assert getattr(user, name) == Amount(7, 0) and total.seconds == Amount(9, 0) and cells[-1] == "4"
-        assert "no part of the team" not in shown
-    assert [row.seconds for row in cost_rows(traces, "trace")] == [total.seconds]
+        assert getattr(user, name) == Amount(7, 0) and user.seconds == Amount(None, 0)
+    assert (total.tokens, total.input_tokens, total.seconds) == (Amount(40, 0), Amount(300, 0), Amount(5, 0))
+    (whole,) = cost_rows(traces, "trace")
+    assert (whole.tokens, whole.input_tokens, whole.seconds) == (total.tokens, total.input_tokens, total.seconds)
+    assert [channel(traces, cost).total[0] for cost in ("tokens", "input_tokens", "seconds")] == [40, 300, 5]
+    card = {row.item: row.value for row in run_card(traces) if row.section == "costs"}
+    assert card["seconds of work of a trace"] == "5" == card["wall clock of a trace, seconds"]
+    assert card["tokens generated of a trace"] == "40" and group_costs(traces).of_trace == 340
+    (listed,) = trace_rows(traces)
+    assert (listed["tokens"], listed["wall_clock"]) == (40, 5)
 
 
 def test_a_call_in_no_event_bounds_the_total_where_the_user_speaks_first(tmp_path: Path) -> None:

@@ -109,10 +109,10 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
     """Success of 12 shared tasks, of which 3 differ, had "–" without a word, and stood far from errors and tokens."""
-    call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok"}
+    call = {"type": "tool_call", "agent": "a", "tool": "x", "t": 1, "action": False, "status": "ok", "arguments": {}}
     lines = []
     for i in range(24):
-        calls = [call | {"id": f"c{k}"} for k in range(1 + 2 * (i % 2))]  # three of one tool are a loop
+        calls = [call | {"id": f"c{k}"} for k in range(1 + 2 * (i % 2))]  # three equal ones are a loop
         events = [{"id": "e", "type": "message", "agent": "a", "t": 0, "tokens": 10 + i, "input_tokens": 1}, *calls]
         lines.append(trace(f"t{i}", f"q{i // 2}", float(i in (1, 3, 5)), events=events, edges=[], model="big"))
     log, table, prices = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv", tmp_path / "prices.csv"

@@ -17,7 +17,7 @@ import credit
 from credit.bench.planted_faults import copied, healthy_team
 from credit.cli import cli
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
-from credit.metrics.metric_summary import bands, mean_of_tasks, metric_means
+from credit.metrics.metric_summary import bands, metric_means
 from credit.metrics.run_card import CardLine, run_card
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.reports.event_errors import error_mask
@@ -25,6 +25,7 @@ from credit.reports.trace_numbers import TeamFacts
 from estimators.base import Credit
 from graphs.event_types import EdgeType, EventType
 from graphs.structure.critical_path import critical_steps, decision_steps
+from graphs.task_means import mean_of_tasks
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord

@@ -16,6 +16,7 @@ from PIL import Image
 
 import credit
 from credit.metrics.event_costs import Price, Prices
+from credit.metrics.side_differences import Sides
 from credit.page import Findings, write_page
 from credit.page.html import LARGEST
 from credit.page.overview import level_rows
@@ -369,7 +370,8 @@ def test_one_agent_is_shown_by_tool_and_without_tables_of_one_row(window: Any, t
 
 
 def test_costs_by_tool_count_loops(window: Any, tmp_path: Path) -> None:
-    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool} for i, tool in enumerate("xxxyx")]
+    events = [{"id": f"e{i}", "type": "tool_call", "agent": "a", "tool": tool, "arguments": {}}
+              for i, tool in enumerate("xxxyx")]  # fmt: skip
     traces = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "rewards": {"team": 1.0}}])
     write_page(Findings.of(traces, {}), tmp_path / "page.html")
     with window((tmp_path / "page.html").as_uri()) as opened:
@@ -428,7 +430,7 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
         shown(page)
         order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
         links = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
-        rest = ["costs", "success", "read", "groups", "doctor", "decisions", "card"]
+        rest = ["costs", "success", "read", "doctor", "decisions", "card"]  # nothing about training
         assert order == links == ["triage", "explorer", *rest]
         first = page.locator("#triage tbody tr").first
         trace, event = (first.locator("td").nth(i).text_content() or "" for i in range(2))
@@ -443,7 +445,7 @@ def called(number: int, *, tokens: int | None = 500, timed: bool = True) -> dict
     """A call that reads 2,000,000 tokens, of which the third trace lacks what it generated, and a tool that fails."""
     count = {} if tokens is None else {"tokens": tokens}
     events = [{"id": "e", "type": "message", "agent": "a", "input_tokens": 2_000_000} | count,
-              {"id": "c", "type": "tool_call", "agent": "a", "tool": "web", "action": False},
+              {"id": "c", "type": "tool_call", "agent": "a", "tool": "web", "action": False, "arguments": {}},
               {"id": "r", "type": "tool_result", "agent": "a", "tool": "web", "action": False, "status": "error"},
     ]  # fmt: skip
     if timed:
@@ -477,20 +479,79 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
     traces = read(tmp_path, records)
     found = tiles(window, out, traces, prices, rloo=credit.run(traces, "rloo"))
     assert found == {
-        "traces": "3", "failed: outcome below 1": "2 / 3", "groups with a signal": "1 / 1", "errors": "3",
+        "traces": "3", "failed: outcome below 1": "2 / 3", "errors": "3",
         "money at given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool, of two 0.5 for what they generated
         "tokens generated, 6M read": "≥ 1,000", "wall clock of traces": "≥ 2 h 13 min",
         "problems of reading": "0",
     }  # fmt: skip
     for record in records:
         record |= {"rewards": {}, "costs": {"money": 0.125}}
+    records[0]["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
     found = tiles(window, out, read(tmp_path, records))
     assert found["money, as logged"] == "0.375" and not any("outcome" in words for words in found)
+    assert (found["errors"], found["wall clock of traces"]) == ("≥ 3", "≥ 2 h 13 min")
     for record in records:
         del record["costs"]
         record["events"] = [{**event, "status": None} for event in record["events"]]
     found = tiles(window, out, read(tmp_path, records))
     assert found["money: --prices adds it"] == found["errors: not logged"] == "–"
+
+
+def words_at_the_top(window: Any, out: Path, findings: Findings) -> list[str]:
+    write_page(findings, out)
+    with window(out.as_uri(), size=(390, 844)) as opened:
+        assert fits(opened.page) and opened.complaints == []
+        return [" ".join(text.split()) for text in opened.page.locator("#lead p").all_inner_texts()]
+
+
+def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window: Any, tmp_path: Path) -> None:
+    """The first words on the screen were about training signals, and the most serious event stood below it."""
+    records = [called(number) | {"rewards": {"team": float(number == 1)}} for number in range(3)]
+    traces = read(tmp_path, records)
+    prices = Prices({"big": Price(input=2.0, output=1000.0)}, {"web": 0.25})
+    claims = {"rloo": credit.run(traces, "rloo")}
+    assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
+        "What failed: 2 of 3 traces with an outcome failed.",
+        "What it cost: 14.25 in money, 1,500 tokens generated and 6M read, 3 h 20 min of wall clock. The failed traces "
+        "generated 67 % of the tokens.",
+        "Look first: a, error of web; no later call succeeded ({}). It happened in 3 traces. Show it",
+    ]
+    alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
+    assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
+        "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome.",
+        "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
+        "Look first: a, error of web; no later call succeeded ({}). Show it",
+    ]
+    quiet = {"id": "m", "type": "message", "agent": "a"}
+    calm = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": [quiet], "edges": [], "rewards": {}}])
+    first, cost, look = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
+    assert (
+        first == "What failed: errors are not logged, 0 loops. Which traces failed is not known: none has an outcome."
+    )
+    assert cost == "What it cost: the logs do not say."
+    assert look == "Look first: Nothing stands out: these logs do not state errors, and there is no loop."
+
+
+def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
+    records = [called(number) | {"rewards": {"team": float(number % 2)}, "task_id": f"q{number // 2}"}
+               for number in range(24)]  # fmt: skip
+    records[2]["events"][0].pop("tokens")
+    traces = read(tmp_path, records)
+    sides = Sides(("before", "after"), np.arange(24) % 2, ("before", "after"))
+    write_page(Findings.of(traces, {}, sides=sides), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri(), size=(390, 844)) as opened:
+        page: Page = opened.page
+        shown(page)
+        assert page.locator("nav a").nth(1).text_content() == "Sides: before against after"
+        changed = page.locator("#lead p").filter(has_text="What changed").inner_text()
+        assert "success 0 to 1" in changed
+        row = page.locator("#sides tbody tr", has_text="success").locator("td").all_text_contents()
+        assert row == ["success", "0", "1", "+1 *", "no spread", "–", "12 paired"]
+        lines = page.locator("#sides p").all_text_contents()
+        assert "traces: 12 and 12" in " ".join(lines)
+        page.locator("#sides .more").click()
+        assert page.locator("#sides tbody tr", has_text="tokens, all traces").count() == 1
+        assert fits(page) and opened.complaints == []
 
 
 def test_no_interval_leaves_its_chart(window: Any, tmp_path: Path) -> None:

@@ -169,6 +169,21 @@ def test_prices_add_money_to_the_pages_costs_and_their_gaps_are_named(tmp_path: 
     assert "--prices" in CliRunner().invoke(cli, ["view", "--help"]).output
 
 
+def test_the_report_compares_the_sides_that_metrics_compares(tmp_path: Path) -> None:
+    log, table, out = written(tmp_path, [trace(i) for i in range(4)]), tmp_path / "sides.csv", tmp_path / "report.html"
+    ids = credit.read(log).traces["trace"].to_pylist()
+    table.write_text(
+        "trace,side\n" + "".join(f"{name},{('old', 'new')[i % 2]}\n" for i, name in enumerate(ids)) + "x,old\n"
+    )
+    done = CliRunner().invoke(cli, ["report", str(log), "--sides", str(table), "-o", str(out)])
+    assert done.exit_code == 3 and "unmatched-row" in done.output, done.output
+    told = CliRunner().invoke(cli, ["metrics", str(log), "--sides", str(table), "--json"])
+    expected, found = json.loads(told.stdout), embedded(out.read_text())[0]["overview"]["sides"]
+    for name in ("sides", "differences", "uncompared", "bounds"):
+        assert [*found[name]] == plain(expected[name]), name
+    assert "--sides" in CliRunner().invoke(cli, ["view", "--help"]).output
+
+
 def test_groups_are_sorted_as_validate_sorts_them(tmp_path: Path) -> None:
     records = [trace(0), trace(1), trace(0, group="equal"), trace(2, group="equal"), trace(0, group="one")]
     records += [trace(i, group="open") | {"rewards": {}} for i in range(2)]

@@ -11,10 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
-from credit.reports.blame import blame_cases, method_scores, prior_scores
+from credit.cli.trust.score import _with_interval
+from credit.reports.blame import blame_cases, method_scores, number_scores, prior_scores
 from estimators import rloo
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
+from graphs.task_means import share_interval
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import TraceRecord
@@ -77,20 +79,29 @@ def test_priors_by_hand() -> None:
 
 def test_intervals_count_groups_not_traces() -> None:
     """Ten copies of a run in one group say no more than one; a k that was chosen on these runs has no interval."""
-    runs = [(chr(97 + i), "aab" if i < 18 else "aabbb", i % 3, "aab"[i % 3]) for i in range(28)]
+    runs = [(f"g{i}", "aab" if i < 38 else "aabbb", i % 3, "aab"[i % 3]) for i in range(58)]
     once = prior_scores(blame_cases(batch(*runs)))
     often = prior_scores(blame_cases(batch(*(run for run in runs for _ in range(10)))))
     for a, b in zip(once, often, strict=True):
-        assert (a.hits, a.hits_interval) == pytest.approx((b.hits, b.hits_interval), nan_ok=True)
+        assert (a.hits, a.hits_low, a.rank_high) == pytest.approx((b.hits, b.hits_low, b.rank_high), nan_ok=True)
     by = {score.name: score for score in once if score.target == "agent"}
-    hits = np.array([float(runs[i][3] == ("a" if i < 18 else "b")) for i in range(28)])
-    half = 2.05183 * hits.std(ddof=1) / math.sqrt(28)  # of Student's t with 27 degrees of freedom
-    assert by["most active agent"].hits_interval == pytest.approx(half, rel=1e-5)
+    hits = np.array([float(runs[i][3] == ("a" if i < 38 else "b")) for i in range(58)])
+    active = by["most active agent"]
+    assert (active.hits_low, active.hits_high) == pytest.approx(share_interval(hits))
     assert all(
-        math.isnan(score.hits_interval) == ("action" in score.name) for score in by.values() if score.name != "chance"
+        math.isnan(score.hits_low) == ("action" in score.name) for score in by.values() if score.name != "chance"
     )
-    lone = prior_scores(blame_cases(batch(runs[0])))
-    assert all(math.isnan(score.hits_interval) for score in lone)
+    lone = prior_scores(blame_cases(batch(*runs[:39])))
+    assert all(math.isnan(score.hits_low) and math.isnan(score.rank_high) for score in lone)
+
+
+def test_no_interval_of_a_share_leaves_0_to_1() -> None:
+    """47 of 48 tasks were printed as 0.979 ± 0.042."""
+    traces = batch(*((f"g{i}", "aab", int(i == 0), "a") for i in range(48)))
+    (step, _) = number_scores(blame_cases(traces), np.tile([0.0, 1.0, 1.0, 1.0], 48), "first")
+    assert 0.85 < step.hits_low < step.hits < step.hits_high < 1
+    assert 0 < step.rank_low < step.rank < step.rank_high < 0.2
+    assert _with_interval(step.hits, step.hits_low, step.hits_high).startswith("0.979 (0.9")
 
 
 def test_logs_without_labels_are_refused() -> None:

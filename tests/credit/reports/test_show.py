@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 import subprocess
@@ -79,10 +80,17 @@ def team() -> TraceRecord:
 # --- content ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_group_is_not_shown_as_the_task() -> None:
+    """`task  task 7 [small]` named the group: no table of tasks has such a row."""
+    text = printed(assemble([dataclasses.replace(team(), trace_id=model, model=model) for model in ("small", "big")]))
+    assert line_of(text, "task").split(maxsplit=1)[1].strip() == "task 7"
+    assert line_of(text, "group").split(maxsplit=1)[1].strip() == "task 7 [small]"
+
+
 def test_the_header_tells_where_the_trace_came_from() -> None:
     text = printed(assemble([team()]))
     assert line_of(text, "trace").split(maxsplit=1)[1].strip() == "run 1"
-    assert "task 7" in line_of(text, "task")
+    assert line_of(text, "task").split(maxsplit=1)[1].strip() == "task 7" and "group" not in text
     assert "logs/a.jsonl:12 [native]" in line_of(text, "file")
     assert line_of(text, "reward").split() == ["reward", "0.5"]
     assert "team 0.5, format -1" in line_of(text, "channels")

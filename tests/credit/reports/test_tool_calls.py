@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import credit
-from credit.reports.tool_calls import ToolCalls
+from credit.reports.tool_calls import PERIOD, ToolCalls, repeated
 from credit.reports.triage import triage
 from graphs.traces.batch import Traces
 
@@ -71,7 +72,8 @@ def test_calls_without_arguments_are_not_the_same_call(tmp_path: Path, arguments
     traces = credit.read(tmp_path / "log.json")
     calls = ToolCalls(traces)
     assert [(run.same, len(run.rows)) for run in calls.failures()] == [(4 if same else 1, 4)]
-    assert [loop.compared for loop in calls.loops] == ([same] if same or arguments is None else [])
+    assert (len(calls.loops), bool(calls.uncompared)) == (int(same), arguments is None)
+    assert triage(traces).agents[0].loops == (None if arguments is None else int(same))
     assert ("the same call failed 4 times" in triage(traces).suspects[0].why) == same
 
 
@@ -136,9 +138,42 @@ def test_calls_with_other_arguments_are_no_loop(tmp_path: Path) -> None:
     broken: list[Step] = [("a", tool, "x", None) for tool in ("read", "read", "edit", "read", "read")]
     same: list[Step] = [("a", "read", text, None) for text in ("y", "x", "x", "x", "x", "z")]
     loops = ToolCalls(read(tmp_path, different, broken, same)).loops
-    assert [(loop.tool, loop.rows, loop.compared) for loop in loops] == [("read", (24, 26, 28, 30), True)]
-    unknown: list[Step] = [("a", "read", "", None)] * 3
-    assert [loop.compared for loop in ToolCalls(read(tmp_path, unknown)).loops] == [False]
+    assert [(loop.tools, loop.rows, loop.times) for loop in loops] == [(("read",), (24, 26, 28, 30), 4)]
+    nothing: list[Step] = [("a", "list", "{}", None)] * 3  # a call that takes no arguments
+    assert [loop.times for loop in ToolCalls(read(tmp_path, nothing)).loops] == [3]
+
+
+@pytest.mark.parametrize("period", range(1, PERIOD + 1))
+def test_calls_by_turns_are_a_loop(tmp_path: Path, period: int) -> None:
+    """Reading and editing one file by turns, eleven times, was no loop: only a single call again was."""
+    turns: list[Step] = [("a", f"tool {k}", f"x{k}", None) for k in range(period)]
+    others: list[Step] = [("b", "poll", f"{i}", None) for i in range(2 * period)]  # another agent, meanwhile
+    together = [step for pair in zip(turns * 3, others * 3, strict=False) for step in pair]
+    fresh: list[Step] = [("a", f"tool {k % period}", f"{k}", None) for k in range(6 * period)]
+    traces = read(tmp_path, turns * 2, turns * 3, together, turns * 3 + turns[:1], fresh)
+    found = [(traces.graph.trace_ids[loop.rows[0]].item(), loop.tools, loop.times) for loop in ToolCalls(traces).loops]
+    tools = tuple(f"tool {k}" for k in range(period))
+    assert found == [(1, tools, 3), (2, tools, 3), (3, tools, 3 + (period == 1))]
+
+
+def test_agents_that_hand_over_by_turns_are_a_loop_of_each(tmp_path: Path) -> None:
+    hands: list[Step] = [("a", "to_b", "{}", None), ("b", "to_a", "{}", None)]
+    loops = ToolCalls(read(tmp_path, hands * 3, hands * 2)).loops
+    assert [(loop.tools, loop.times) for loop in loops] == [(("to_b",), 3), (("to_a",), 3)]
+
+
+@pytest.mark.parametrize("choices", [2, 4, 10])
+def test_steps_at_random_have_the_stated_number_of_loops(choices: int) -> None:
+    draws, length = 40, 2000
+    counts = [0] * (PERIOD + 1)
+    for seed in range(draws):
+        keys = np.random.default_rng((choices, seed)).integers(choices, size=length).tolist()
+        for _, _, period in repeated(keys):
+            counts[period] += 1
+    for period, count in enumerate(counts[1:], 1):
+        expected = draws * length * (1 - 1 / choices) / choices ** (2 * period)
+        assert count <= expected + 5 * expected**0.5 + 1  # a loop of a shorter period is counted there
+        assert period > 1 or count >= expected - 5 * expected**0.5
 
 
 def test_a_command_is_the_same_whatever_it_is_said_to_be_for(tmp_path: Path) -> None:
@@ -153,8 +188,8 @@ def test_a_command_is_the_same_whatever_it_is_said_to_be_for(tmp_path: Path) -> 
     ]
     traces = read(tmp_path, *([("a", "shell", text, None) for text in texts] for texts in forms))
     loops = ToolCalls(traces).loops
-    found = [(traces.graph.trace_ids[loop.rows[0]].item(), len(loop.rows), loop.compared) for loop in loops]
-    assert found == [(0, 4, True), (1, 4, True), (2, 5, True)]
+    found = [(traces.graph.trace_ids[loop.rows[0]].item(), loop.times) for loop in loops]
+    assert found == [(0, 4), (1, 4), (2, 5)]
     failed: list[Step] = [("a", "shell", text, "1 failed") for text in forms[0]]
     (run,) = ToolCalls(read(tmp_path, failed)).failures()
     assert run.same == 4
@@ -179,7 +214,7 @@ def test_calls_of_one_message_are_made_at_once(tmp_path: Path) -> None:
     log = tmp_path / "results.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (loop,) = ToolCalls(credit.read(log)).loops
-    assert len(loop.rows) == 3 and loop.compared
+    assert len(loop.rows) == loop.times == 3
 
 
 def test_events_that_are_alike_are_one_row(tmp_path: Path) -> None:
@@ -213,7 +248,7 @@ def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None
         ("t2", "r0", "error of test; the same call failed 2 times, then succeeded", "make → 1 failed"),
         ("t1", "r1", "error of write; no later call succeeded", "x → not allowed"),
         ("t0", "r0", "error of read; only other calls of it succeeded later", "x → no such file"),
-        ("t0", "c2", "first of 9 calls of poll in a row, same arguments", "z"),
+        ("t0", "c2", "the same call of poll 9 times in a row", "z"),
     ]
 
 

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from credit.reports.event_texts import event_texts
 from credit.reports.trace_events import event_rows
+from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.logs import read
+from graphs.logs.read_logs import raw_record
 from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
 
@@ -193,6 +196,31 @@ def test_messages_within_one_record_and_rows_of_parquet_have_texts(name: str, ex
     """They had none, although each message of the record, or the row, has its own."""
     traces = read(RECORDINGS / name)
     assert event_texts(traces, np.arange(traces.sizes.events), 60)[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
+def test_each_row_of_a_table_has_its_own_text(tmp_path: Path, kind: str) -> None:
+    """CSV had none, and of JSON lines every event had that of the first row."""
+    columns: dict[str, list[Any]] = {
+        "trace": ["a", "b", "b", "c"], "reward": [1.0, 0.0, 0.0, 1.0], "prompt": ["asked"] * 4,
+        "response": ["one", 'two, "quoted"\nand more', "three", "four"], "action": [True] * 4,
+    }  # fmt: skip
+    table, path = pa.table(columns), tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    else:
+        pyarrow.csv.write_csv(table, pa.output_stream(path))
+    traces = read(path)
+    texts = ["one", 'two, "quoted" and more', "three", "four"]
+    assert event_texts(traces, np.arange(4), 60) == texts
+    assert event_texts(traces, np.array([2, 1]), 60) == texts[2:0:-1]
+    if kind == "parquet":
+        with pytest.raises(CreditError, match="no record to read again"):
+            raw_record(traces, 2)
+    else:
+        assert b"three" in raw_record(traces, 2) and b"two" not in raw_record(traces, 2)
 
 
 def test_a_row_of_another_group_of_rows_is_that_row(tmp_path: Path) -> None:

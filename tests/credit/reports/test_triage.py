@@ -82,13 +82,13 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     found = triage(read(tmp_path))
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries, row.loops) == (None, None, 0)
-    assert found.quiet == "No loop stands out. These logs do not state errors."
+    assert found.quiet == "Nothing stands out: these logs do not state errors, and there is no loop."
     event["status"] = "ok"
     (tmp_path / "log.json").write_text(json.dumps(log))
     found = triage(read(tmp_path))
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
-    assert found.quiet == "Nothing stands out: the logs state no error and have no loop."
+    assert found.quiet == "Nothing stands out: the logs state no error, and there is no loop."
 
 
 def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> None:

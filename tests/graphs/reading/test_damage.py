@@ -7,13 +7,14 @@ import json
 import random
 import re
 import types
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
 
-from graphs.errors import TraceError
+from graphs.errors import TraceError, UnreadWarning
 from graphs.formats import FORMATS, Format
 from graphs.logs import found_logs, read
 from graphs.reading import damage
@@ -52,6 +53,25 @@ def test_a_line_that_is_no_json_is_named_and_refuses_what_the_rule_says(tmp_path
     assert len(left) == (0 if FORMATS[ALL[name].format].holds == "parts" else good)
     path.write_text(whole)
     assert len(found(path)[0]) == good
+
+
+def test_a_user_of_python_is_told_once_of_what_was_not_read(tmp_path: Path) -> None:
+    """A notebook said nothing: only `traces.problems` had it."""
+    log = ALL["native"].write(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good = read(log)
+    log.write_text(log.read_text() + '{"broken": \n{"also": \n')
+    with pytest.warns(UnreadWarning) as seen:
+        assert read(tmp_path).sizes == good.sizes
+    (warning,) = seen
+    said = f"some of the logs could not be read (2 bad-json), and `problems` of the result says what; {log}:"
+    assert str(warning.message).startswith(said) and warning.filename == __file__
+    log.write_text(log.read_text().partition('{"broken"')[0])
+    (tmp_path / "again.jsonl").write_text(log.read_text())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert {problem.is_failure for problem in read(tmp_path).problems} == {False}  # a run that stands twice
 
 
 def reader_of_contributing() -> types.ModuleType:
@@ -133,7 +153,8 @@ def test_a_trace_that_is_read_with_a_fault_stays_where_another_trace_is_damaged(
 
 
 STATING = [name for name, sample in ALL.items() if FORMATS[sample.format].states.keys]
-IN_BASE64 = "spans of mlflow"
+RENAMED = ("spans of mlflow", "weave, an evaluation")
+"""Logs whose records state other ids than those of the traces: in base64, and of the evaluation of an example."""
 
 
 def in_one_document(path: Path) -> str:
@@ -146,10 +167,11 @@ def in_one_document(path: Path) -> str:
 def test_the_keys_of_a_format_state_the_traces_that_are_read(tmp_path: Path, name: str) -> None:
     path = ALL[name].write(tmp_path)
     stated = {folded(trace) for trace in stated_ids(path.read_bytes(), FORMATS[ALL[name].format].states)}
-    assert stated == (set() if name == IN_BASE64 else set(map(folded, found(path)[0])))
+    traces = set(map(folded, found(path)[0]))
+    assert stated.isdisjoint(traces) if name in RENAMED else stated == traces
 
 
-@pytest.mark.parametrize("name", [name for name in STATING if name != IN_BASE64])
+@pytest.mark.parametrize("name", [name for name in STATING if name not in RENAMED])
 def test_a_file_of_which_nothing_is_read_refuses_the_traces_that_it_states(tmp_path: Path, name: str) -> None:
     """Of separate exports the others are read; where one shares a trace with the file, all of that export wait."""
     path = ALL[name].write(tmp_path / "first")
@@ -200,6 +222,52 @@ def test_a_last_line_that_is_cut_refuses_the_one_trace_that_it_states(tmp_path: 
     path.write_bytes(b"".join(lines)[: -len(lines[2]) + 9])  # before its id
     left, problems = found(path)
     assert not left and [p.kind for p in problems] == ["bad-json", "lost-row", "lost-row"]
+
+
+def otlp_lines(path: Path, *lines: str) -> tuple[list[str], str]:
+    """Lines of OTLP with the spans of traces: "a" the first eight of trace a, "A" the others; and the traces' stem."""
+    (trace,) = found(ALL["otlp of openinference"].write(path))[0]
+    request = json.loads(next(path.iterdir()).read_text())
+    (scope,) = request["resourceSpans"][0]["scopeSpans"]
+    spans, written = scope["spans"], []
+    for line in lines:
+        halves = ((digit, spans[:8] if digit.islower() else spans[8:]) for digit in line)
+        scope["spans"] = [{**span, "traceId": trace[:-1] + digit.lower()} for digit, half in halves for span in half]
+        written.append(json.dumps(request))
+    return written, trace[:-1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "cut", "left"),
+    [(("aAbB", "cC", "dDeEfF"), 2, "abc"), (("bB", "aAcC", "eE"), 1, "be"), (("bB", "aAcC", "AC"), 1, ""),
+     (("bB", "ac", "AC"), 2, ""), (("bB", "AC", "ac"), 1, "")],
+)  # fmt: skip
+def test_a_record_of_several_traces_refuses_what_it_may_hold(
+    tmp_path: Path, lines: tuple[str, ...], cut: int, left: str
+) -> None:
+    """Where each line had whole traces, a cut one refused all; where traces lay in several, one lost spans silently."""
+    written, stem = otlp_lines(tmp_path / "whole", *lines)
+    last = written[cut].rfind('"traceId": "' + stem + ("e" if "e" in lines[cut] else "a")) + 60
+    written[cut] = written[cut][:last]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(written) + "\n")
+    assert {trace.removeprefix(stem) for trace in found(path)[0]} == set(left)
+
+
+def test_a_cut_call_of_an_evaluation_refuses_its_examples(tmp_path: Path) -> None:
+    """Each example is a trace of its own, and its calls state that of the evaluation."""
+    calls = [json.loads(line) for line in (ROOT / "tests/recordings/weave_calls.jsonl").read_text().splitlines()]
+    of_evaluation = next(call["trace_id"] for call in calls if "/op/Evaluation." in call["op_name"])
+    path, other = tmp_path / "calls.json", tmp_path / "other.json"
+    path.write_text(json.dumps(calls))
+    good = set(found(path)[0])
+    sole = next(call for call in calls if call["trace_id"] in good)
+    other.write_text(json.dumps([{**sole, "trace_id": "another"}] * 2)[:-30])
+    assert set(found(tmp_path)[0]) == good
+    other.write_text(json.dumps([call for call in calls if call["trace_id"] == of_evaluation])[:-30])
+    left, problems = found(tmp_path)
+    examples = {problem.trace for problem in problems if problem.kind == "lost-row"}
+    assert len(examples) > 1 and not examples & left.keys() and not left
 
 
 def test_a_key_within_content_states_no_trace(tmp_path: Path) -> None:

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphs.formats.common.team import Team
 from graphs.logs import read
+from graphs.reading.documents import Place
+from graphs.traces.record import TraceRecord
 
 from .all_formats import ALL
 
 PRICE = 0.000234
-Place = Callable[[dict[str, Any]], None]
+Put = Callable[[dict[str, Any]], None]
 
 
 def of_weave(call: dict[str, Any]) -> None:
@@ -24,7 +27,7 @@ def of_weave(call: dict[str, Any]) -> None:
     call["summary"].setdefault("weave", {})["costs"] = {model: costs}
 
 
-def attribute(key: str) -> Place:
+def attribute(key: str) -> Put:
     return lambda span: span["attributes"].append({"key": key, "value": {"doubleValue": PRICE}})
 
 
@@ -37,7 +40,7 @@ def has(key: str, value: str) -> Callable[[dict[str, Any]], bool]:
     return lambda item: {"key": key, "value": {"stringValue": value}} in (item.get("attributes") or [])
 
 
-CALLS: dict[str, tuple[str, Callable[[dict[str, Any]], bool], Place]] = {
+CALLS: dict[str, tuple[str, Callable[[dict[str, Any]], bool], Put]] = {
     "langfuse, version 3": (
         "langfuse page", named("type", "GENERATION"),
         lambda call: call.update(costDetails={"input": 0.0002, "output": 0.000034, "total": PRICE}),
@@ -56,6 +59,15 @@ CALLS: dict[str, tuple[str, Callable[[dict[str, Any]], bool], Place]] = {
     "otlp of gen_ai": ("otlp of gen_ai", has("gen_ai.operation.name", "chat"), attribute("gen_ai.usage.cost")),
     "pydantic-ai": ("otlp of gen_ai", has("gen_ai.operation.name", "chat"), attribute("operation.cost")),
     "opencode": ("opencode", named("role", "assistant"), lambda about: about.update(cost=PRICE)),
+    "inspect-ai": (
+        "inspect-ai", named("event", "model"),
+        lambda call: call["output"].setdefault("usage", {}).update(total_cost=PRICE),
+    ),
+    "cline": ("cline", named("role", "assistant"), lambda call: call.setdefault("metrics", {}).update(cost=PRICE)),
+    "braintrust": (
+        "braintrust", lambda row: row.get("span_attributes", {}).get("type") == "llm",
+        lambda row: row["metrics"].update(estimated_cost=PRICE),
+    ),
     "atif": ("atif", named("source", "agent"), lambda step: step.setdefault("metrics", {}).update(cost_usd=PRICE)),
 }  # fmt: skip
 
@@ -78,10 +90,24 @@ def test_money_of_calls_is_that_of_the_trace(name: str, tmp_path: Path) -> None:
     for call in calls[1:]:
         place(call)
     of._replace(values=values).write(tmp_path)
-    assert "costs.money" not in read(path).evidence
+    lacking = read(path)
+    stated = lacking.evidence.get("costs.money")
+    assert (0 if stated is None else len(stated.rows)) == lacking.sizes.traces - 1
     place(calls[0])
     of._replace(values=values).write(tmp_path)
     traces = read(path)
     actions = np.bincount(np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.action_mask))
     money = traces.evidence["costs.money"].array[: traces.sizes.traces].tolist()
     assert money == pytest.approx((PRICE * actions[: traces.sizes.traces]).tolist())
+
+
+def test_a_sum_that_lacks_a_line_is_no_sum_of_the_trace() -> None:
+    """Of a session without a sub-agent's file it stood for the whole; what a program states as a whole stays."""
+    for stated in ({}, {"money": 9.0}):
+        record = TraceRecord("t", "q", "log.jsonl", costs=dict(stated))
+        team = Team(record)
+        team.agent("a", "a")
+        team.call("a", "x", Place("log.jsonl", 1, 0), money=0.5)
+        assert team.finish().costs == (stated or {"money": 0.5})
+        record.lost_part()
+        assert record.costs == stated and record.metrics == {"lost_parts": 1, "unlogged_calls": 1}

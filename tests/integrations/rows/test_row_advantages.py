@@ -244,7 +244,9 @@ def test_rows_out_of_the_order_of_their_turns_are_named() -> None:
         with pytest.raises(CreditError, match=falls):
             strict(**columns)
     assert loose(**columns).metrics["credit/condition/ordered"] == 0
-    RowAdvantages("rloo", strict=True)(**{**columns, "event_reward": None})  # its numbers do not depend on the order
+    RowAdvantages("rloo", strict=True)(**columns)  # its numbers are of sums over the trace
+    with pytest.raises(CreditError, match=falls):
+        RowAdvantages("rloo", by="task,turn", strict=True)(**columns)
     RowAdvantages("turn_baseline", strict=True)(**{**columns, "turn": ["a", "b", "b", "a"]})  # names have no order
 
 

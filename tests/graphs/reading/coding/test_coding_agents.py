@@ -440,7 +440,8 @@ def test_a_sub_agent_without_a_file_is_named_and_a_file_that_may_be_its_own_refu
     (note,) = traces.problems
     assert (note.kind, note.is_failure, note.count) == ("missing-subagent", False, 1)
     assert traces.traces["trace"].to_pylist() == [note.trace]
-    assert cost_rows(traces, "trace")[0].tokens.missing, "its sum is a lower bound"
+    row = cost_rows(traces, "trace")[0]
+    assert row.tokens.missing and row.lacks_lines, "its counts are lower bounds"
     (tmp_path / name / "rewards.csv").write_bytes(b"")  # a name that no session has
     assert read(tmp_path / name).traces["trace"].to_pylist() == [note.trace]
     key = b'"id": ' if name in ("codex", "opencode") else b'"sessionId": '

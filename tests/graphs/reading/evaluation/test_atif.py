@@ -173,6 +173,7 @@ def test_a_missing_sub_agent_is_named_and_the_trace_reads(tmp_path: Path) -> Non
     record, problem = items(tmp_path, log=trajectory([acts("a", results=[answer("a", trajectory_id="gone")]), acts()]))
     assert isinstance(record, TraceRecord) and isinstance(problem, Problem)
     assert (problem.kind, problem.value) == ("missing-subagent", "'gone'")
+    assert record.metrics == {"lost_parts": 1}
     assert [row[1] for row in shape(record)] == ["orchestrator_decision", "spawn", "return", "orchestrator_decision"]
 
 

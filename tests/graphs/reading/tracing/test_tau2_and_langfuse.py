@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from credit.metrics.cost_summary import Amount, cost_rows, stated_sums, total_costs
+from credit.metrics.event_costs import Price, Prices, event_costs
+from credit.reports.trace_list import counted_tokens, trace_rows
+from credit.reports.triage import triage
 from graphs.errors import NothingReadError
 from graphs.event_types import EventType
 from graphs.logs import read
@@ -46,7 +50,8 @@ def test_only_the_assistants_own_messages_are_actions(tmp_path: Path) -> None:
     ]
     assert float(traces.reward[0]) == 0.5
     assert float(read(tmp_path / "results.json", reward="DB").reward[0]) == 1
-    assert traces.evidence["tokens"].amounts.tolist() == [4, 2]
+    assert traces.evidence["tokens"].amounts.tolist() == [9, 4, 2]
+    assert counted_tokens(traces).nonzero()[0].tolist() == [4, 7]  # the team's
     assert traces.events["status"].to_pylist()[6] == "error"
 
 
@@ -54,6 +59,33 @@ def test_a_first_message_that_a_model_wrote_is_an_action(tmp_path: Path) -> None
     results = copy.deepcopy(TAU2)
     results["simulations"][0]["messages"][0]["usage"] = {"completion_tokens": 3}
     assert shape(read(write(tmp_path, results)))[0] == ("message", "assistant", True)
+
+
+def test_calls_and_errors_of_the_simulated_user_are_not_the_teams(tmp_path: Path) -> None:
+    """Its failed calls were errors of the team, and it had a row of work."""
+    results = copy.deepcopy(TAU2)
+    results["simulations"][0]["messages"][2]["error"] = True
+    traces = read(write(tmp_path, results))
+    assert trace_rows(traces)[0]["errors"] == 1  # the assistant's
+    found = triage(traces)
+    assert [(row.agent, row.calls, row.errors) for row in found.agents] == [("assistant", 1, 1)]
+    assert [(row.tool, row.calls, row.errors) for row in found.tools] == [("find", 1, 1)]
+    assert [suspect.agent for suspect in found.suspects] == ["assistant"]
+    assert event_costs(traces).tool_calls.sum() == 1
+
+
+def test_what_the_simulated_user_cost_has_its_own_name(tmp_path: Path) -> None:
+    """The reader left out the user's tokens and money, as if a run cost the agent's alone."""
+    results = copy.deepcopy(TAU2)
+    results["simulations"][0] |= {"agent_cost": 0.25, "user_cost": 0.125}
+    traces = read(write(tmp_path, results))
+    assert stated_sums(traces) == {"money": Amount(0.25, 0), "user_money": Amount(0.125, 0)}
+    rows = cost_rows(traces, "model", Prices({"m": Price(2e6, 0), "u": Price(5e6, 0)}))
+    found = {(row.unit, row.outside): (row.tokens.total, row.money.total) for row in rows}
+    assert found == {("m", False): (6, 140), ("user", True): (9, 5)}
+    assert (total_costs(rows).tokens.total, total_costs(rows).money.total) == (6, 140)
+    run = {"task_id": 3, "trial": 0, "traj": [{"role": "user", "content": "hello"}], "info": {"user_cost": 0.5}}
+    assert stated_sums(read(write(tmp_path, [run], "tau.json"))) == {"user_money": Amount(0.5, 0)}
 
 
 @pytest.mark.parametrize(

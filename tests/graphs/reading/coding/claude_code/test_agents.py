@@ -80,7 +80,11 @@ def test_a_missing_sub_agent_makes_sums_lower_bounds_whether_or_not_it_returned(
     main.write_bytes(b"".join(main.read_bytes().splitlines(keepends=True)[:lines]))
     traces = read(main)
     assert [problem.kind for problem in traces.problems] == ["missing-subagent"]
-    assert cost_rows(traces, "trace")[0].tokens.missing == 1
+    (row,) = cost_rows(traces, "trace")
+    assert row.tokens.missing == 1 and row.lacks_lines
+    assert ("main", lines < 4) in {
+        (one.unit, one.lacks_lines) for one in cost_rows(traces)
+    }  # it has returned in line 4
 
 
 def test_a_missing_sub_agent_does_not_refuse_its_session_for_a_line_of_another(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from credit.reports.missing_lines import lacking_traces
 from graphs.errors import NothingReadError, Problem
 from graphs.formats.claude_code import sniff
 from graphs.logs import read
@@ -121,6 +122,7 @@ def test_a_last_line_that_is_still_being_written_is_named_and_the_session_reads(
     traces = read(path)
     assert [(p.kind, p.line, p.is_failure) for p in traces.problems] == [("unfinished-line", count, False)]
     assert traces.evidence["metrics.unlogged_calls"].amounts.tolist() == [1]  # sums of tokens are lower bounds
+    assert lacking_traces(traces).all()  # and so are all counts
     path.write_bytes(path.read_bytes() + b"\n")
     assert refused(path) == [("bad-json", "x.jsonl", count), ("lost-row", "x.jsonl", count)]
 
@@ -132,7 +134,7 @@ def test_a_session_without_one_of_its_lines_has_sums_that_are_lower_bounds(tmp_p
     del log.lines[1]
     traces = read(log.write(path))
     assert "missing-parent" in [problem.kind for problem in traces.problems]
-    assert traces.evidence["metrics.unlogged_calls"].amounts.tolist() == [1]
+    assert traces.evidence["metrics.unlogged_calls"].amounts.tolist() == [1] and lacking_traces(traces).all()
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -1,0 +1,31 @@
+"""Who is no part of the team: those whom it talks to, as a simulated user."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphs.traces.batch import Traces
+
+__all__ = ["outside_team"]
+
+OUTSIDE = ("user", "user_simulator")
+"""Roles of those whom a team talks to. One with an action is of the team."""
+
+
+def outside_team(traces: Traces) -> np.ndarray:
+    """Whether each real event is of someone outside the team: bool [number of real events].
+
+    What such a one costs, how long it takes, what it calls and its errors are in no sum of the team's.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], agent=["user"], reward=[1.0])
+      >>> outside_team(rows.traces).tolist()  # it acts
+      [False]
+    """
+    graph, n = traces.graph, traces.sizes.events
+    agent = np.asarray(graph.agent_ids)[:n]
+    outside = np.array([role in OUTSIDE for role in traces.agents["role"].to_pylist()], bool)
+    outside[agent[np.asarray(graph.action_mask)[:n]]] = False
+    found: np.ndarray = outside[agent]
+    return found

@@ -1,0 +1,107 @@
+"""Counts of a trace that lacks lines are lower bounds, everywhere that they are shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.ledger.channels import channel
+from credit.metrics.cost_summary import cost_rows, total_costs
+from credit.metrics.side_differences import LACKING, bounds_of_sides, costs_of_traces
+from credit.reports.missing_lines import lacking_events, lacking_traces
+from credit.reports.outcome_differences import outcome_differences
+from graphs.traces.batch import Traces
+
+from ..cli.logs import run, trace, write
+
+LOST = {"lost_parts": 1, "unlogged_calls": 1}
+
+
+def line(name: str, *, failed: bool = True, times: int = 2, **more: Any) -> dict[str, Any]:
+    """An agent that calls a tool, which fails, and has a worker."""
+    events: list[dict[str, Any]] = []
+    edges = []
+    for i in range(times):
+        events += [
+            {"id": f"m{i}", "t": 3 * i, "type": "message", "agent": "main", "tokens": 5, "input_tokens": 50},
+            {"id": f"c{i}", "t": 3 * i, "type": "tool_call", "agent": "main", "tool": "web", "action": False},
+            {"id": f"r{i}", "t": 3 * i + 2, "type": "tool_result", "agent": "main", "tool": "web", "action": False},
+        ]
+        events[-1]["status"] = "error" if failed else "ok"
+        edges += [{"src": f"m{i}", "dst": f"c{i}", "type": "tool_dependency"}]
+        edges += [{"src": f"c{i}", "dst": f"r{i}", "type": "return"}]
+    events.append({"id": "w", "t": 9, "type": "message", "agent": "worker", "tokens": 1, "input_tokens": 2})
+    return trace(name, "q", None, events=events, edges=edges, costs={}, **more)
+
+
+def read(folder: Path, *lines: dict[str, Any]) -> Traces:
+    return credit.read(write(folder / "x.jsonl", list(lines)))
+
+
+def bounds(shown: str, start: str) -> list[str]:
+    """The cells of a row, with their marks."""
+    return next(row for row in shown.splitlines() if row.startswith(start)).replace("≥ ", "≥").split()[1:]
+
+
+def test_every_count_has_the_mark(tmp_path: Path) -> None:
+    """Tokens had one; the errors beside them looked whole."""
+    traces = read(tmp_path, line("a", metrics=LOST), line("b"))
+    assert lacking_traces(traces).tolist() == [True, False]
+    assert lacking_events(traces).tolist() == [True] * 7 + [False] * 7
+    rows = {row.unit: row for row in cost_rows(traces, "trace")}
+    assert (rows["a"].lacks_lines, rows["b"].lacks_lines) == (True, False)
+    assert total_costs(list(rows.values())).lacks_lines and not cost_rows(read(tmp_path, line("b")))[0].lacks_lines
+    log = tmp_path / "x.jsonl"
+    write(log, [line("a", metrics=LOST), line("b")])
+    assert bounds(run("costs", log, "--by", "tool").stdout, "web") == ["≥8", "≥4", "–", "–", "≥8", "≥4"]
+    assert bounds(run("costs", log, "--by", "trace").stdout, "b") == ["7", "2", "11", "102", "5"]
+    listed = run("traces", log).stdout
+    assert bounds(listed, "a")[:8] == ["q", "–", "≥7", "≥3", "≥2", "≥11", "≥9", "≥2"]
+    assert bounds(listed, "b")[:8] == ["q", "–", "7", "3", "2", "11", "9", "2"] and "the log lacks lines" in listed
+    shown = run("summary", log).stdout
+    assert bounds(shown, "main") == ["2", "≥12", "≥4", "≥4", "≥4", "≥2", "≥0", "≥20", "≥10"]
+    assert bounds(run("summary", log, "--by", "tool").stdout, "web") == ["2", "≥4", "≥4", "≥2", "≥0"]
+    card = {row["item"]: row["value"] for row in json.loads(run("card", log, "--json").stdout)["lines"]}
+    for item in ("tokens generated", "seconds of work", "tool calls"):
+        assert card[f"{item} of a trace"].startswith("≥ "), item
+    assert card["wall clock of a trace, seconds"].startswith("≥ ")
+    assert np.isnan(channel(traces, "tool_calls").total[0]) and channel(traces, "tool_calls").total[1] == 2
+
+
+def test_only_the_agent_whose_lines_are_missing_has_the_mark_where_events_show_it(tmp_path: Path) -> None:
+    said = line("a", metrics={"lost_parts": 1})
+    said["agents"] = [{"id": "main"}, {"id": "worker"}, {"id": "sub", "parent": "main"}]
+    said["events"] += [{"id": "s", "t": 9, "type": "spawn", "agent": "main", "action": False},
+                       {"id": "e", "t": 9, "type": "return", "agent": "sub", "action": False}]  # fmt: skip
+    said["edges"] += [{"src": "s", "dst": "e", "type": "spawn"}]
+    found = {row.unit: row.lacks_lines for row in cost_rows(read(tmp_path, said))}
+    assert found == {"main": False, "worker": False, "sub": True}
+    assert {row.lacks_lines for row in cost_rows(read(tmp_path, said), "tool")} == {True}  # it may have called any
+    found = {
+        row.unit: row.lacks_lines for row in cost_rows(read(tmp_path, said | {"metrics": LOST | {"lost_parts": 2}}))
+    }
+    assert set(found.values()) == {True}
+
+
+def test_counts_that_are_lower_bounds_are_not_compared(tmp_path: Path) -> None:
+    traces = read(tmp_path, line("a", metrics=LOST), line("b", times=4), line("c", times=1))
+    side = np.array([0, 0, 1])
+    measured = costs_of_traces(traces)
+    for name in ("errors", "tokens", "input_tokens", "tool_calls", "wall_clock"):
+        assert measured[name].reasons == [LACKING, "", ""], name
+    found = {row.metric: (row.first, row.second, row.whole) for row in bounds_of_sides(traces, measured, side)}
+    assert found["errors"] == (3, 1, (False, True)) and found["tool_calls"] == (3, 1, (False, True))
+
+
+@pytest.mark.parametrize("lost", [{}, LOST])
+def test_failed_traces_without_some_lines_have_no_less_of_anything(lost: dict[str, int], tmp_path: Path) -> None:
+    """A session that was cut off seemed to fail with fewer errors."""
+    lines = [line(f"f{i}", metrics=lost) | {"rewards": {"team": 0.0}} for i in range(3)]
+    lines += [line(f"s{i}", times=4) | {"rewards": {"team": 1.0}} for i in range(3)]
+    found = {row.what: row.failed for row in outcome_differences(read(tmp_path, *lines)).rows}
+    assert ("errors" in found) == (not lost)

@@ -1,0 +1,61 @@
+"""What failed traces have more of, and whose it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import credit
+from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
+
+TASKS = 12
+
+
+def failing(folder: Path, errors: dict[tuple[str, str], int], others: dict[tuple[str, str], int]) -> OutcomeDifferences:
+    """Traces of which one of two failed: errors of it, and of the others, by agent and tool."""
+    lines = []
+    for task in range(TASKS):
+        for outcome in (0, 1):
+            events: list[dict[str, Any]] = []
+            for (agent, tool), count in (others if outcome else errors).items():
+                called = {"type": "tool_call", "agent": agent, "tool": tool}
+                events += [called | {"status": "error", "id": f"{agent}{tool}{i}"} for i in range(count)]
+                events += [called | {"status": "ok", "id": f"{agent}{tool}"}]
+            events += [{"id": f"p{i}", "type": "message", "agent": "boss"} for i in range(1 + (task == 4 and outcome))]
+            lines.append({"trace_id": f"{task}.{outcome}", "task_id": f"q{task}", "events": events, "edges": [],
+                          "rewards": {"team": outcome}})  # fmt: skip
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return outcome_differences(credit.read(log))
+
+
+def test_whose_errors_differ_is_said(tmp_path: Path) -> None:
+    """`errors * 4 against 1` did not say that a team's one tool had them."""
+    found = failing(tmp_path, {("ann", "edit"): 3, ("bob", "edit"): 1, ("bob", "read"): 1}, {("bob", "read"): 1})
+    errors = next(row for row in found.rows if row.what == "errors")
+    assert errors.stands_out and [(one.kind, one.name, one.failed, one.succeeded) for one in errors.owners] == [
+        ("tool", "edit", 4, 0),
+        ("agent", "ann", 3, 0),
+    ]
+    assert (
+        "Most of the difference in errors is of tool edit (4 against 0), of agent ann (3 against 0)." in found.lines()
+    )
+    assert "errors, most of edit and ann" in found.headline()
+    assert not any(row.owners for row in found.rows if row.what not in ("errors", "retries"))
+
+
+def test_no_owner_is_named_where_none_has_most(tmp_path: Path) -> None:
+    spread = {(agent, tool): 1 for agent, tool in zip("abcd", ("w", "x", "y", "z"), strict=True)}
+    found = failing(tmp_path, spread, dict.fromkeys(spread, 0))
+    errors = next(row for row in found.rows if row.what == "errors")
+    assert errors.stands_out and not errors.owners and not any("Most of the" in line for line in found.lines())
+
+
+def test_a_single_tool_or_agent_is_not_named(tmp_path: Path) -> None:
+    found = failing(tmp_path, {("a", "sh"): 3}, {("a", "sh"): 0})
+    errors = next(row for row in found.rows if row.what == "errors")
+    assert [one.name for one in errors.owners] == ["a"]  # there is one tool, but a second agent
+    assert errors.failed == pytest.approx(3)

@@ -1,0 +1,85 @@
+"""Rows that fill up a batch without `where=`: a metric moves, and a warning says so where they are plain."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.integrations import RowAdvantages
+
+TEAM: dict[str, Any] = {
+    "group": ["q"] * 5, "trace": [*"aaabb"], "agent": [*"svssv"], "turn": [0, 0, 1, 0, 0],
+    "reward": [1.0, 1.0, 1.0, 0.0, 0.0],
+}  # fmt: skip
+PAD = {"group": ["pad"] * 4, "trace": ["pad"] * 4, "agent": ["s"] * 4, "turn": [0] * 4, "reward": [0.0] * 4}
+SAID = "the batch ends in {} rows that equal earlier ones in every column: if they only fill it up, {}"
+
+
+def joined(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: [cell for part in parts for cell in part[name]] for name in parts[0]}
+
+
+def first(columns: dict[str, Any], count: int) -> dict[str, Any]:
+    return {name: cells[:count] for name, cells in columns.items()}
+
+
+@pytest.mark.parametrize(
+    ("fill", "copied"),
+    [(PAD, 3), (first(TEAM, 2), 2), (first(TEAM, 4), 4), ({name: [cells[-1]] * 3 for name, cells in TEAM.items()}, 3)],
+    ids=["a row of its own", "the first two", "the first four", "the last one"],
+)
+def test_rows_that_fill_up_a_batch_are_counted_and_named(fill: dict[str, Any], copied: int) -> None:
+    """They moved no metric, and `dr_mas` took each for a call."""
+    batch = joined(TEAM, fill)
+    advantages = RowAdvantages("dr_mas")
+    assert advantages(**TEAM).metrics["credit/copied"] == 0
+    with pytest.warns(UserWarning, match=SAID.format(copied, "pass where=")) as seen:
+        assert advantages(**batch).metrics["credit/copied"] == copied / len(batch["trace"])
+        advantages(**batch)
+    assert len(seen) == 1  # once, in whichever batch it comes first
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        real = np.arange(len(batch["trace"])) < 5
+        assert RowAdvantages("dr_mas")(**batch, where=real).metrics["credit/copied"] == 0
+        told = {"order": np.arange(len(real)), "policy_version": np.arange(len(real))}
+        for name, column in told.items():
+            assert RowAdvantages("dr_mas")(**batch, **{name: column}).metrics["credit/copied"] == 0
+        lengths = np.arange(16) <= np.arange(len(real))[:, None]
+        assert RowAdvantages("dr_mas")(**batch, mask=lengths).metrics["credit/copied"] == 0
+    with pytest.warns(UserWarning, match=SAID.format(copied, "leave them out")):
+        credit.from_columns(**batch)
+
+
+@pytest.mark.parametrize(
+    ("trace", "turn", "copied"),
+    [("abcddd", None, 2 / 6), ("aaabbc", None, 3 / 6), ("aabbcc", [0] * 6, 3 / 6),
+     ("aaaabb", [0, 0, 1, 1, 0, 0], 3 / 6), ("aaabbb", [0, 0, 1, 0, 1, 1], 2 / 6),
+     ("aaabbb", [0, 1, 2, 0, 1, 1], 1 / 6)],
+)  # fmt: skip
+def test_equal_rows_of_which_nobody_knows_are_counted_and_not_named(trace: str, turn: Any, copied: float) -> None:
+    """Calls of one turn are equal where no column tells them apart, and several turns may have several."""
+    columns: dict[str, Any] = {"group": ["q"] * 6, "trace": [*trace], "reward": [float(name == "a") for name in trace]}
+    columns |= {} if turn is None else {"turn": turn}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert RowAdvantages("rloo")(**columns).metrics["credit/copied"] == copied
+        credit.from_columns(**columns)
+
+
+def test_no_batch_of_calls_is_taken_for_one_that_is_filled_up() -> None:
+    """Drawn: traces of 1 to 9 calls, turns of one call or, for some of them, up to four equal ones."""
+    named = 0
+    for seed in range(300):
+        draw = np.random.default_rng([61, seed])
+        calls = [(t, turn) for t in range(32) for turn in range(draw.integers(1, 10))]
+        rows = [call for call in calls for _ in range(1 + (draw.random() < seed / 1000) * draw.integers(1, 4))]
+        trace, turn = np.array(rows).T
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            credit.from_columns(group=trace // 8, trace=trace, turn=turn, reward=(trace % 3 > 0) * 1.0)
+        named += len(seen)
+    assert named <= 3

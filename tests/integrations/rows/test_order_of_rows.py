@@ -1,0 +1,83 @@
+"""Methods state whether their numbers depend on the order of a trace's rows: the table against permuted rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import credit
+from credit.integrations import MissingColumnWarning, RowAdvantages
+
+LENGTHS = (6, 3, 7, 4, 5, 7, 2, 6)
+TRACE = np.repeat(np.arange(8), LENGTHS)
+
+
+def drawn(seed: int, needs: tuple[str, ...]) -> dict[str, Any]:
+    """Eight traces of two tasks and of uneven lengths, in which nothing is alike but what a method needs to compare."""
+    draw, n = np.random.default_rng(seed), len(TRACE)
+    place, group = np.concatenate([*map(np.arange, LENGTHS)]), TRACE // 4
+    agent = np.where(place == 0, "p", draw.choice(["p", "w", "v"], n))
+    met = [f"{task}/{kind}" for task, kind in zip(group, draw.integers(0, 3, n), strict=True)]
+    chance = np.array([1 / met.count(one) for one in met])
+    known: dict[str, Any] = {
+        "stage": place // 2, "segment": place // 2, "tokens": draw.integers(1, 9, n), "greedy_reward": TRACE,
+        "block": TRACE // 2, "tree": TRACE // 2, "solo_reward": draw.normal(size=8)[TRACE], "anchor": met,
+        "propensity": chance, "target_propensity": chance, "hindsight_log_prob": np.log(draw.uniform(0.1, 0.9, n)),
+        "context": met, "node": np.arange(n), "alternative": np.arange(n),
+    }  # fmt: skip
+    return {
+        "group": group, "trace": TRACE, "agent": agent, "parent": np.where(agent == "p", None, "p"),
+        "turn": [chr(97 + turn) for length in LENGTHS for turn in draw.permutation(length)],
+        "reward": draw.normal(size=8)[TRACE],
+        "evidence": {name: known.get(name, draw.uniform(0.1, 0.9, n)) for name in needs},
+    }  # fmt: skip
+
+
+def moves(method: RowAdvantages, seed: int, needs: tuple[str, ...], *, event_reward: bool) -> bool:
+    """Whether an advantage changes with the order of the rows of a trace."""
+    columns, draw = drawn(seed, needs), np.random.default_rng([seed, 1])
+    columns |= {"event_reward": draw.normal(size=len(TRACE))} if event_reward else {}
+    orders = [np.concatenate([draw.permutation(length) for length in LENGTHS]) for _ in range(2)]
+    got = []
+    for order in orders:
+        method.state = None
+        got.append(method(**columns, order=order))
+    return not (
+        np.allclose(got[0].advantages, got[1].advantages, atol=1e-5) and np.array_equal(got[0].valid, got[1].valid)
+    )
+
+
+ON_ROWS = [name for name in sorted(credit.METHODS) if not credit.METHODS[name].reads_types]
+
+
+@pytest.mark.every_method
+@pytest.mark.parametrize("event_reward", [False, True], ids=["outcomes", "rewards at events"])
+@pytest.mark.parametrize("name", ON_ROWS)
+def test_methods_state_whether_they_read_the_order_of_rows(name: str, event_reward: bool) -> None:
+    entry = credit.METHODS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingColumnWarning)
+        method = RowAdvantages(name, rows=len(TRACE))
+        moved = any([moves(method, seed, entry.needs, event_reward=event_reward) for seed in range(3)])
+    assert moved == entry.reads_order({}, ["event_reward"] if event_reward else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "evidence"),
+    [("discounted_return", {"discount": 0.5}, ()), ("spiral_rae", {"discount": 0.5}, ()),
+     ("rloo", {"by": "task,turn"}, ()), ("grpo", {"by": "task,step"}, ()), ("grpo", {"by": "task,agent"}, ()),
+     ("rloo", {"by": "task,anchor"}, ("anchor",)), ("rloo", {}, ("context", "node")), ("gigpo", {}, ("anchor",))],
+)  # fmt: skip
+@pytest.mark.sampled(others="slow")
+def test_options_that_make_a_method_read_the_order_are_known(
+    name: str, options: dict[str, Any], evidence: tuple[str, ...]
+) -> None:
+    """The warning about the order looked at columns: whatever evidence `rloo` was passed, it was named."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingColumnWarning)
+        method = RowAdvantages(name, rows=len(TRACE), **options)
+        moved = any([moves(method, seed, evidence, event_reward=False) for seed in range(3)])
+    assert moved == credit.METHODS[name].reads_order(options, evidence)
