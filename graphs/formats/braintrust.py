@@ -4,8 +4,8 @@
      scores: {NAME: NUMBER}, input, origin: {id}, experiment_id, metadata: {agent_name, handoffs, to_agent, model},
      metrics: {start, end, prompt_tokens, completion_tokens, estimated_cost}}
 
-A root span is a trace. That of an experiment is one trial: its group is the experiment's row, by `origin` or by the
-input. Scores of the root, or of a scorer below it, are channels.
+A root span is a trace. That of an experiment is one trial: its group is the row, by `origin` or by the input, its
+system the experiment. Scores of the root, or of a scorer below it, are channels.
 
 Braintrust has no agents; its integrations name them. A span is an agent if its metadata has `agent_name` or, as those
 of the OpenAI Agents SDK, `handoffs`. A span of the agent that it lies in is a step of it. Metadata with `to_agent` is
@@ -122,6 +122,7 @@ class _Stated(msgspec.Struct):
     counter: int
     scores: dict[str, float]
     group: str = ""
+    system: str = ""
 
 
 def sniff(head: bytes) -> bool:
@@ -199,9 +200,9 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     if attributes.type == "eval" and not parent:
         origin = decode(_ORIGIN, object_text(row.origin), field="origin", **where)
         task = (origin.id if origin else None) or _VALUE.decode(object_text(row.input))
-        group = run_digest(row.experiment_id, task)
+        group = "" if task is None else run_digest(task)
     numbers = {name: value for name, value in scores.items() if value is not None}
-    return span, _Stated(attributes.exec_counter or 0, numbers, group)
+    return span, _Stated(attributes.exec_counter or 0, numbers, group, row.experiment_id or "")
 
 
 def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
@@ -215,6 +216,7 @@ def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
             span.kind = Kind.OTHER
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))
+    record.system = next((one.system for one in stated.values() if one.system), "")
     _set_rewards(write_spans(record, listed, "workflow", ("span_id", "span_parents")), trace)
     return record
 
