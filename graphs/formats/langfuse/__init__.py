@@ -97,7 +97,9 @@ def sniff(head: bytes) -> bool:
     shown = opening(head)
     keys = set(shown.keys)
     is_own = b'"projectId"' in head or b'"parentObservationId"' in head
-    if (is_own or b'"traceId"' in head) and ({"trace", "observations"} <= keys or keys in ({"trace"}, {"observations", "scores"})):
+    if (is_own or b'"traceId"' in head) and (
+        {"trace", "observations"} <= keys or keys in ({"trace"}, {"observations", "scores"})
+    ):
         return True
     if {"id", "timestamp", "observations"} <= keys or {"id", "traceId", "type", "startTime"} <= keys:
         return True
