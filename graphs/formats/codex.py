@@ -167,7 +167,7 @@ _MESSAGE = msgspec.json.Decoder(_Message)
 _OUTPUT = msgspec.json.Decoder(_Output)
 _STATED = msgspec.json.Decoder(_Stated)
 _REFUSED = re.compile(  # how Codex's own words begin where a call could not be made; it keeps no other mark of that
-    r"apply_patch (?:verification failed|handler received)|(?:exec_command|write_stdin) failed|(?:execution error|err): "
+    r"apply_patch (?:verification failed|handler received)|(?:exec_command|write_stdin) failed|execution error: |err: "
     r"|failed to parse [\w ]*arguments|unsupported (?:custom tool )?call: |Command blocked by PreToolUse hook"
     r"|approval policy is |patch rejected: |unable to (?:locate|read|process) image at "
 )
