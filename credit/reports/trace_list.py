@@ -27,7 +27,8 @@ def has_statuses(traces: Traces) -> np.ndarray:
     formats = np.array([name or "" for name in traces.traces["format"].to_pylist()], object)
     with_status = traces.events["status"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    states: np.ndarray = np.isin(formats, [*STATES_ERRORS, *formats[np.unique(trace[with_status])]])
+    stating = {*STATES_ERRORS, *formats[np.unique(trace[with_status])].tolist()}
+    states: np.ndarray = np.isin(formats, [*stating])
     return states
 
 

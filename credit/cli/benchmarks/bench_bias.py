@@ -25,6 +25,7 @@ LEGENDS = {
     "0 is unbiased, 1 is as far off as no gradient at all",
     "cosine": "of the angle between the mean gradient and the true one; 1 is the same direction",
     "variance": "of the gradient, times the runs of a batch, over |∇J|²; it carries the square of a method's scale",
+    "relative": "the variance over |E g|², which no scale changes; 1 over the squared signal to noise of the gradient",
     "error": "mean squared distance of advantages from true increments, over the mean square of these; 0 is exact",
     "rank": "Kendall's τ-b between mean advantages and true increments; 1 is the same order",
     "sign": "part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
