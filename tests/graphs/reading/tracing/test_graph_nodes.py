@@ -144,8 +144,8 @@ def weave(runs: list[Run]) -> Iterator[Any]:
 FORMATS: dict[str, Callable[[list[Run]], Iterator[Any]]] = {
     "langsmith": langsmith,
     "langfuse": langfuse,
-    "langfuse, spans alone": lambda runs: langfuse(  # in which the name of the node alone tells a tool
-        [run._replace(name="tools", node="tools") if run.node == "tool_node" else run for run in runs], tool="SPAN"
+    "langfuse, spans alone": lambda runs: json.loads(  # in which the name of the node alone tells a tool
+        json.dumps([*langfuse(runs, tool="SPAN")]).replace("tool_node", "tools")
     ),
     "langfuse, agents": lambda runs: langfuse(runs, agent="AGENT"),
     "otlp": otlp,
