@@ -107,7 +107,6 @@ if TYPE_CHECKING:
     from estimators import critic_increments as critic
     from estimators.shapley.event_credit import shapley
     from graphs import CreditError, EventGraph, EventType, NothingReadError
-    from graphs.errors import UnreadWarning
     from graphs.logs import FORMATS, read
     from graphs.logs.chunks import read_chunks
     from graphs.traces.batch import Traces
@@ -135,7 +134,6 @@ _HOME: dict[str, str] = {
     "write_table": "credit.tables.files",
     **dict.fromkeys(("Credit", "claim"), "estimators"),
     **dict.fromkeys(("CreditError", "EventGraph", "EventType", "NothingReadError"), "graphs"),
-    "UnreadWarning": "graphs.errors",
     **dict.fromkeys(("FORMATS", "read"), "graphs.logs"),
     "read_chunks": "graphs.logs.chunks",
     "Traces": "graphs.traces.batch",

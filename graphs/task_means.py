@@ -6,6 +6,7 @@ define a mean over actions. Clusters are independent of each other; within a clu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -29,13 +30,14 @@ LEAST_TASKS = 8
 """Clusters that say something, for an interval. Three coin flips agree in a quarter of cases, and the interval of three
 equal numbers leaves out every other number."""
 
+LEAST_OF_ANY, LEAST_EACH_SIDE = 40, 10
+"""Clusters for an interval of a metric of any distribution and, of numbers beyond 0 to 1, clusters above and below the
+mean. Metrics may be as skewed as an exponential, whose intervals of 20 clusters covered 91 %. To ask for rare clusters
+on each side of a share would print it only where it is overestimated: 98 % of such intervals held one of a tenth, 57 %
+one of 3 %."""
+
 ROUNDING = 4 * float(np.finfo(np.float32).eps)
 """Part of the largest number below which numbers of single precision count as equal."""
-
-LEAST_OF_METRICS, LEAST_EACH_SIDE = 40, 10
-"""Tasks for an interval, and, of numbers beyond 0 to 1, tasks above and below the mean. Metrics may be as skewed as an
-exponential, whose intervals of 20 tasks covered 91 %. To ask for rare tasks on each side of a share would print it only
-where it is overestimated: 98 % of such intervals held one of a tenth, 57 % one of 3 %."""
 
 
 class TaskMean(NamedTuple):
@@ -116,13 +118,13 @@ def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
     found = task_mean(numbers)
     margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
     sides = np.sum(numbers > found.mean + margin), np.sum(numbers < found.mean - margin)
-    if len(numbers) < LEAST_OF_METRICS:
-        return TaskMean(found.mean, *(float("nan"),) * 3), f"fewer than {LEAST_OF_METRICS} tasks"
+    if len(numbers) < LEAST_OF_ANY:
+        return TaskMean(found.mean, *(math.nan,) * 3), f"fewer than {LEAST_OF_ANY} tasks"
     if min(sides) > 0 and numbers.min() >= 0 and numbers.max() <= 1:
         return found._replace(**dict(zip(("low", "high"), share_interval(numbers), strict=True))), ""
     if min(sides) < LEAST_EACH_SIDE:
         words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
-        return TaskMean(found.mean, *(float("nan"),) * 3), words
+        return TaskMean(found.mean, *(math.nan,) * 3), words
     return found, ""
 
 

@@ -134,7 +134,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     lacking = lacking_events(traces)
     if by not in ("agent", "role"):  # a missing line may be of any tool, decision or model of the trace
         lacking = lacking_traces(traces)[trace]
-    rows = _rows(list(number), unit, costs, ToolCalls(traces), lacking)
+    rows = _rows(list(number), unit, costs, ToolCalls(traces, of_team=by == "trace"), lacking)
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))

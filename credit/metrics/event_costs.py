@@ -114,7 +114,7 @@ def event_costs(
       [0.003]
     """
     graph, n = traces.graph, traces.sizes.events
-    called = call_mask(traces)
+    called = call_mask(traces, of_team=of_team)
     tokens, read = (token_counts(traces, name, of_team=of_team) for name in ("tokens", "input_tokens"))
     money, least = np.full(n, np.nan), np.zeros(n)
     if prices is not None:

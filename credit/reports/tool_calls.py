@@ -65,26 +65,27 @@ class Loop:
     times: int
 
 
-def call_mask(traces: Traces) -> np.ndarray:
-    """Whether an event is a call of a tool by the team, or a spawn by one: bool [number of real events]."""
+def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
+    """Whether an event is a call of a tool, by the team unless that is False, or a spawn by one: bool [real events]."""
     kind = np.asarray(traces.graph.event_type)[: traces.sizes.events]
     by_tool = traces.events["tool"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     called = (kind == int(EventType.TOOL_CALL)) | ((kind == int(EventType.SPAWN)) & by_tool)
-    mask: np.ndarray = called & ~outside_team(traces)
+    mask: np.ndarray = called & ~outside_team(traces) if of_team else called
     return mask
 
 
 class ToolCalls:
-    """The tool calls of a batch's teams, and spawns by a tool; those of a simulated user are not theirs.
+    """The tool calls of a batch, and spawns by a tool.
 
     Args:
       traces: what was read.
+      of_team: whether those of a simulated user are left out, since they are not the team's (`outside_team`).
 
     Attributes:
       rows: of the calls, in order: int [calls].
       results, calls: of results that a call led to, and the call of each: int [results].
       retry: whether the previous outcome of its tool, for the same agent, was an error: bool [calls].
-      errors: whether the log calls an event of the team an error: bool [number of real events].
+      errors: whether the log calls an event an error: bool [number of real events].
       counted: the same, but that a call and its result, both called errors, count once: bool [number of real events].
 
     Examples:
@@ -94,14 +95,14 @@ class ToolCalls:
       []
     """
 
-    def __init__(self, traces: Traces) -> None:
+    def __init__(self, traces: Traces, *, of_team: bool = True) -> None:
         graph, n = traces.graph, traces.sizes.events
         kind = np.asarray(graph.event_type)[:n]
         self._traces = traces
         self._agent = np.asarray(graph.agent_ids)[:n]
-        inside = ~outside_team(traces)
+        inside = ~outside_team(traces) if of_team else np.ones(n, bool)
         self.errors = error_mask(traces) & inside
-        is_call, is_result = call_mask(traces), (kind == int(EventType.TOOL_RESULT)) & inside
+        is_call, is_result = call_mask(traces, of_team=of_team), (kind == int(EventType.TOOL_RESULT)) & inside
         senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
         self.results, self.calls = receivers[answers], senders[answers]

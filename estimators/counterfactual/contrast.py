@@ -34,8 +34,8 @@ class Contrast(NamedTuple):
       ess: effective sample size of the smaller arm, n² / Σ 1 / propensity over all n decisions, however they fell.
       decisions: how many there are.
       reason: int8, a `Reason` code; 0 means valid.
-      score: float [N], the contribution φ of each decision, whose mean is `effect`; NaN where refused, and
-        outside of decisions.
+      score: float [N], the contribution φ of each decision, whose mean is `effect`; NaN where refused, and at what is
+        no decision.
     """
 
     effect: jax.Array

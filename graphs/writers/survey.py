@@ -12,12 +12,14 @@ from typing import Any
 import msgspec
 
 from graphs.atomic import atomic_folder, atomic_write
+from graphs.event_types import ACTION_TYPES
 from graphs.traces.batch import Traces
-from graphs.traces.record import SPANNED
+from graphs.traces.record import LOST_PARTS, SPANNED, UNLOGGED_CALLS
 from graphs.writers.native import lines
 
 __all__ = ["left_out", "write"]
 
+_ACTIONS = frozenset(kind.name.lower() for kind in ACTION_TYPES)
 _TOP = ("trace_id", "task_id", "system", "topology", "events", "edges", "rewards", "costs", "metrics")
 
 
@@ -28,9 +30,10 @@ def write(traces: Traces, folder: str | Path) -> list[Path]:
       traces, which is numbers, becomes `metrics` under the names `evidence.NAME`.
     - A `stop` is written as an `orchestrator_decision`.
     - `t` is the time if every event has one, and otherwise the position of the event.
-    - `costs.tokens` defaults to the sum of the events' tokens, and `costs.wall_clock_s` to the time from the first
-      event or span to the last end. The schema requires both. A cost without a logged or derived value is 0, and
-      `metrics` then has `tokens_unstated` or `wall_clock_s_unstated` with the value 1.
+    - `costs.tokens` defaults to the sum of the actions' tokens where all have a count and no call is missing, and
+      `costs.wall_clock_s` to the time from the first event or span to the last end. The schema requires both. A cost
+      without a logged or derived value is 0, and `metrics` then has `tokens_unstated` or `wall_clock_s_unstated` with
+      the value 1.
 
     Args:
       traces: a batch.
@@ -72,10 +75,11 @@ def _survey_form(document: dict[str, Any]) -> dict[str, Any]:
             event["type"] = "orchestrator_decision"
     costs, metrics = document["costs"], document.setdefault("metrics", {})
     metrics |= {f"evidence.{name}": amount for name, amount in document.get("evidence", {}).items()}
-    tokens = [event["tokens"] for event in events if "tokens" in event]
+    tokens = [event.get("tokens") for event in events if event.get("action", event["type"] in _ACTIONS)]
+    whole = tokens and None not in tokens and not {UNLOGGED_CALLS, LOST_PARTS} & metrics.keys()
     ends = [event["t"] + (event.get("seconds") or 0) for event in events]
     wall_clock = max(max(ends) - min(times), metrics.get(SPANNED, 0)) if timed else None
-    for name, amount in (("tokens", sum(tokens) if tokens else None), ("wall_clock_s", wall_clock)):
+    for name, amount in (("tokens", sum(tokens) if whole else None), ("wall_clock_s", wall_clock)):
         if name not in costs:
             costs[name] = 0 if amount is None else amount
             if amount is None:

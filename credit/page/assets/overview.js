@@ -24,7 +24,7 @@
   const paid = stated.money?.total == null ? null : stated.money;
   const { tokens, input_tokens: read } = asked.total;
   const some = tokens.total != null || read.total != null;
-  const named = asked.models.rows.some((row) => row.unit !== "unknown");
+  const named = asked.models.rows.some((row) => !row.outside && row.unit !== "unknown");
   const brief = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
   const bound = (amount, partly) => mark(partly, amount == null ? "–" : amount < 1e6 ? number(amount) : brief.format(amount));
   const sum = (of) => bound(of.total, of.missing || (lost && of !== paid));
@@ -178,7 +178,7 @@
       picture?.box,
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
         ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
-      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at.`));
+      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at; intervals are not corrected.`));
   }
 
   if (sides) {
@@ -193,7 +193,7 @@
       ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
-      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. *: p < 0.05 with Holm's correction for all rows. ≥: the known part, not compared.`));
+      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. *: p < 0.05 with Holm's correction for all rows; intervals are not corrected. ≥: the known part, not compared.`));
   }
 
   if (methods.length) {
@@ -316,12 +316,15 @@
     return [make("h3", {}, title), rows.length ? table(columns, rows, title, most) : null,
       ...[rows.length ? note : null, without].filter(Boolean).map((text) => make("p", { class: "note" }, text))];
   };
-  const verdict = (found) => (found == null ? "cannot tell" : found ? "found" : "not found");
+  const verdict = (found) => (found ? "found" : "not found");
+  const [told, untold] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known));
   section("doctor", "Doctor",
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
-    table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
+    ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
       ["what was found", (r) => r.words, "t"], ["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]],
-    asked.doctor, "Checks"));
+    told, "Checks")] : []),
+    untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
+      table([["check", (r) => r.check.replaceAll("_", " ")], ["why", (r) => r.words, "t"]], untold, "Checks without an answer")) : null);
   const more = [["agent", (r) => r.agent], ...counted("step", "decisions", "more"), signed("value"), ...counted("stderr")];
   section("decisions", "Decisions and the team", ...(!scored.length ? [] : [
     answer("When to stop", "stop", more, "Value: E[R | go on] − E[R | stop]."),
@@ -334,7 +337,8 @@
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
   const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
-  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, (r) => r.unit], ...least("events", "tool_calls"), ...sums]);
+  const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
+  const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...least("events", "tool_calls"), ...sums]);
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   section("costs", "Costs",
@@ -350,7 +354,7 @@
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", (r) => r.unit], ...least("tool_calls", "errors"), ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
+      : answer("Costs by tool", "tools", [["tool", whose], ...least("tool_calls", "errors"), ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),

@@ -432,6 +432,9 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
         links = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
         rest = ["costs", "success", "read", "doctor", "decisions", "card"]  # nothing about training
         assert order == links == ["triage", "explorer", *rest]
+        doctor = page.locator("#doctor")
+        assert "no trace has an outcome" not in (doctor.locator(".scroll").first.text_content() or "")
+        assert "Checks that these logs cannot answer" in (doctor.locator("summary").text_content() or "")
         first = page.locator("#triage tbody tr").first
         trace, event = (first.locator("td").nth(i).text_content() or "" for i in range(2))
         assert (page.locator(".receipt h3").first.text_content() or "").startswith(f"Event {event}: tool_result")

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -53,6 +54,30 @@ def test_costs_that_the_log_does_not_state_are_said_to_be_unstated(tmp_path: Pat
     assert first["costs"] == {"tokens": 0, "wall_clock_s": 0}
     assert first["metrics"] == {"tokens_unstated": 1, "wall_clock_s_unstated": 1}
     assert second["costs"] == {"tokens": 11, "wall_clock_s": 2.5} and "metrics" not in second
+
+
+@pytest.mark.parametrize(
+    ("more", "metrics"),
+    [([{"tokens": 6}], {}), ([{}], {}), ([{"tokens": 6}], {"lost_parts": 1}), ([{"tokens": 6}], {"unlogged_calls": 1})],
+)
+def test_tokens_of_some_actions_are_no_cost_of_the_trace(
+    more: list[dict[str, Any]], metrics: dict[str, int], tmp_path: Path
+) -> None:
+    """The sum over those that have a count was written as that of the trace, and a simulated user's were in it."""
+    event = {"id": "e", "t": 0, "type": "message", "agent": "a", "tokens": 5}
+    events = [
+        event,
+        *({"id": f"f{i}", "t": i + 1, "type": "message", "agent": "a"} | one for i, one in enumerate(more)),
+    ]
+    user = {"id": "u", "t": 9, "type": "message", "agent": "user", "tokens": 100, "action": False}
+    trace = {"trace_id": "t", "task_id": "q", "events": [*events, user], "edges": [], "rewards": {"team": 1}}
+    log = tmp_path / "in.jsonl"
+    log.write_text(json.dumps(trace | {"metrics": metrics}) + "\n")
+    (path,) = survey.write(read(log), tmp_path / "out")
+    document = json.loads(path.read_text())
+    whole = more == [{"tokens": 6}] and not metrics
+    assert document["costs"]["tokens"] == (11 if whole else 0)
+    assert ("tokens_unstated" in document.get("metrics", {})) == (not whole)
 
 
 @pytest.mark.study

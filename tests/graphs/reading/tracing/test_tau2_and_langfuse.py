@@ -72,6 +72,10 @@ def test_calls_and_errors_of_the_simulated_user_are_not_the_teams(tmp_path: Path
     assert [(row.tool, row.calls, row.errors) for row in found.tools] == [("find", 1, 1)]
     assert [suspect.agent for suspect in found.suspects] == ["assistant"]
     assert event_costs(traces).tool_calls.sum() == 1
+    rows = cost_rows(traces, "tool")
+    of_tools = {(row.unit, row.outside): (row.tool_calls, row.errors) for row in rows}
+    assert of_tools == {("find", False): (1, 1), ("no tool", False): (0, 0), ("user", True): (1, 1)}
+    assert (total_costs(rows).tool_calls, total_costs(rows).errors) == (1, 1)
 
 
 def test_what_the_simulated_user_cost_has_its_own_name(tmp_path: Path) -> None:
@@ -245,6 +249,14 @@ def test_a_langfuse_trace_may_be_spread_over_pages(tmp_path: Path) -> None:
     write(tmp_path, {"data": LANGFUSE["trace"]["scores"], "meta": {"page": 1}}, "scores.json")
     traces = read(tmp_path)
     assert traces.problems == () and shape(traces) == TEAM and float(traces.reward[0]) == 0.5
+
+
+def test_a_download_without_a_project_is_told_by_its_content(tmp_path: Path) -> None:
+    """It was told to have its records elsewhere than at the top, while `format="langfuse"` read it."""
+    log = json.loads(json.dumps(LANGFUSE | {"observations": OBSERVATIONS}))
+    for part in (log["trace"], *log["observations"]):
+        part.pop("projectId", None)
+    assert shape(read(write(tmp_path, log))) == TEAM
 
 
 def test_langgraph_nodes_are_agents_and_tools_belong_to_the_one_before(tmp_path: Path) -> None:
