@@ -537,17 +537,22 @@ def compositions_table(name: str) -> str:
 
 
 def lengths_table() -> str:
-    """Median events to 90 % of each signal over those of RLOO, by outcome, length, luck and optimizer."""
-    found = {(c["outcome"], c["decisions"], c["luck"], c["optimizer"], c["signal"]): c["median"]
+    """Median events to 90 % of each signal over those of RLOO, by outcome, length, luck and optimizer.
+
+    Behind it in brackets is how many of the seeds did not arrive, where some did not.
+    """
+    cells = {(c["outcome"], c["decisions"], c["luck"], c["optimizer"], c["signal"]): c
              for c in results("training_lengths") if c["traces"] == 16}  # fmt: skip
+    found = {key: c["median"] for key, c in cells.items()}
+    absent = {key: f" ({n})" if (n := c["events"].count(None)) else "" for key, c in cells.items()}
     signals = [name for name in dict.fromkeys(key[4] for key in found) if name != "rloo"]
     rows = []
     for outcome, decisions, luck, optimizer in sorted({key[:4] for key in found}, key=lambda k: (k[0], k[3], *k[1:3])):
         world = (outcome, decisions, luck, optimizer)
         base = found.get((*world, "rloo"))
         ratios = ["" if (*world, s) not in found else "–" if None in (base, found[*world, s]) else
-                  f"{found[*world, s] / base:.2f}" for s in signals]  # fmt: skip
-        events = "–" if base is None else f"{base:,.0f}"
+                  f"{found[*world, s] / base:.2f}{absent[*world, s]}" for s in signals]  # fmt: skip
+        events = "–" if base is None else f"{base:,.0f}{absent[*world, 'rloo']}"
         rows.append([f"`{outcome}`", optimizer, str(decisions), f"{luck:.1f}", events, *ratios])
     return markdown_table(["outcome", "steps", "D", "luck", "`rloo`, events", *(f"`{s}`" for s in signals)], rows)
 

@@ -114,4 +114,4 @@ def pad_array(values: Array, length: int, fill: float | bool = 0) -> np.ndarray:
 
 
 def _power_of_two(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()
+    return 1 << max(0, int(n) - 1).bit_length()

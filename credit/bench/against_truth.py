@@ -10,28 +10,41 @@ log are scored over all decisions that a policy chose:
 
 Let h be the log before a decision. If E[A | h, choice] = D + f(h) for some f, the slope is 1 up to the error of the
 draw, because E[D | h] = 0. Noise in A lowers the correlation. Intervals are 95 % ones of Student's t, with errors of
-leaving out one group of traces at a time: groups are independent of each other.
+leaving out one group of traces at a time: groups are independent of each other. Those of the correlation are made of
+its Fisher transform, those of the sign of its log odds, so that none leaves the range of its score.
+
+Evidence is true: values of states and of choices are those of the world. Of a method that compares alternatives in a
+context (`context`, `node`), each decision is a context of `ALTERNATIVES` messages that the policy draws, the logged one
+among them, whose outcomes are the trace's own and those of fresh runs of the rest.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from credit.bench.refusals import why_refused
-from credit.methods.running import run
+from credit.methods.running import Request, missing_evidence, run
+from credit.tables.columns import from_columns
+from estimators.base import Reason
 from graphs.errors import CreditError
 from graphs.worlds import KINDS, TeamWorld
 
 if TYPE_CHECKING:
+    from credit.tables.batch_rows import Rows
     from estimators.base import Credit
     from graphs.traces.batch import Traces
+    from graphs.worlds import Runs
 
-__all__ = ["SCORES", "Draw", "Match", "draw", "score"]
+__all__ = ["ALTERNATIVES", "SCORES", "Draw", "Match", "draw", "lacking", "score"]
+
+ALTERNATIVES = 4
+"""Of each decision, as in `credit bench snr`: three runs of the rest of the trace."""
 
 SCORES = ("slope", "correlation", "sign", "answered")
 DIFFICULTIES = (-0.5, 0.0, 0.5)  # of the three tasks of the world, as in docs/worlds.md
@@ -48,8 +61,8 @@ class Match:
       method, world: names.
       decisions: how many there were.
       slope, correlation, sign, answered: the scores.
-      slope_half, correlation_half, sign_half: half the width of their 95 % intervals; NaN where fewer than
-        `LEAST_GROUPS` groups have answers, or one of them alone defines the score.
+      slope_low, slope_high and so on: their 95 % intervals; NaN where fewer than `LEAST_GROUPS` groups have answers,
+        one of them alone defines the score, or the score is at the end of its range.
       refused: why decisions have no advantage, the most frequent reason; "" where all have one.
     """
 
@@ -57,11 +70,14 @@ class Match:
     world: str
     decisions: int
     slope: float
-    slope_half: float
+    slope_low: float
+    slope_high: float
     correlation: float
-    correlation_half: float
+    correlation_low: float
+    correlation_high: float
     sign: float
-    sign_half: float
+    sign_low: float
+    sign_high: float
     answered: float
     refused: str = ""
 
@@ -76,12 +92,56 @@ class Draw:
         `greedy_reward`.
       increments: true increments, float64 [E].
       chosen: bool [E], the decisions of a policy that had a choice.
+      team, runs: the world and what it drew.
+      seed: that the draws, and runs that are made again, begin with.
     """
 
     world: str
     traces: Traces
     increments: np.ndarray
     chosen: np.ndarray
+    team: TeamWorld
+    runs: Runs
+    seed: int
+
+    @functools.cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The trace of each decision that was a choice, its number in the script, and the chance of a good choice."""
+        chance = self.team.chance[np.asarray(self.runs.task)]
+        trace, decision = np.nonzero(np.asarray(self.runs.present) & (chance < 1))
+        return trace, decision, chance[trace, decision]
+
+    @functools.cached_property
+    def siblings(self) -> Rows:
+        """The alternatives of each decision, `ALTERNATIVES` rows each, the logged one first."""
+        trace, decision, chance = self.places
+        others = np.random.default_rng(self.seed).random((len(trace), ALTERNATIVES - 1)) < chance[:, None]
+        place, number = np.repeat([trace, decision], ALTERNATIVES - 1, axis=1)
+        fresh = self.team.reruns(jax.random.key(self.seed), self.runs, place, number, others.ravel())
+        choice = np.column_stack([np.asarray(self.runs.choice)[trace, decision], others])
+        reward = np.column_stack([np.asarray(self.runs.reward)[trace], np.reshape(fresh, others.shape)])
+        given = np.where(choice, chance[:, None], 1 - chance[:, None]).ravel()
+        context = np.repeat(np.arange(len(trace)), ALTERNATIVES)
+        rows = np.arange(choice.size)
+        evidence = {"context": context, "node": rows, "alternative": 2 * context + choice.ravel()}
+        evidence |= dict.fromkeys(("propensity", "target_propensity"), given)
+        group = np.asarray(self.runs.group)[trace[context]]
+        return from_columns(group=group, trace=rows, reward=reward.ravel(), evidence=evidence)[2]
+
+    def true_evidence(self, name: str) -> np.ndarray:
+        """Evidence that no log has: float [E].
+
+        `target_value` is V(h), `q_value` is Q(h, a), and `counterfactual_reward` the outcome of a fresh run in which
+        the decision is taken badly.
+        """
+        value = np.asarray(self.traces.evidence["value"].array, np.float32)
+        if name != "counterfactual_reward":
+            return value + self.increments.astype(np.float32) if name == "q_value" else value
+        trace, decision, _ = self.places
+        badly = np.zeros(len(trace), bool)
+        result = np.full(len(value), np.nan, np.float32)
+        result[self.chosen] = self.team.reruns(jax.random.key(self.seed), self.runs, trace, decision, badly)
+        return result
 
 
 def draw(
@@ -119,7 +179,37 @@ def draw(
     truth = world.increments(runs)
     log = world.traces(runs, truth)
     chosen = np.asarray(log.evidence["propensity"].mask)
-    return Draw(kind, log, truth.flat(log.graph.num_events), chosen)
+    return Draw(kind, log, truth.flat(log.graph.num_events), chosen, world, runs, seed)
+
+
+_OF_SIBLINGS = ("context", "node", "alternative", "propensity", "target_propensity")
+_TRUE = ("q_value", "target_value", "counterfactual_reward")
+
+
+def lacking(drawn: Draw, needs: Iterable[str]) -> list[str]:
+    """The evidence among a method's needs that neither the logs nor runs beside them have.
+
+    Examples:
+      >>> drawn = draw("pivotal", events=30, traces=16)
+      >>> lacking(drawn, ["context", "node"]), lacking(drawn, ["value", "anchor"])
+      ([], ['anchor'])
+    """
+    wanted = list(needs)
+    if "context" in wanted:
+        return [name for name in wanted if name not in _OF_SIBLINGS]
+    return [name for name in missing_evidence(drawn.traces, wanted) if name not in _TRUE]
+
+
+def _answers(drawn: Draw, method: str | Callable[..., Credit]) -> tuple[np.ndarray, np.ndarray]:
+    """The advantage of each decision that was a choice, and the reason why it has none: [N]."""
+    needs = Request.of(method).needs
+    if "context" in needs:
+        result = run(drawn.siblings, method)
+        advantage, reason = (drawn.siblings.gather(x)[::ALTERNATIVES] for x in (result.advantage, result.reason))
+        return np.asarray(advantage), np.asarray(reason)
+    made = {name: drawn.true_evidence(name) for name in _TRUE if name in needs}
+    result = run(drawn.traces, method, **made)
+    return np.asarray(result.advantage)[drawn.chosen], np.asarray(result.reason)[drawn.chosen]
 
 
 def score(drawn: Draw, method: str | Callable[..., Credit], name: str | None = None) -> Match:
@@ -140,37 +230,28 @@ def score(drawn: Draw, method: str | Callable[..., Credit], name: str | None = N
       >>> score(draw("additive", events=30, traces=16), one_step, "one step").correlation > 0.5
       True
     """
-    result = run(drawn.traces, method)
+    advantage, reason = _answers(drawn, method)
     graph = drawn.traces.graph
-    group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)]
-    used = drawn.chosen & np.asarray(result.valid)
-    advantage = np.where(used, np.asarray(result.advantage, np.float64), 0.0)
-    sums = _sums(advantage[used], drawn.increments[used], group[used], int(group.max()) + 1)
-    whole = _scores(sums.sum(axis=0))
-    halves = _halves(sums[sums[:, 0] > 0])
-    (slope, correlation, sign), (slope_half, correlation_half, sign_half) = whole.tolist(), halves.tolist()
-    decisions = int(drawn.chosen.sum())
+    group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)][drawn.chosen]
+    used = reason == Reason.VALID
+    sums = _sums(advantage[used].astype(np.float64), drawn.increments[drawn.chosen][used], group[used])
+    table = np.column_stack([_scores(sums.sum(axis=0)), _intervals(sums[sums[:, 0] > 0])]).tolist()
+    ends = ("", "_low", "_high")
+    found = {
+        f"{score}{end}": x
+        for score, row in zip(SCORES[:3], table, strict=True)
+        for end, x in zip(ends, row, strict=True)
+    }
     label = method if isinstance(method, str) else str(getattr(method, "__name__", "function"))
-    return Match(
-        name or label,
-        drawn.world,
-        decisions,
-        slope,
-        slope_half,
-        correlation,
-        correlation_half,
-        sign,
-        sign_half,
-        float(used.sum()) / decisions,
-        why_refused(np.asarray(result.reason)[drawn.chosen]),
-    )
+    why = why_refused(reason)
+    return Match(name or label, drawn.world, len(used), **found, answered=float(np.mean(used)), refused=why)
 
 
-def _sums(a: np.ndarray, d: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
+def _sums(a: np.ndarray, d: np.ndarray, group: np.ndarray) -> np.ndarray:
     """What the scores are made of, summed in each group: float64 [G, 8]."""
     both = (a != 0) & (d != 0)
     terms = (np.ones_like(a), a, d, a * a, d * d, a * d, both, both & (np.sign(a) == np.sign(d)))
-    return np.stack([np.bincount(group, term, groups) for term in terms], axis=-1)
+    return np.stack([np.bincount(group, term) for term in terms], axis=-1)
 
 
 def _scores(sums: np.ndarray) -> np.ndarray:
@@ -189,14 +270,21 @@ def _ratio(over: np.ndarray, under: np.ndarray, least: np.ndarray | float) -> np
     return np.where(defined, over / np.where(defined, under, 1.0), np.nan)
 
 
-def _halves(sums: np.ndarray) -> np.ndarray:
-    """Half the widths of the scores' 95 % intervals, by leaving out one group at a time: [3]."""
-    from scipy.special import stdtrit  # comes with JAX; slow to import
+def _intervals(sums: np.ndarray) -> np.ndarray:
+    """The scores' 95 % intervals, by leaving out one group at a time: [3, 2]."""
+    from scipy.special import expit, logit, stdtrit  # comes with JAX; slow to import
 
     groups = len(sums)
     if groups < LEAST_GROUPS:
-        return np.full(3, np.nan)
-    left = _scores(sums.sum(axis=0) - sums)
-    stderr = np.sqrt((groups - 1) / groups * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
-    halves: np.ndarray = stdtrit(groups - 1, 0.975) * stderr
-    return halves
+        return np.full((3, 2), np.nan)
+
+    def free(scores: np.ndarray) -> np.ndarray:
+        """Scores on scales without ends."""
+        return np.stack([scores[..., 0], np.arctanh(scores[..., 1]), logit(scores[..., 2])], axis=-1)
+
+    whole = sums.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # at an end of the range there is no interval
+        middle, left = free(_scores(whole)), free(_scores(whole - sums))
+        stderr = np.sqrt((groups - 1) / groups * np.sum((left - left.mean(axis=0)) ** 2, axis=0))
+        ends = middle[:, None] + stdtrit(groups - 1, 0.975) * stderr[:, None] * np.array([-1, 1])
+    return np.stack([ends[0], np.tanh(ends[1]), expit(ends[2])])

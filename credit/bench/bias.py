@@ -5,6 +5,7 @@ method in float64. With w_e the weight of a decision in its batch, 1/K in a grou
 
     g = Σ_e w_e A_e ∇ log π(e)
     bias = |E g − ∇J| / |∇J|      cosine = that between E g and ∇J      variance = runs (E|g|² − |E g|²) / |∇J|²
+    relative = runs (E|g|² − |E g|²) / |E g|², the inverse of the squared signal to noise of g: the same at any scale
 
 `runs` is the mean number of runs that a batch takes, replays included, so that variances compare at equal cost. A
 baseline may add any number to all advantages of a state, so errors are those of A° = A − E[A | h], without the mean of
@@ -64,6 +65,7 @@ class Row:
     bias: float
     cosine: float
     variance: float
+    relative: float
     error: float
     rank: float
     sign: float
@@ -321,6 +323,7 @@ def _scores(draws: Draws, enumerated: _Enumerated) -> tuple[float, ...]:
         float(np.linalg.norm(mean - true)) / length,
         _one_ratio(float(np.sum(mean * true)), float(np.linalg.norm(mean)) * length),
         float(spread) * draws.runs / length**2,
+        _one_ratio(float(spread) * draws.runs, float(np.sum(mean**2))),
         _one_ratio(float(p @ (centred - increment) ** 2), float(p @ increment**2)),
         _tau((_ratio(total, weight) - centre[:, None])[known], world.increments[known], size),
         _one_ratio(float(p @ (product > 0)), float(p @ (product != 0))),

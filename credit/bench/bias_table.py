@@ -44,9 +44,9 @@ def grid(rows: Sequence[Row], score: str, digits: str = "") -> tuple[list[str], 
 def markdown(rows: Sequence[Row]) -> str:
     """One line a method as a Markdown table: its worst or mean score over the worlds, at the largest size measured.
 
-    Bias, cosine and the share of answered decisions are the worst of the worlds, variance and rank their means.
+    Bias, cosine and the share of answered decisions are the worst of the worlds, variances and rank their means.
     """
-    lines = [["method", "bias", "cosine", "variance", "rank", "answered"], ["---"] + ["---:"] * 5]
+    lines = [["method", "bias", "cosine", "variance", "relative", "rank", "answered"], ["---"] + ["---:"] * 6]
     for name in dict.fromkeys(row.method for row in rows):
         size: dict[str, Row] = {}
         for row in (row for row in rows if row.method == name):
@@ -56,6 +56,7 @@ def markdown(rows: Sequence[Row]) -> str:
             max(row.bias for row in kept),
             min(_defined(row.cosine for row in kept), default=math.nan),
             sum(row.variance for row in kept) / len(kept),
+            _mean(_defined(row.relative for row in kept)),
             _mean(_defined(row.rank for row in kept)),
             min(row.answered for row in kept),
         )

@@ -65,7 +65,7 @@ class Effort(NamedTuple):
     """How much is drawn.
 
     Attributes:
-      traces: traces for each point of a broadcast; of one that needs long full logs as many as fit `rows`, an eighth at
+      traces: traces for each point of a broadcast; of one that needs long full logs as many as fit `rows`, a fifth at
         least.
       rows: the most rows for each point of another scheme.
       full: the greatest T at which logs are full although a thin log would give the same numbers.
@@ -117,7 +117,7 @@ def broadcast(
 
     def draw(streams: Streams, w: Setting, length: int, effort: Effort) -> Iterator[Sums]:
         full = length <= effort.full or not thin
-        traces = effort.traces if thin else max(effort.traces // 8, min(effort.traces, effort.rows // length))
+        traces = effort.traces if thin else max(effort.traces // 5, min(effort.traces, effort.rows // length))
         traces = max(traces, traces * length // 40) if rare else traces
         size = w.group * (length if full else agents)  # events of a group
         if size > ROOM:

@@ -84,7 +84,7 @@ class _Judged(msgspec.Struct):
 class _KeptMean(msgspec.Struct):
     tasks: int
     events: int
-    mean: float
+    mean: float | None
     stderr: float | None
     p_value: float
 
@@ -345,7 +345,7 @@ def _sign_test(path: Path, number: int, kept: _KeptTest) -> SignTest:
 
 
 def _bound(value: float) -> float | None:
-    """A number as JSON can hold it: None for infinity."""
+    """A number as JSON can hold it: None for infinity and NaN."""
     return float(value) if np.isfinite(value) else None
 
 
@@ -355,8 +355,9 @@ def _unbounded(value: float | None) -> float:
 
 
 def _kept_mean(result: HeldOutMean) -> _KeptMean:
-    return _KeptMean(result.tasks, result.events, result.mean, _bound(result.stderr), result.p_value)
+    return _KeptMean(result.tasks, result.events, _bound(result.mean), _bound(result.stderr), result.p_value)
 
 
 def _mean(kept: _KeptMean) -> HeldOutMean:
-    return HeldOutMean(kept.tasks, kept.events, kept.mean, _unbounded(kept.stderr), kept.p_value)
+    mean = float("nan") if kept.mean is None else kept.mean
+    return HeldOutMean(kept.tasks, kept.events, mean, _unbounded(kept.stderr), kept.p_value)

@@ -15,7 +15,7 @@ import numpy as np
 from credit.metrics.event_costs import Prices, event_costs, event_models
 from credit.metrics.trace_metrics import PARTS
 from credit.reports.durations import begins, date_text
-from credit.reports.missing_lines import lacking_traces
+from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -51,7 +51,6 @@ LEVEL = 0.05
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
-LACKING = "the log lacks lines of the trace"
 UNPRICED = "no row of the table prices a model of it"
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""

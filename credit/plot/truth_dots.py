@@ -53,7 +53,8 @@ def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None
             axes.errorbar(
                 [getattr(row, field) for row in of_world],
                 [place[row.method] + shift for row in of_world],
-                xerr=[getattr(row, f"{field}_half") for row in of_world],
+                xerr=np.abs([[getattr(row, f"{field}_{end}") - getattr(row, field) for row in of_world]
+                             for end in ("low", "high")]),
                 fmt=marker, color=colour, markersize=4.5, elinewidth=1.1, capsize=0, zorder=3,
             )  # fmt: skip
         plain_axes(axes, grid="both")

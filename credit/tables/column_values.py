@@ -195,7 +195,11 @@ def numbers(column: str, values: Any, n: int) -> np.ndarray:
         array = array.dictionary_decode()
     kind = array.type
     if not (
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or array.null_count == n
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+        or array.null_count == n
     ):
         raise ColumnError(column, [], f"values are of type {kind}; expected numbers")
     amounts: np.ndarray = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

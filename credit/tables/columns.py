@@ -93,8 +93,8 @@ def from_columns(
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again.
-      turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance, since
-        columns do not say what activated it anew (`docs/data-model.md`).
+      turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two turns.
+        Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`).
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
         `graphs.event_types.ACTION_TYPES`.
@@ -102,10 +102,11 @@ def from_columns(
         `causal`): which row led to which. Both ends lie in one trace, the sender first. Default: no edges.
       tokens: tokens that the row generated.
       evidence: further columns by the names in `graphs.traces.schema`; null or NaN, in ids also -1, where a row has
-        none. Evidence of traces (`greedy_reward`) must be constant within a trace. `context`, `node`,
+        none. Evidence of traces (`greedy_reward`) must be constant within a trace; of `policy_version`, integers from
+        0, a trace has the first that its rows state. `context`, `node`,
         `sibling_parent` and `alternative` say which traces are replays that share a choice
         (`graphs.replay_clusters`); group-relative methods heed it. `agent_reward` is the outcome of each agent's own
-        trace; `reward` may then be left out.
+        trace, which methods add to `reward`; this may be left out.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given.
 
@@ -303,11 +304,16 @@ def _actions(action: Any, types: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 def _check_agent_rewards(amounts: np.ndarray, by_agent: Segments) -> None:
     """Refuse two outcomes of one agent instance; rows of it may state none."""
-    stated = np.flatnonzero(~np.isnan(amounts))
-    first = np.full(by_agent.count, np.nan, amounts.dtype)
-    first[by_agent.ids[stated[::-1]]] = amounts[stated[::-1]]  # of several assignments to one place the last counts
-    filled = np.where(np.isnan(amounts), first[by_agent.ids], amounts)
+    filled = np.where(np.isnan(amounts), _first_stated(amounts, by_agent)[by_agent.ids], amounts)
     by_agent.constant("agent_reward", filled, "an agent of a trace has one outcome of its own")
+
+
+def _first_stated(amounts: np.ndarray, by: Segments) -> np.ndarray:
+    """The first number of each segment that is not NaN, of [N] in the order of events: [count], NaN where all are."""
+    stated = np.flatnonzero(~np.isnan(amounts))
+    first = np.full(by.count, np.nan, amounts.dtype)
+    first[by.ids[stated[::-1]]] = amounts[stated[::-1]]  # of several assignments to one place the last counts
+    return first
 
 
 def _evidence(column: str, columns: Mapping[str, Any], n: int, by_trace: Segments, to: Sizes) -> np.ndarray:
@@ -344,7 +350,11 @@ def _evidence(column: str, columns: Mapping[str, Any], n: int, by_trace: Segment
     amounts, present = amounts[by_trace.order], present[by_trace.order]
     length = to.events
     if column in TRACE_EVIDENCE:
-        whole = by_trace.constant(column, np.where(present, amounts, np.nan), "it is one number for each trace")
+        stated = np.where(present, amounts, np.nan)
+        if column == "policy_version":  # a long trace may end under a later policy than it began
+            whole = _first_stated(stated, by_trace)
+        else:
+            whole = by_trace.constant(column, stated, "it is one number for each trace")
         present, amounts, length = np.isfinite(whole), np.nan_to_num(whole), to.traces
     typed = amounts.astype(np.float32 if kind == "float" else np.int32)
     padded = pad_array(Evidence.of(typed, present).array, length, np.nan if kind == "float" else -1)

@@ -56,11 +56,10 @@ def noise_number(credit: Credit) -> dict[str, float]:
 
 
 def alignments(credit: Credit, others: Mapping[str, Credit]) -> dict[str, float]:
-    """`credit/alignment/NAME` for each other method: the `alignment` of its advantages with those of `credit`."""
+    """`credit/alignment/NAME` for each other method that has one: the `alignment` of its advantages with `credit`'s."""
     advantage = np.asarray(credit.advantage)
-    return {
-        f"credit/alignment/{name}": alignment(advantage, np.asarray(other.advantage)) for name, other in others.items()
-    }
+    found = {name: alignment(advantage, np.asarray(other.advantage)) for name, other in others.items()}
+    return {f"credit/alignment/{name}": cosine for name, cosine in found.items() if not np.isnan(cosine)}
 
 
 def signal_to_noise(result: Credit) -> float | None:
@@ -87,13 +86,13 @@ def signal_to_noise(result: Credit) -> float | None:
 
 
 def alignment(first: np.ndarray, other: np.ndarray) -> float:
-    """Cosine of two methods' advantages over the rows; 0 where one is 0 throughout.
+    """Cosine of two methods' advantages over the rows; NaN where one is 0 throughout.
 
     It is the cosine of the two policy gradients where the gradients of the rows' log-probabilities are orthogonal and
     of equal length.
     """
     product = float(np.linalg.norm(first)) * float(np.linalg.norm(other))
-    return float(np.dot(first, other)) / product if product > 0 else 0.0
+    return float(np.dot(first, other)) / product if product > 0 else float("nan")
 
 
 def ledger_numbers(ledger: Ledger, roles: Sequence[str] | None, events: np.ndarray) -> dict[str, float]:

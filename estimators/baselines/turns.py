@@ -1,8 +1,9 @@
 """Turn-level baselines: the k-th turn of a trace against the k-th turns of the other traces of its task.
 
-The k-th turn is the team's: turns are counted in the order of their first actions, over all agents. Where the policy
-decides how many turns there are, a comparison by number can be biased. `turn_baseline` is unbiased; `mt_grpo`, the
-published form, is not, and its docstring has the bias in closed form. Both need rewards only.
+A turn is one agent's, and the k-th turn the team's: turns are counted in the order of their first actions, over all
+agents. A round of the environment in which several agents act is several turns. Where the policy decides how many turns
+there are, a comparison by number can be biased. `turn_baseline` is unbiased; `mt_grpo`, the published form, is not, and
+its docstring has the bias in closed form. Both need rewards only.
 """
 
 from __future__ import annotations
@@ -162,7 +163,8 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
         b_ik = Σ_{j ≠ i, T_j > k} G_jk / (n − 1)        A_ik = G_ik − b_ik
 
-    Turns are numbered by the place of their first trainable action; one in which only frozen agents act is none.
+    A turn is one agent's. Turns are numbered over all agents of a trace by the place of their first trainable action;
+    one in which only frozen agents act is none.
     A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. So where lengths differ
     an offset of all rewards does not cancel: it enters the advantages of late turns. Subtract it first. Unbiased for
     the policy gradient whatever decides the number of turns: k is known before the turn is played, and the other traces
@@ -236,6 +238,9 @@ def mt_grpo(
     deviation over the traces of the group that have a k-th turn,
 
         A_ik = Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)          without scale: G_ik − Σ_{l ≥ k, l < T_i} m_l
+
+    As in `turn_baseline`, a turn is one agent's, and k counts the turns of all agents. The paper has one agent: where
+    several act in a round of the environment, its terms are those of rounds only if all rows are one agent's.
 
     The trace itself determines how many m_l are subtracted: each further turn costs m_l. Let p_l be the probability
     that a trace has an l-th turn, ρ_l = E[r_l; has it], μ_l = ρ_l / p_l, and n traces be drawn independently. Without

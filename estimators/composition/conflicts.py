@@ -54,7 +54,7 @@ def without_conflicts(advantages: Array, valid: Array) -> jax.Array:
 def variance_shares(advantages: Array, valid: Array) -> jax.Array:
     """The part that each channel has in the variance of the sum: cov(A_k, Σ_j A_j) / var(Σ_j A_j), float [C].
 
-    The shares add up to 1; one below 0 narrows the sum. All are 0 where the sum does not vary.
+    The shares add up to 1; one below 0 narrows the sum. All are NaN where the sum does not vary.
 
     Args:
       advantages, valid: as of `without_conflicts`.
@@ -66,7 +66,8 @@ def variance_shares(advantages: Array, valid: Array) -> jax.Array:
     """
     centred = _centred(advantages, valid)
     whole = jnp.sum(centred, axis=0, keepdims=True)
-    return safe_divide(jnp.sum(centred * whole, axis=1), jnp.sum(whole * whole))
+    variance = jnp.sum(whole * whole)
+    return jnp.where(variance > 0, safe_divide(jnp.sum(centred * whole, axis=1), variance), jnp.nan)
 
 
 def variance_weights(advantages: Array, valid: Array, shares: Array) -> jax.Array:

@@ -29,12 +29,13 @@ class Contrast(NamedTuple):
     """The mean effect of a decision, and whether the log can tell it; arrays [S], one entry a segment.
 
     Attributes:
-      effect: in units of the outcome; 0 where refused.
+      effect: in units of the outcome; NaN where refused.
       stderr: its standard error; infinite where refused.
       ess: effective sample size of the smaller arm, n² / Σ 1 / propensity over all n decisions, however they fell.
       decisions: how many there are.
       reason: int8, a `Reason` code; 0 means valid.
-      score: float [N], the contribution φ of each decision, whose mean is `effect`; 0 where refused.
+      score: float [N], the contribution φ of each decision, whose mean is `effect`; NaN where refused, and at what is
+        no decision.
     """
 
     effect: jax.Array
@@ -155,12 +156,12 @@ def doubly_robust_contrast(
     reason = jnp.where(lacks, Reason.NO_EVIDENCE, reason).astype(jnp.int8)
     valid = reason == Reason.VALID
     return Contrast(
-        effect=jnp.where(valid, effect, jnp.zeros_like(effect)),
+        effect=jnp.where(valid, effect, jnp.nan),
         stderr=jnp.where(valid, stderr, jnp.full_like(stderr, jnp.inf)),
         ess=jnp.min(effective, axis=0),
         decisions=count,
         reason=reason,
-        score=jnp.where(decision_mask & valid[segment], score, jnp.zeros_like(score)),
+        score=jnp.where(decision_mask & valid[segment], score, jnp.nan),
     )
 
 

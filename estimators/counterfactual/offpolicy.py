@@ -59,7 +59,7 @@ class PolicyValue(NamedTuple):
     """The value of each context under the target policy; arrays [E], one entry for each context id.
 
     Attributes:
-      value: float, V in units of reward; 0 where refused.
+      value: float, V in units of reward; NaN where refused.
       stderr: float, its standard error in units of reward; infinite where refused, and where no draw differs from the
         others in its outcome, so that the draws show no error. Answers with a finite error are a selection by outcome.
       ess: float, effective sample size (Σ w)² / Σ w² of the draws.
@@ -241,7 +241,7 @@ def _policy_value(
         reason = jnp.where(outside & (reason == Reason.VALID), Reason.CONTRADICTION, reason)
     valid = reason == Reason.VALID
     return PolicyValue(
-        value=jnp.where(valid, d.reference + e.value, jnp.zeros_like(e.value)),
+        value=jnp.where(valid, d.reference + e.value, jnp.nan),
         stderr=jnp.where(valid, stderr, jnp.full_like(e.value, jnp.inf)),
         ess=d.ess,
         draws=d.draws,

@@ -15,11 +15,12 @@ advantage is
 
     A_e = (1 − ω) x_e·(I_t ŵ_t − I_{t−1} ŵ_{t−1}) / i_t  +  ω (c_e + R − b − Σ_f c_f)
 
-The first part is c_e and a repayment: (I_{t−1}/i_t) (ŵ_t − ŵ_{t−1}) gives back what earlier steps got wrong by what is
-known now. Its sum over steps that tell alike is I_t ŵ_t, in which each trace counts once. As decisions settle, a step
-tells less. Divided by that alone, decisions that have not settled would move by ever larger steps: with a hundred
-decisions and plain steps, policies that were nine tenths of the way turned round. The second part is the advantage
-`control` with coefficients of 1, which has no bias. So ω weighs a bias against luck, for each block of features:
+The first part is c_e times (I_t − I_{t−1})/i_t and a repayment: (I_{t−1}/i_t) (ŵ_t − ŵ_{t−1}) gives back what earlier
+steps got wrong by what is known now. Its sum over steps of equal i is I_t ŵ_t / i, in which each trace counts once. As
+decisions settle, a step tells less. Divided by that alone, decisions that have not settled would move by ever larger
+steps: with a hundred decisions and plain steps, policies that were nine tenths of the way turned round. The second part
+is the advantage `control` with coefficients of 1, which has no bias. So ω weighs a bias against luck, for each block of
+features:
 
     ω = max(a / (a + v),  FLOOR · u)
 

@@ -25,6 +25,7 @@ __all__ = ["snr"]
 NOTES = (
     "SNR: m / sqrt(E[A²] − m²), ± its 99 % band; A: a decision's advantage, x: its true effect, m = E[A sign(x)]. "
     "An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
+    "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient: `bench bias --score relative`",
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
@@ -32,7 +33,7 @@ NOTES = (
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
-LESS = "less: on the traces that both were measured on, with the 99 % band of 40 pairs or more; * of draws of its own"
+LESS = "less: on the traces that both were measured on, with the 99 % band of 100 pairs or more; * of draws of its own"
 
 
 def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:

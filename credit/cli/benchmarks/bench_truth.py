@@ -29,7 +29,8 @@ NOTES = (
     "correlation: of advantages with true increments; 1: no noise. It does not change when advantages are scaled",
     "sign: part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
     "answered: part of the decisions that have an advantage",
-    "±: half of a 95 % interval over groups of traces, undefined below 40. Values in these logs are the true ones",
+    "in brackets: 95 % intervals over groups of traces, none below 40. Values in these logs are the true ones",
+    "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
 
 
@@ -134,14 +135,14 @@ def _check_worlds(worlds: tuple[str, ...]) -> None:
 
 def _check_evidence(names: tuple[str, ...], drawn: Draw) -> None:
     """Refuse methods whose evidence no drawn log has, before any is compiled, and name those that they have it for."""
+    from credit.bench.against_truth import lacking
     from credit.methods.published import find_method
     from credit.methods.registry import METHODS
-    from credit.methods.running import missing_evidence
 
-    lacking = {name: missing_evidence(drawn.traces, find_method(name).needs) for name in names}
-    if any(lacking.values()):
-        found = "; ".join(f"{name!r} needs {', '.join(lacks)}" for name, lacks in lacking.items() if lacks)
-        able = [name for name, method in METHODS.items() if not missing_evidence(drawn.traces, method.needs)]
+    lacks = {name: lacking(drawn, find_method(name).needs) for name in names}
+    if any(lacks.values()):
+        found = "; ".join(f"{name!r} needs {', '.join(lack)}" for name, lack in lacks.items() if lack)
+        able = [name for name, method in METHODS.items() if not lacking(drawn, method.needs)]
         raise click.BadParameter(
             f"The drawn logs lack evidence: {found}. They have that of {', '.join(able)}",
             param_hint="--method",
@@ -159,15 +160,15 @@ def _table(world: str, rows: list[Match]) -> Table:
     for row in rows:
         table.add_row(
             words(row.method),
-            _cell(row.slope, row.slope_half),
-            _cell(row.correlation, row.correlation_half),
-            _cell(row.sign, row.sign_half),
+            _cell(row.slope, row.slope_low, row.slope_high),
+            _cell(row.correlation, row.correlation_low, row.correlation_high),
+            _cell(row.sign, row.sign_low, row.sign_high),
             f"{row.answered:.3g}",
         )
     return table
 
 
-def _cell(value: float, half: float) -> str:
+def _cell(value: float, low: float, high: float) -> str:
     if math.isnan(value):
         return "undefined"
-    return f"{value:.3f} ± {'undefined' if math.isnan(half) else f'{half:.3f}'}"
+    return f"{value:.3f}" if math.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"

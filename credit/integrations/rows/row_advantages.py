@@ -20,7 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,11 +48,13 @@ from credit.integrations.rows.row_metrics import (
 )
 from credit.integrations.rows.row_selection import check_lengths, length_of, rows_in_order, rows_named, used_rows
 from credit.methods.units_apart import alike_units
-from credit.tables.column_values import ColumnError
+from credit.tables.column_values import in_range
 from credit.tables.copied_rows import copied_rows
+from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError
 from graphs.padding import pad_array
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 if TYPE_CHECKING:
@@ -93,7 +95,8 @@ class RowAdvantages:
       watch: what looks at each batch, or the folder of a `Watch` with its defaults.
       truncate: the largest importance weight, above 0; see `log_ratio`.
       strict: whether a batch without the agents, spawns, turns or traces that the method compares, or with rows out of
-        the order of their turns, is an error. Default: a `MissingColumnWarning`, in the first batch only.
+        the order of their turns, is an error; "warn" warns in every batch. Default: a `MissingColumnWarning`, in the
+        first batch only.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
@@ -125,14 +128,14 @@ class RowAdvantages:
         rows: int | None = None,
         scaled: bool = True,
         watch: Watch | str | Path | None = None,
-        strict: bool = False,
+        strict: bool | Literal["warn"] = False,
         truncate: float = 2.0,
         **options: Any,
     ) -> None:
         from credit.methods.published import find_method
         from credit.methods.running import Request
 
-        if isinstance(truncate, bool) or not isinstance(truncate, int | float) or not 0 < truncate < np.inf:
+        if not is_number(truncate) or not 0 < truncate < np.inf:
             raise CreditError(f"truncate is {excerpt(truncate)}; expected a number above 0, the largest weight")
         self.name, self._method, self._facts, self._state_of = _resolve(method, options)
         self.scope = None if callable(method) else find_method(method).scope_of(options)[0]
@@ -140,7 +143,9 @@ class RowAdvantages:
         open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
         if not open_ended:
             Request.of(method).check_names(options)
-        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        if strict not in (True, False, "warn"):
+            raise CreditError(f"strict is {excerpt(strict)}; expected True, False or 'warn'")
+        if rows is not None and (not is_whole(rows) or rows < 1):
             raise CreditError(f"rows is {rows!r}; expected a positive integer: the largest batch")
         if "by" in options:  # it names what is compared, in the place of agents
             self._facts = self._facts._replace(columns=(), in_groups=False, key=())
@@ -153,7 +158,7 @@ class RowAdvantages:
         self.state: dict[str, float] | None = None
         self._unmet: list[str] = []
         self._start = options.pop("initial", 0.0) if self._state_of is not None else 0.0
-        if np.ndim(self._start):
+        if not is_number(self._start) or not np.isfinite(self._start):
             raise CreditError(f"initial is {excerpt(self._start)}; expected a number, for names not seen before")
         names = [name for name in options if isinstance(options[name], str | list | tuple)]
         named = [name for name in names if name in parameters and parameters[name].annotation == "AgentNames"]
@@ -282,18 +287,21 @@ class RowAdvantages:
           role: the role of that agent, one for each instance. Default: its name.
           parent: the name of the agent of the same trace that spawned it; null where none did. Default: no spawns.
           instance: a label that tells several agents of one name in one trace apart. Default: they are one.
-          turn: a label of the row's turn, distinct within its agent instance. Default: one turn an instance.
+          turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two
+            turns. Default: one turn an instance.
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
             stand in that order. Rows of one place keep the order of the batch.
           event_reward: what each row earned besides.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
-            who is trained; pass it with every method that compares traces.
-          policy_version: the version of the policy that sampled the row, an integer, null where unknown. Metrics say
-            how far rows are behind the newest of the batch, which may be older than the policy that is trained, and how
-            many groups hold several; `by="task,policy_version"` compares within one.
+            who is trained; pass it with every method that compares traces. `agent_reward` is added to `reward`.
+          policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
+            -1). Metrics say how far rows are behind the newest of the batch, which may be older than the policy that is
+            trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
+            a trace states.
           log_ratio: log π(row) of the policy that is trained, less that of the policy that sampled it, [N], or [N, L]
             for tokens with `mask`: the advantage is multiplied by min(exp(log_ratio), truncate), after metrics were
-            taken of it. Leave it out where the trainer's loss weighs so itself.
+            taken of it; by 0 at -inf, where the trained policy never acts so. Leave it out where the trainer's loss
+            weighs so itself.
           where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
             say nothing. A trace that ran and should not count has the reward NaN instead.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
@@ -324,11 +332,11 @@ class RowAdvantages:
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
-        version = amounts.get("policy_version")
-        if version is not None and (strange := np.flatnonzero((np.floor(version) < version) | np.isinf(version))).size:
-            raise ColumnError("policy_version", strange, f"{version[strange[0]]:g} is none; expected integers")
         check_lengths(labels, n)
         use, ran = used_rows(score, labels["trace"], where, n)
+        if "policy_version" in amounts:
+            with rows_named(np.flatnonzero(ran)):
+                in_range("policy_version", "count", amounts["policy_version"][ran], _VERSION.within)
         take = None if n == 0 or (order is None and use.all()) else rows_in_order(use, order, n)
         advantage, valid = np.zeros(n, np.float32), np.zeros(n, bool)
         rows, before = int(np.count_nonzero(ran)), self.state
@@ -424,7 +432,7 @@ class RowAdvantages:
         if self._state_of is None:
             return arrays, {}
         for name, number in known.items():
-            if not isinstance(number, int | float) or not np.isfinite(number):
+            if not is_number(number) or not np.isfinite(number):
                 raise CreditError(f"state of {name!r} is {excerpt(number)}; expected a finite number")
         if "by" not in inspect.signature(self._state_of).parameters:
             if known and "" not in known:
@@ -491,11 +499,16 @@ class RowAdvantages:
                 texts.append(f"has {option}={','.join(names)}, and no agent of the batch is called so")
         if falls:
             texts.append(falls)
-        if texts and self._strict:
+        if texts and self._strict is True:
             return f"method {self.name!r} {texts[0]}"
-        if self._looked:
+        if self._looked and self._strict != "warn":
             return ""
         self._looked = True
+        of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
+        if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
+            often = f"both are other than 0 in {twice} of {counted(len(batch.rows.event), 'row')}"
+            advice = "pass a reward of 0 where the agents' own outcomes are all"
+            texts.append(f"adds 'agent_reward' to 'reward', and {often}: {advice}")
         texts += [f"compares {alike}, which are spelt almost alike, as several" for alike in labels_alike(batch)]
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")
@@ -568,6 +581,7 @@ def _kept(method: str | Callable[..., Credit]) -> RowAdvantages:
 CHOICES = ("context", "node", "sibling_parent", "alternative")
 """Of `STRUCTURE`, the ids of choices."""
 
+_VERSION = TRACE_EVIDENCE["policy_version"]
 _LABELS = ("agent", "role", "parent", "instance", "turn")
 _FROM_COLUMNS = frozenset(("group", "trace", *_LABELS, "reward", "event_reward"))
 
@@ -587,8 +601,6 @@ def _words(names: Any) -> list[str]:
 
 
 def _is_label(name: str) -> bool:
-    from graphs.traces.schema import EVENT_EVIDENCE
-
     return name in EVENT_EVIDENCE and EVENT_EVIDENCE[name].kind == "id"
 
 

@@ -168,15 +168,16 @@ def weighted(values: Any, log_ratio: Any, most: float) -> tuple[Any, dict[str, f
       most: the largest weight.
 
     Raises:
-      ColumnError: another shape; no number where an advantage is not 0.
+      ColumnError: another shape; NaN or +inf where an advantage is not 0. The weight of -inf is 0.
     """
     ratio = np.asarray(on_host(log_ratio), np.float64)
     if ratio.shape != tuple(values.shape):
         problem = f"has shape {ratio.shape}; expected {tuple(values.shape)}, one number for each advantage"
         raise ColumnError("log_ratio", [], problem)
     trained = np.asarray(on_host(values)) != 0
-    if (bad := trained & np.isnan(ratio)).any():
-        raise ColumnError("log_ratio", np.unique(np.nonzero(bad)[0]), "is NaN where an advantage is not 0")
+    for bad, what in ((np.isnan(ratio), "NaN"), (np.isposinf(ratio), "infinite")):
+        if (bad := trained & bad).any():  # +inf: the policy that sampled the row never acts so
+            raise ColumnError("log_ratio", np.unique(np.nonzero(bad)[0]), f"is {what} where an advantage is not 0")
     weight = np.exp(np.minimum(np.where(trained, ratio, 0.0), np.log(most)))
     host = np.where(trained, np.asarray(on_host(values), np.float64) * weight, 0.0)
     cut = trained & (ratio > np.log(most))

@@ -171,12 +171,14 @@ def batch_metrics(
 
 
 def no_metrics(rows: int, facts: Facts) -> dict[str, float]:
-    """Metrics of a batch in which no row has a reward: every name that other batches have, so that curves go on."""
+    """Metrics of a batch in which no row has a reward: names that other batches have, so that curves go on.
+
+    Conditions of a comparison that was not made, and the age of rows that did not enter, are absent.
+    """
     nothing = ("traces", "groups", "agents", "turns", "copied", "refused", "zero", "groups_that_teach", "groups_of_one")
     metrics = {"rows": float(rows), "unscored": float(rows > 0), **dict.fromkeys(nothing, 0.0)}
     metrics |= {"advantage_mean": 0.0, "advantage_std": 0.0, **({"keys_of_one": 0.0} if facts.key else {})}
-    held = ("compared", "ordered", "resolved")
-    metrics |= {f"condition/{name}": 1.0 for name in held} | {"condition/scored": float(rows == 0)}
+    metrics["condition/scored"] = float(rows == 0)
     if facts.unbiased is not None:
         metrics["condition/unbiased"] = float(facts.unbiased)
     return {f"credit/{name}": value for name, value in metrics.items()}

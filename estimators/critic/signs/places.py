@@ -30,7 +30,7 @@ class HeldOutMean(NamedTuple):
 
     Attributes:
       tasks, events: how many there are.
-      mean: mean over tasks of the means of their events; 0 where there are none.
+      mean: mean over tasks of the means of their events; NaN where there are none.
       stderr: its standard error over tasks; infinite for fewer than two.
       p_value: of a one-sided t-test that it is above 0; 1 where there are fewer than `LEAST_TASKS` tasks, or where no
         other task has an event to compare with.
@@ -72,7 +72,7 @@ def held_out_mean(y: np.ndarray, task: np.ndarray) -> HeldOutMean:
     from scipy.special import stdtr
 
     if len(y) == 0:
-        return HeldOutMean(0, 0, 0.0, float("inf"), 1.0)
+        return HeldOutMean(0, 0, float("nan"), float("inf"), 1.0)
     _, task = np.unique(task, return_inverse=True)
     counts = np.bincount(task)
     tasks = np.bincount(task, y) / counts

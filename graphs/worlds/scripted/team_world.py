@@ -44,6 +44,7 @@ __all__ = ["Runs", "TeamWorld"]
 
 _LINKS: dict[str, type] = {"bernoulli": Bernoulli, "bottleneck": Pivotal, "pivotal": Pivotal}
 _FEWEST = 32  # decisions that kernels are compiled for; then powers of two
+_CELLS = 1 << 24  # decisions of runs that are made again at once
 
 
 class _Tables(NamedTuple):
@@ -179,18 +180,30 @@ class TeamWorld:
             raise CreditError(
                 f"t is {t}; expected 0 to {len(taken) - 1}, trace {trace} has {counted(len(taken), 'action')}"
             )
-        past = jnp.asarray(np.pad(np.asarray(runs.choice[trace]), (0, self._tables.gate.shape[0] - self.decisions)))
-        result: jax.Array = _rerun(
-            self._depth,
-            self._tables,
-            self.outcome,
-            key,
-            past,
-            jnp.asarray(runs.task[trace], jnp.int32),
-            jnp.asarray(taken[t], jnp.int32),
-            jnp.asarray(choice),
-            jnp.arange(n, dtype=jnp.int32),
-        )
+        rows = np.full(n, trace), np.full(n, taken[t]), np.full(n, choice)
+        return self.reruns(key, runs, *rows)
+
+    def reruns(
+        self, key: jax.Array, runs: Runs, trace: np.ndarray, decision: np.ndarray, choice: np.ndarray
+    ) -> jax.Array:
+        """A fresh outcome for each row, as of `rerun`: of a trace, with a decision chosen so: float32 [n].
+
+        Args:
+          key: of these runs; that of row i uses `fold_in(key, i)`.
+          runs: where the traces are.
+          trace: int [n], their rows there.
+          decision: int [n], its number in the script; the trace has it.
+          choice: bool [n], well (spawned) or badly (not spawned).
+        """
+        room = self._tables.gate.shape[0]
+        past = np.pad(np.asarray(runs.choice), ((0, 0), (0, room - self.decisions)))
+        task, outcomes = np.asarray(runs.task), []
+        for first in range(0, len(trace), max(1, _CELLS // room)):
+            rows = slice(first, first + max(1, _CELLS // room))
+            number = np.arange(len(trace), dtype=np.int32)[rows]
+            columns = past[trace[rows]], task[trace[rows]], decision[rows].astype(np.int32), choice[rows]
+            outcomes.append(_rerun(self._depth, self._tables, self.outcome, key, *columns, number))
+        result: jax.Array = jnp.concatenate(outcomes) if outcomes else jnp.zeros(0, jnp.float32)
         return result
 
     def increments(self, runs: Runs) -> Truth:
@@ -315,20 +328,22 @@ def _rerun(
     tables: _Tables,
     outcome: Outcome,
     key: jax.Array,
-    past: jax.Array,
-    task: jax.Array,
-    t: jax.Array,
-    replacement: jax.Array,
-    runs: jax.Array,
+    past: Array,
+    task: Array,
+    t: Array,
+    replacement: Array,
+    number: Array,
 ) -> jax.Array:
-    place = jnp.arange(past.shape[0], dtype=jnp.int32)
+    """All but the first four by row: [n, D] and [n]."""
+    place = jnp.arange(past.shape[1], dtype=jnp.int32)
 
-    def again(i: Array) -> jax.Array:
-        member = _member(key, _RERUN, i)
+    def again(past: Array, task: Array, t: Array, replacement: Array, number: Array) -> jax.Array:
+        member = _member(key, _RERUN, number)
         uniform = jax.random.uniform(jax.random.fold_in(member, _CHOICES), past.shape, jnp.float32)
         fresh = uniform < tables.chance[task]
         choice = jnp.where(place < t, past, jnp.where(place == t, replacement, fresh))
         score = _score(depth, tables, choice & _taken(tables, choice))
         return outcome.draw(jax.random.fold_in(member, _OUTCOME), score)
 
-    return jax.vmap(again)(runs)
+    result: jax.Array = jax.vmap(again)(past, task, t, replacement, number)
+    return result

@@ -126,6 +126,18 @@ def test_what_promises_no_bias_has_none() -> None:
     assert {row.method for row in rows} >= set(UNBIASED)
 
 
+@pytest.mark.slow
+def test_ranks_of_two_values_are_said_to_be_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tutorial = (ROOT / "docs" / "tutorials" / "your-own-estimator.md").read_text()
+    (tmp_path / "of_ranks.py").write_text(tutorial.split('title="mine.py"\n')[1].split("```")[0])
+    monkeypatch.chdir(tmp_path)
+    asked = ["bench", "bias", "-m", "of_ranks:wins", "--group-size", "4"]
+    said = CliRunner().invoke(cli, [*asked, "--world", "relay-and"])
+    assert "python -c 'import credit, of_ranks; print(credit.check(of_ranks.wins))'" in said.stderr
+    assert "of_ranks:wins gives the numbers of rloo in groups of 4. Returns in relay-and have two values" in said.stderr
+    assert "in hire-additive, stop-rewards they have more" in said.stderr and "is one task" not in said.stderr
+
+
 def test_sign_is_of_the_decisions_at_which_neither_advantage_nor_truth_is_0() -> None:
     draws = independent(MICRO["relay-and"], 1)
     policy, truth = draws.world.policy, draws.world.increments
@@ -433,9 +445,20 @@ def test_the_group_size_is_that_of_contexts_too() -> None:
     assert "c3, nested fan-out: world 'relay-and' has" in shown.stderr
     assert "replay trees of 4 alternatives a context; expected at most 100,000" in shown.stderr
     row = measure("c3", "relay-and", 4)
-    assert row.bias < 1e-9 and row.variance < measure("c3", "relay-and", 2).variance
+    assert row.bias < 1e-9 and row.relative < measure("c3", "relay-and", 2).relative
     with pytest.raises(CreditError, match=r"c3: world 'hire-additive' has .* replay trees of 6 alternatives a context"):
         cells(["c3"], ["hire-additive"], 6)
+
+
+@pytest.mark.slow
+def test_the_relative_variance_is_over_the_squared_mean_and_has_no_scale() -> None:
+    """The variance over |∇J|² of `dr_grpo` was (1 − 1/K)² times that of `rloo`: a learning rate."""
+    for k in (2, 3):
+        plain, shrunk = measure("rloo", "relay-and", k), measure("dr_grpo", "relay-and", k)
+        assert shrunk.variance == pytest.approx((1 - 1 / k) ** 2 * plain.variance)
+        assert shrunk.relative == pytest.approx(plain.relative) == pytest.approx(plain.variance)  # of no bias
+        squared = np.sum(mean_gradient("dr_grpo", "relay-and", k) ** 2)
+        assert shrunk.relative * squared == pytest.approx(shrunk.variance * np.sum(MICRO["relay-and"].gradient() ** 2))
 
 
 @pytest.mark.slow

@@ -13,7 +13,18 @@ from matplotlib.text import Text
 
 import credit
 import estimators
-from credit.bench.against_truth import LEAST_GROUPS, Draw, Match, _halves, _scores, _sums, draw, score
+from credit.bench.against_truth import (
+    ALTERNATIVES,
+    LEAST_GROUPS,
+    SCORES,
+    Draw,
+    Match,
+    _intervals,
+    _scores,
+    _sums,
+    draw,
+    score,
+)
 from credit.cli import cli
 from credit.cli.benchmarks.bench_truth import _cell
 from credit.plot import draw_truth
@@ -54,12 +65,13 @@ def test_the_truth_itself_has_every_score_of_1(drawn: Draw) -> None:
     found = score(drawn, truth)
     assert found.decisions == drawn.chosen.sum() > 500
     assert (found.slope, found.correlation, found.sign, found.answered) == pytest.approx((1, 1, 1, 1), abs=1e-6)
-    assert max(found.slope_half, found.correlation_half, found.sign_half) < 1e-6
+    assert found.slope_high - found.slope_low < 1e-6 and not abs(found.correlation_high - found.correlation_low) > 1e-6
+    assert np.isnan([found.sign_low, found.sign_high]).all()  # at the end of its range
 
 
 @pytest.mark.slow
 def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
-    from scipy import stats  # a second, which every process that collects this file would take
+    from scipy import special, stats  # a second, which every process that collects this file would take
 
     rng = np.random.default_rng(1)
     numbers = 3 * drawn.increments + rng.normal(size=len(drawn.increments))
@@ -79,13 +91,17 @@ def test_scores_and_intervals_are_those_of_plain_loops(drawn: Draw) -> None:
         group = int(graph.group_ids[graph.trace_ids[event]])
         rows.setdefault(group, []).append((float(np.float32(numbers[event])), float(drawn.increments[event])))
     left = np.array([three([row for g in rows if g != out for row in rows[g]]) for out in rows])
-    stderr = np.sqrt((len(rows) - 1) / len(rows) * ((left - left.mean(0)) ** 2).sum(0))
-    halves = stats.t.ppf(0.975, len(rows) - 1) * stderr  # 2.02 of them for 40 groups
     found = score(drawn, noisy)
     assert found.answered == pytest.approx(valid[drawn.chosen].mean())
     expected = three([row for group in rows.values() for row in group])
     np.testing.assert_allclose((found.slope, found.correlation, found.sign), expected, rtol=1e-5)
-    np.testing.assert_allclose((found.slope_half, found.correlation_half, found.sign_half), halves, rtol=1e-4)
+    for i, (there, back) in enumerate(((float, float), (np.arctanh, np.tanh), (special.logit, special.expit))):
+        numbers = np.array([there(x) for x in left[:, i]])
+        stderr = np.sqrt((len(rows) - 1) / len(rows) * ((numbers - numbers.mean()) ** 2).sum())
+        half = stats.t.ppf(0.975, len(rows) - 1) * stderr  # 2.02 of them for 40 groups
+        ends = [back(there(expected[i]) + side * half) for side in (-1, 1)]
+        name = SCORES[i]
+        assert [getattr(found, f"{name}_low"), getattr(found, f"{name}_high")] == pytest.approx(ends, rel=1e-4)
 
 
 @pytest.mark.study
@@ -116,9 +132,9 @@ def test_no_interval_is_claimed_from_few_groups(drawn: Draw) -> None:
         return score(drawn, some)
 
     few, enough = first_groups(LEAST_GROUPS - 1), first_groups(LEAST_GROUPS)
-    assert few.slope > 0 and np.isnan([few.slope_half, few.correlation_half, few.sign_half]).all()
-    assert enough.slope_half > 0 and 0 < few.answered < enough.answered <= 1
-    assert _cell(few.slope, few.slope_half).endswith(" ± undefined")
+    assert few.slope > 0 and np.isnan([few.slope_low, few.correlation_low, few.sign_high]).all()
+    assert enough.slope_high > enough.slope and 0 < few.answered < enough.answered <= 1
+    assert _cell(few.slope, few.slope_low, few.slope_high) == f"{few.slope:.3f}"
     draw_truth([few]).draw_without_rendering()
 
 
@@ -127,18 +143,22 @@ def test_no_interval_is_claimed_from_few_groups(drawn: Draw) -> None:
 @pytest.mark.parametrize("kind", ["additive", "pivotal"])
 @pytest.mark.parametrize("size", [8, 4])
 def test_intervals_cover_over_groups_drawn_by_seed(kind: str, size: int) -> None:
-    """Logs of `LEAST_GROUPS` groups and more, drawn from those of one long log, whose scores are the truth."""
+    """Logs of `LEAST_GROUPS` groups and more, drawn from those of one long log, whose scores are the truth.
+
+    No interval of a correlation or a share leaves its range.
+    """
     log = draw(kind, agents=4, events=24, traces=300 * size, group_size=size, seed=3)
     graph = log.traces.graph
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)][log.chosen]
     rng = np.random.default_rng(0)
     for method in ("rloo", "gae"):
         advantage = np.asarray(credit.run(log.traces, method).advantage, np.float64)[log.chosen]
-        sums = _sums(advantage, log.increments[log.chosen], group, 300)
-        truth, right = _scores(sums.sum(axis=0))[:2], []
+        sums = _sums(advantage, log.increments[log.chosen], group)
+        truth, right = _scores(sums.sum(axis=0)), []
         for _ in range(1000):
-            some = sums[rng.integers(0, 300, rng.integers(LEAST_GROUPS, 100))]
-            right.append(np.abs(_scores(some.sum(axis=0))[:2] - truth) <= _halves(some)[:2])
+            ends = _intervals(sums[rng.integers(0, 300, rng.integers(LEAST_GROUPS, 100))])
+            right.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+            assert np.abs(ends[1]).max() < 1 and 0 < ends[2, 0] < ends[2, 1] < 1
         assert (np.mean(right, axis=0) > 0.925).all() and (np.mean(right, axis=0) < 0.97).all(), method
 
 
@@ -149,7 +169,7 @@ def test_methods_without_bias_have_the_slope_1(kind: str) -> None:
     batch = draw(kind, agents=4, events=40, traces=2000, group_size=4)
     for method in ("rloo", "gae"):
         found = score(batch, method)
-        assert abs(found.slope - 1) < 2 * found.slope_half < 1.2, method  # twice a 95 % interval
+        assert abs(found.slope - 1) < found.slope_high - found.slope_low < 1.2, method  # twice a 95 % interval
     assert score(batch, "gae").correlation > 1.5 * score(batch, "rloo").correlation  # with the true values
 
 
@@ -161,8 +181,8 @@ def test_arguments_out_of_range_are_named() -> None:
         draw("additive", traces=20)
     with pytest.raises(CreditError, match="traces is 8; expected"):
         draw("additive", traces=8)
-    with pytest.raises(CreditError, match="method 'c3' needs evidence"):
-        score(draw("pivotal", **SMALL), "c3")
+    with pytest.raises(CreditError, match="method 'gigpo' needs evidence"):
+        score(draw("pivotal", **SMALL), "gigpo")
 
 
 @pytest.mark.slow
@@ -180,7 +200,7 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
     assert rows[0] == score(draw("pivotal", traces=320), "rloo").__dict__ == rows[1] | {"method": "rloo"}
     assert (tmp_path / "truth.csv").read_text().count("\n") == 3 and (tmp_path / "truth.svg").stat().st_size > 5000
     shown = CliRunner().invoke(cli, call).stdout
-    assert "pivotal: " in shown and f"{rows[0]['slope']:.3f} ± {rows[0]['slope_half']:.3f}" in shown
+    assert "pivotal: " in shown and f"{rows[0]['slope']:.3f} ({rows[0]['slope_low']:.3f} to " in shown
     for wrong, text in ((["--world", "pivtal"], "No world 'pivtal'. Did you mean pivotal"), (["-m", "rlo"], "rlo")):
         refused = CliRunner().invoke(cli, ["bench", "truth", *wrong])
         assert refused.exit_code == 1 and text in refused.stderr
@@ -189,15 +209,32 @@ def test_the_command_measures_an_own_function(tmp_path: Path, monkeypatch: pytes
 def test_evidence_that_no_drawn_log_has_is_refused_before_anything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("credit.bench.against_truth.score", lambda *_: pytest.fail("a method was measured"))
     small = ["--world", "pivotal", "--events", "30", "--traces", "16"]
-    refused = CliRunner().invoke(cli, ["bench", "truth", "-m", "rloo", "-m", "c3", *small])
-    assert refused.exit_code == 1 and "'c3' needs context, node. They have that of grpo, " in refused.stderr
-    assert "'rloo' needs" not in refused.stderr and " c3," not in refused.stderr
+    refused = CliRunner().invoke(cli, ["bench", "truth", "-m", "rloo", "-m", "gigpo", *small])
+    assert refused.exit_code == 1 and "'gigpo' needs anchor. They have that of grpo, " in refused.stderr
+    assert "'rloo' needs" not in refused.stderr and " gigpo," not in refused.stderr and " c3," in refused.stderr
+
+
+@pytest.mark.slow
+def test_methods_of_replays_and_of_true_values_are_measured(drawn: Draw) -> None:
+    """`bench truth -m c3` was refused: the logs had neither contexts nor nodes."""
+    found = {name: score(drawn, name) for name in ("c3", "coma", "difference_reward", "rloo")}
+    for name, match in found.items():
+        assert match.answered == 1 and match.decisions == found["rloo"].decisions, name
+        assert abs(match.slope - 1) <= match.slope_high - match.slope_low or name == "coma", match  # as above
+    assert found["coma"].slope == pytest.approx(1, abs=1e-6)  # Q − V of the world is the increment
+    assert found["c3"].correlation > found["rloo"].correlation  # of 3 further runs a decision
+    rows = drawn.siblings
+    first = np.asarray(rows.gather(rows.traces.reward[np.asarray(rows.traces.graph.trace_ids)]))[::ALTERNATIVES]
+    outcome = np.asarray(drawn.traces.reward)[np.asarray(drawn.traces.graph.trace_ids)][drawn.chosen]
+    np.testing.assert_array_equal(first, outcome)  # the logged message comes first
+    propensity = rows.traces.evidence["propensity"].array[: len(first) * ALTERNATIVES][::ALTERNATIVES]
+    np.testing.assert_allclose(propensity, drawn.traces.evidence["propensity"].array[drawn.chosen], rtol=1e-6)
 
 
 @pytest.mark.slow
 def test_the_picture_names_methods_and_worlds() -> None:
     rows = [
-        Match(method, world, 100, slope, 0.2, 0.3, 0.1, 0.6, 0.05, 1.0)
+        Match(method, world, 100, slope, slope - 0.2, slope + 0.1, 0.3, 0.2, 0.4, 0.6, 0.5, 0.7, 1.0)
         for method, slope in (("rloo", 1.0), ("mine:_$x", 0.5), ("other", float("nan")))
         for world in KINDS
     ]

@@ -7,7 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pytest
 from site_pages import page
+
+from benchmarks.training_lengths import intervals
+from credit.advice import CLAIMS_PAY
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -53,6 +57,81 @@ def test_rewards_at_the_events_of_others() -> None:
     assert max(row[3] for row in rows if row[1] != "stop-rewards") < 1e-9
     stated = f"In `stop-rewards` they have a bias of {min(with_rewards):.2f} to {max(with_rewards):.2f}."
     assert stated in sentences("bias")
+
+
+def test_gains_in_signal_to_noise() -> None:
+    """What the page says of factors over the mean of the others, by the closed forms beside the stored points."""
+    form = {(p["scheme"], p["length"]): p["theory"] for p in results("snr")["points"] if p["group"] == 8}
+
+    def gain(scheme: str, length: int) -> str:
+        return f"{form[scheme, length] / form['shared, leave one out', length]:.1f}"
+
+    long, page = (100, 300, 1_000, 3_000, 10_000), sentences("snr")
+    claims, known = "control, claims", "control, claims, mean known"
+    assert {gain(claims, n) for n in long} == {"1.8"} and {gain(known, n) for n in long} == {"2.3", "2.4"}
+    assert f"gains {gain(claims, 10)} at T = 10, {gain(claims, 30)} at 30 and 1.8 from 100 on" in page
+    assert f"and {gain(known, 10)}, {gain(known, 30)} and 2.3 to 2.4 if the outcome's mean is known" in page
+    critic, message = "critic, error a tenth of Var R", "message, 8 replays"
+    assert f"explains 90 % gains {gain(critic, 30)}, at T = 10 {gain(critic, 10)}" in page
+    assert {gain(critic, n) for n in long} == {gain(critic, 30)} == {f"{math.sqrt(8 / 7 / 0.2):.1f}"}
+    limit = f"{math.sqrt(2 * 8 * 8 / 7 * 3 / 4):.1f}"
+    assert gain(message, 10_000) == limit
+    assert f"gain {gain(message, 10)} at T = 10, in the end √(2S K/(K − 1) (J − 1)/J) = {limit}" in page
+    slope = {row["scheme"]: row["slope"] for row in results("snr")["slopes"]}
+    for name in ("remax", "igrpo", "puppeteer"):
+        assert f"T^−{-slope[name]:.2f}" in page
+
+
+def test_events_of_the_posterior_in_the_headlines() -> None:
+    """Medians over those of `rloo` by luck, and how many seeds did not arrive, in README and the page on training."""
+    cells: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for row in results("training_lengths"):
+        world = (row["outcome"], row["decisions"], row["luck"], row["optimizer"], row["traces"])
+        cells.setdefault(world, {})[row["signal"]] = row
+    both = {world: each for world, each in cells.items() if {"posterior", "rloo"} <= set(each) and world[2] <= 0.3}
+
+    def absent(outcome: str, signal: str, *decisions: int) -> list[int]:
+        chosen = [each for w, each in both.items() if w[0] == outcome and w[1] in decisions and w[4] == 16]
+        assert all(len(each[signal]["events"]) == 32 for each in chosen)
+        return [each[signal]["events"].count(None) for each in chosen]
+
+    ends = {}
+    for luck in (0.0, 0.1, 0.3):
+        ratios = [
+            each["posterior"]["median"] / each["rloo"]["median"]
+            for (outcome, decisions, of, _, traces), each in both.items()
+            if outcome == "add" and 30 <= decisions <= 300 and of == luck and traces >= 16
+        ]
+        ends[luck] = (f"{min(ratios):.2f}", f"{max(ratios):.2f}")
+    page, readme = sentences("training"), " ".join((ROOT / "README.md").read_text().split())
+    assert (
+        "{} to {} times the events of `rloo` without luck, {} to {} at a luck of 0.1 and {} to {} at 0.3.".format(
+            *ends[0.0], *ends[0.1], *ends[0.3]
+        )
+        in page
+    )
+    most = max(absent("add", "posterior", 30))
+    assert max(absent("add", "rloo", 30)) == 0 and max(absent("add", "posterior", 100, 300)) <= 1
+    assert f"With 30 decisions up to {most} of 32 seeds do not arrive, of `rloo` none; where" in page
+    pairs, least = absent("interact", "posterior", 30, 100), absent("interact", "rloo", 30, 100)
+    assert f"its model lacks pairs, {min(pairs)} to {max(pairs)}, of `rloo` {min(least)} to {max(least)}." in page
+    eight = [both["add", 30, luck, "adam", 8] for luck in (0.0, 0.1, 0.3)]
+    few = ", ".join(f"{each['posterior']['median'] / each['rloo']['median']:.2f}" for each in eight)
+    assert f"Steps of 8 traces need {few} at luck 0, 0.1, 0.3" in page
+    low, high = ends[0.0][0], ends[0.3][1]
+    assert f"needed {low} to {high} times the events of `rloo` (medians; up to {most} of 32 seeds did" in readme
+    assert f"needed {low} to {high} times the events of rloo, in the median, where" in CLAIMS_PAY
+    for unmeasured in (("add", 300, 0.3, "adam", 16), *(("add", 300, luck, "natural", 16) for luck in (0.0, 0.1, 0.3))):
+        assert unmeasured not in both
+    assert f"{high} ({most}) |" in page  # the count stands in the table of the page, too
+
+
+@pytest.mark.slow
+def test_cells_in_which_the_posterior_needs_fewer_events() -> None:
+    cells, fewer, more = intervals()
+    assert more == 3
+    stated = f"fewer events than `rloo` in {fewer} of the {cells} cells with steps of 16 traces that `rloo` reaches"
+    assert f"{stated} and more in three" in sentences("training")
 
 
 BESIDE = ("load", "rloo, ms")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from graphs.traces.record import TraceRecord
 from tests.credit.cli.logs import run, trace, write
 
 from .all_formats import ALL
+from .samples import RECORDINGS
 
 PRICE = 0.000234
 Put = Callable[[dict[str, Any]], None]
@@ -102,6 +105,22 @@ def test_money_of_calls_is_that_of_the_trace(name: str, tmp_path: Path) -> None:
     actions = np.bincount(np.asarray(traces.graph.trace_ids), np.asarray(traces.graph.action_mask))
     money = traces.evidence["costs.money"].array[: traces.sizes.traces].tolist()
     assert money == pytest.approx((PRICE * actions[: traces.sizes.traces]).tolist())
+
+
+def test_money_of_a_whole_run_is_read(tmp_path: Path) -> None:
+    """ATIF states it of a trajectory with its sub-agents, and Harbor of a trial; neither was read."""
+    of = ALL["atif"]
+    values = copy.deepcopy(of.values)
+    values[0]["final_metrics"] = {"total_cost_usd": 0.5}
+    assert read(of._replace(values=values).write(tmp_path)).evidence["costs.money"].amounts.tolist() == [0.5]
+    values[0]["continued_trajectory_ref"] = "gone.json"  # what is stated may be the part's alone
+    assert "costs.money" not in read(of._replace(values=values).write(tmp_path)).evidence
+    shutil.copytree(RECORDINGS / "harbor_job", tmp_path / "job")
+    (result, *_) = sorted((tmp_path / "job").glob("*/result.json"))
+    document = json.loads(result.read_text())
+    document["agent_result"]["cost_usd"] = 0.25
+    result.write_text(json.dumps(document))
+    assert read(tmp_path / "job").evidence["costs.money"].amounts.tolist() == [0.25]
 
 
 def test_a_sum_that_lacks_a_line_is_no_sum_of_the_trace() -> None:
