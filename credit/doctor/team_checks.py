@@ -117,7 +117,7 @@ CHECKS: Mapping[str, Check] = {
         "put a price on tokens (a channel with a negative weight)",
     ),
     "tool_spam": Check(
-        "calls that repeat an earlier one with the same arguments, which had not failed / calls",
+        "calls that repeat the agent's latest one with the same arguments, which had not failed / calls",
         0.35,
         "put a price on calls, and pay for outcomes and not for calls",
     ),

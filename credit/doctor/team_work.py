@@ -144,16 +144,19 @@ class TeamWork:
         return numbered(value, (total < 2, "the team wrote fewer than two messages"), (unknown, NO_CONTENT))
 
     def tool_spam(self) -> TraceMetric:
-        """Tool calls that repeat one of their agent, after which its tool has not failed / tool calls."""
+        """Calls that repeat the agent's latest one with the same arguments, which had not failed / calls."""
         calls = ToolCalls(self.traces)
         rows = calls.rows
         ids, trace = self._call_ids(rows), self.trace[rows]
         key = self.agent[rows] * (ids.max(initial=0) + 2) + ids
-        again = np.ones(len(rows), bool)
-        again[np.unique(key, return_index=True)[1]] = False
+        failed = calls.errors.copy()
+        failed[calls.calls[calls.errors[calls.results]]] = True
+        order = np.argsort(key, kind="stable")
+        again = np.zeros(len(rows), bool)
+        again[order[1:]] = (key[order[1:]] == key[order[:-1]]) & ~failed[rows[order[:-1]]]
         total = np.bincount(trace, minlength=self.count)
         unknown = np.bincount(trace[ids < 0], minlength=self.count) > 0
-        value = divided(np.bincount(trace, again & ~calls.retry, self.count), total)
+        value = divided(np.bincount(trace, again, self.count), total)
         return numbered(value, (total < 2, "the team made fewer than two tool calls"), (unknown, NO_CONTENT))
 
     def aggregation_leakage(self) -> TraceMetric:

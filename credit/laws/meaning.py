@@ -229,6 +229,13 @@ def no_event_reward(s: Subject) -> str:
     raise NotApplicable(unread)
 
 
+ONE_SAMPLE = (
+    "the traces of a cluster (`graph.cluster_ids`) share choices and are one sample. Where m, of `estimators.members`, "
+    "has m.clusters, weigh members by m.clusters.weight, count them by m.clusters.independent, and compare none with "
+    "those of its own m.clusters.pair; `group_relative` and `estimators.medians` do so"
+)
+
+
 def replays(s: Subject) -> str:
     """A replay that repeats the outcome of its trace is no further sample: other traces have the numbers they had.
 
@@ -250,7 +257,7 @@ def replays(s: Subject) -> str:
         s.once(dataclasses.replace(batch, reward=reward))["advantage"] for reward in (repeated, absent)
     )
     if detail := differ({"advantage": with_replays}, {"advantage": without}, others):
-        return f"{detail}, as without the replays: `estimators.members` counts the traces of a cluster as one sample"
+        return f"{detail}, as without the replays: {ONE_SAMPLE}"
     return ""
 
 

@@ -762,7 +762,7 @@ METHODS: dict[str, Method] = {
         reference="Zhang et al., ICLR 2026, OpenReview E7jZqo0A50; MARTI auto_reward_alloc.py",
         needs=("stage",),
         cost="O(E log E)",
-        order="event_reward",
+        order="always",
     ),
     "unitymas_o": Method(
         named("estimators:unitymas_o"),

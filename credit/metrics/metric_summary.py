@@ -1,4 +1,4 @@
-"""Metrics by trace, group, model, topology or length: means over tasks, with intervals."""
+"""Metrics by trace, group, model, system, topology or length: means over tasks, with intervals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from graphs.traces.batch import Traces
 
 __all__ = ["UNITS", "MetricMean", "MetricUnit", "bands", "metric_means"]
 
-MetricUnit = Literal["all", "trace", "group", "model", "topology", "length"]
-UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "topology", "length")
+MetricUnit = Literal["all", "trace", "group", "model", "system", "topology", "length"]
+UNITS: tuple[MetricUnit, ...] = ("all", "trace", "group", "model", "system", "topology", "length")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, event_models
 from credit.metrics.trace_metrics import PARTS
-from credit.reports.missing_lines import lacking_traces
+from credit.reports.durations import begins, date_text
+from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
@@ -36,9 +38,11 @@ __all__ = [
     "bounds_of_sides",
     "compare_sides",
     "costs_of_traces",
+    "dated_sides",
     "read_sides",
     "side_differences",
     "sides_of_folders",
+    "stated_sides",
     "uncompared",
 ]
 
@@ -47,10 +51,11 @@ LEVEL = 0.05
 POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
-LACKING = "the log lacks lines of the trace"
 UNPRICED = "no row of the table prices a model of it"
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
+STATED = ("system", "model")
+EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
 APART = "expected two folders that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
@@ -147,23 +152,37 @@ class Sides:
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
-        """The sides that a person names: the path of a table, two folders with a comma between them, or None for none.
+        """The sides that a person names, or None for none.
+
+        Two folders with a comma between them; `system` or `model` for what the log states, where it states two, and
+        `system=A,B` of several; `before=DATE` for when traces begin; else the path of a table. Sides that are not named
+        in order come in that of their first dates, without these in that of names or of the table's rows.
 
         Returns:
           The traces, whose problems name rows of traces that were not read, and their sides.
 
         Raises:
-          CreditError: as `read_sides` and `sides_of_folders` do.
+          CreditError: as `read_sides`, `sides_of_folders`, `stated_sides` and `dated_sides` do.
         """
         if text is None:
             return traces, None
-        if "," in text and not Path(text).exists():
+        word, _, given = text.partition("=")
+        if Path(text).exists() and not Path(text).is_dir():
+            names, side, missed = read_sides(text, traces)
+            traces = dataclasses.replace(traces, problems=traces.problems + missed)
+        elif word == "before":
+            names, side = dated_sides(given, traces)
+        elif word in STATED:
+            names, side = stated_sides(word, [name.strip() for name in given.split(",") if given], traces)
+        else:
             names, side = sides_of_folders(text.split(","), traces)
             last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
             # A table that whole paths fit into has rows in pieces.
             return traces, cls(names, side, last if last[0] != last[1] else names)
-        names, side, missed = read_sides(text, traces)
-        return dataclasses.replace(traces, problems=traces.problems + missed), cls(names, side, names)
+        first, second = (np.fmin.reduce(begins(traces)[side == one], initial=np.inf) for one in (0, 1))
+        if not given and second < first < np.inf:
+            names, side = (names[1], names[0]), np.where(side < 0, side, 1 - side)
+        return traces, cls(names, side, names)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,7 +293,7 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
             raise CreditError(f"{path}: {row.problem}; expected a table with the columns `trace` and `side`")
         if row.get("trace") is None or row.get("side") is None:
             raise CreditError(f"{path}, line {line}: no trace or no side; expected the columns `trace` and `side`")
-        trace, side = id_text(row["trace"]), id_text(row["side"])
+        trace, side = id_text(row["trace"]), id_text(row["side"]).strip()
         if trace in known:
             names += [] if side in names else [side]
             if of_trace.setdefault(trace, names.index(side)) != names.index(side):
@@ -297,6 +316,55 @@ def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.nd
     return (names[0], names[1]), np.array(sides, np.int64), tuple(problems)
 
 
+def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """Two sides of traces, by the model or system that the log states.
+
+    Returns:
+      Their names, and the side of each trace, int [traces], -1 where it is of neither.
+
+    Args:
+      word: "model" or "system".
+      given: two of them; none where the log has two.
+      traces: what was read.
+
+    Raises:
+      CreditError: they are not two, or not those of the log.
+    """
+    stated = traces.traces[word].to_pylist()
+    found = sorted({name for name in stated if name})
+    names = list(given) or found
+    if len(set(names)) != 2 or len(names) != 2 or not {*names} <= {*found}:
+        known = ", ".join(map(excerpt, found)) or "none is stated"
+        raise CreditError(f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B")
+    return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
+
+
+def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+    """Two sides of traces, by whether they begin before a date, which is in UTC unless it states a zone.
+
+    Returns:
+      Their names, and the side of each trace, int [traces], -1 where the log has no date of it.
+
+    Raises:
+      CreditError: it is no date of ISO 8601, or no trace begins on one side of it.
+    """
+    try:
+        moment = datetime.datetime.fromisoformat(date)
+    except ValueError:
+        raise CreditError(f"{date!r} is no date; expected one of ISO 8601, such as 2026-11-20") from None
+    limit = (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+    begin = begins(traces)
+    if np.isnan(begin).all():
+        raise CreditError("no trace that was read has a date; expected times in seconds since 1970")
+    side = np.where(np.isnan(begin), -1, begin >= limit).astype(np.int64)
+    names = f"before {date}", f"from {date}"
+    for number, name in enumerate(names):
+        if not (side == number).any():
+            first, last = date_text(np.nanmin(begin)), date_text(np.nanmax(begin))
+            raise CreditError(f"no trace that was read begins {name}; they begin from {first} to {last}")
+    return names, side
+
+
 def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
     """Two sides of traces, by the folder of their logs.
 
@@ -310,8 +378,11 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     Raises:
       CreditError: they are not two, one lies in the other, or no trace that was read is from one of them.
     """
+    for folder in folders:
+        if not Path(folder).exists():
+            raise CreditError(f"{folder} does not exist; {EXPECTED}")
     if len(folders) != 2:
-        raise CreditError(f"sides are {', '.join(folders)}; expected two folders, or a table's name")
+        raise CreditError(f"sides are {', '.join(folders)}; {EXPECTED}")
     places = [Path(folder).resolve() for folder in folders]
     if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
         raise CreditError(f"sides are {', '.join(folders)}, of which one lies in the other; {APART}")

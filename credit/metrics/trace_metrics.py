@@ -13,6 +13,7 @@ from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
 from credit.reports.event_errors import error_mask
+from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
@@ -57,7 +58,7 @@ class MetricOptions:
 
 
 def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[str, TraceMetric]:
-    """Every metric of `METRICS` for each trace.
+    """Every metric of `METRICS` for each trace. One that lacks lines has `success` alone (`lacking_traces`).
 
     Args:
       traces: what was read.
@@ -81,9 +82,14 @@ def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[
 
 def metrics_of_facts(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
     """The same from what is known of the teams; the options are those of the batch."""
+    lacking = lacking_traces(facts.traces)
     found: dict[str, TraceMetric] = {}
     for compute in COMPUTED:
-        found |= compute(facts, options)
+        for name, metric in compute(facts, options).items():
+            if name != "success" and lacking.any():
+                reasons = [LACKING if lacks else why for lacks, why in zip(lacking, metric.reasons, strict=True)]
+                metric = TraceMetric(np.where(lacking, np.nan, metric.value), reasons)
+            found[name] = metric
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
 from graphs.traces.record import SPANNED
 
-__all__ = ["UNSTATED", "Durations", "durations", "since_previous"]
+__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "since_previous"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -25,6 +26,8 @@ its first event and after its last one; it cannot take less than its events span
 
 LATEST = 1e11
 """A time above it is no date in seconds: the year would be 5138. In milliseconds every date since 1973 is above it."""
+EARLIEST = 1e8
+"""A time below it, of March 1973, is no date: clocks of runs begin at 0."""
 
 
 class Durations(NamedTuple):
@@ -46,6 +49,25 @@ class Durations(NamedTuple):
     absent: np.ndarray
     wall: np.ndarray
     reasons: list[str]
+
+
+def begins(traces: Traces) -> np.ndarray:
+    """The date at which each trace begins, in seconds since 1970, NaN where the log has none: float64 [traces]."""
+    first = np.full(traces.sizes.traces, np.inf)
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    np.fmin.at(first, trace, traces.events["time"].to_numpy().astype(np.float64))
+    dates: np.ndarray = np.where((first >= EARLIEST) & (first <= LATEST), first, np.nan)
+    return dates
+
+
+def date_text(seconds: float) -> str:
+    """A date of `begins`, in UTC; one without a zone counts as such.
+
+    Examples:
+      >>> date_text(1_700_000_000)
+      '2023-11-14T22:13:20Z'
+    """
+    return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Durations:

@@ -40,6 +40,7 @@ COMMANDS = ("command", "cmd", "code", "script")
 CALLED = ("arguments", "args", *COMMANDS, "action")
 ASKED = ("arguments", "args", "input", "inputs", *COMMANDS, "action")
 GAVE = ("output", "outputs", "result", "content", "observation", "response")
+FAILED = ("error",)
 TOLD = ("input", "inputs", "query", "prompt", "thought")
 _Tried = Mapping[EventType, tuple[tuple[str, ...], ...]]
 TRIED: _Tried = {
@@ -48,7 +49,8 @@ TRIED: _Tried = {
     EventType.TOOL_RESULT: (GAVE, SAID),
     EventType.RETURN: (GAVE, SAID),
 }
-"""Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`."""
+"""Keys that are tried in turn for an event of a type. Others try `SAID`, `CALLED` and `TOLD`. What is no call and
+has the status "error" tries `FAILED` first."""
 ASIDE = frozenset({"metadata", "resource", "tools", "schema", "query", "prompt", "messages", "usage"})
 """Keys below which a search does not go: what a model was given, and what describes a record."""
 NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "uuid")
@@ -58,15 +60,17 @@ that differ in them alone are the same. Elsewhere a description may be what the 
 _PART = re.compile(r"\.(result|spawn|return)$|/(call|result|spawn|return|call-\d+|return-\d+)$")
 _CALL = re.compile(r"/call-(\d+)$")
 _NUMBERED = re.compile(r"/(?:call-)?(\d+)$")
+_FAILURE = re.compile(r"exception(\.message)?|(error|status)_?message", re.IGNORECASE)
+_TRACEBACK = "Traceback (most recent call last)"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def event_texts(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
     """Excerpts of the log's records of events, by their rows in the batch; each file is read once.
 
-    A tool call and a spawn show their arguments, a result and a return what they gave, other events what they said. An
-    excerpt is "" where the record holds no text, where it holds several messages and names none of them, or where the
-    file is no longer there.
+    A tool call and a spawn show their arguments, a result and a return what they gave, other events what they said, and
+    what failed its error. An excerpt is "" where the record holds no text, where it holds several messages and names
+    none of them, or where the file is no longer there.
 
     Examples:
       >>> import numpy as np
@@ -87,7 +91,8 @@ def call_arguments(traces: Traces, rows: np.ndarray, limit: int) -> list[str]:
 
 
 def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> Iterator[str]:
-    columns = [traces.events[name].take(rows).to_pylist() for name in ("file", "offset", "line", "event")]
+    names = ("file", "offset", "line", "event", "status")
+    columns = [traces.events[name].take(rows).to_pylist() for name in names]
     types = np.asarray(traces.graph.event_type)[rows].tolist()
     shared = _shared(traces, rows).tolist()
     by_line: dict[str, set[int]] = {}  # rows of tables, which have no place in bytes
@@ -96,7 +101,7 @@ def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> It
             by_line.setdefault(file, set()).add(line)
     contents: dict[str, bytes | TableRows | Mapping[int, Any]] = {}
     place, record = ("", -1), _Record(None, tried)  # many formats hold a whole trace in one record
-    for file, offset, line, event, kind, several in zip(*columns, types, shared, strict=True):
+    for file, offset, line, event, status, kind, several in zip(*columns, types, shared, strict=True):
         if file not in contents:
             if len(contents) >= MOST_FILES:
                 del contents[next(iter(contents))]
@@ -109,8 +114,10 @@ def _texts_of(traces: Traces, rows: np.ndarray, limit: int, tried: _Tried) -> It
         if place != (file, number):
             place = file, number
             value = _value(content, number) if isinstance(content, bytes) else content.get(line)
+            value = _value(value.encode(), 0) if isinstance(value, str) else value  # JSON in JSON, of the ADK
             record = _Record(value, tried, is_row=not isinstance(content, bytes))
-        yield printable(record.text(event, EventType(kind), several), limit).strip()
+        failed = status == "error" and kind not in (EventType.TOOL_CALL, EventType.SPAWN)
+        yield printable(record.text(event, EventType(kind), several, failed), limit).strip()
 
 
 def _content(file: str, lines: Collection[int]) -> bytes | TableRows | Mapping[int, Any]:
@@ -227,33 +234,35 @@ class _Record:
     def __init__(self, value: Any, tried: _Tried, *, is_row: bool = False) -> None:
         self._value, self._tried, self._is_row = value, tried, is_row
         self._events = _events(value)
-        self._by_kind: dict[EventType, tuple[str, ...]] = {}
+        self._by_kind: dict[tuple[EventType, bool], tuple[str, ...]] = {}
 
     @functools.cached_property
     def _parts(self) -> dict[str, dict[str, Any]]:
         return _by_name(self._value)
 
-    def _whole(self, kind: EventType) -> tuple[str, ...]:
-        if kind not in self._by_kind:
-            self._by_kind[kind] = self._texts(self._value, kind)
-        return self._by_kind[kind]
+    def _whole(self, kind: EventType, failed: bool) -> tuple[str, ...]:
+        if (kind, failed) not in self._by_kind:
+            self._by_kind[kind, failed] = self._texts(self._value, kind, failed)
+        return self._by_kind[kind, failed]
 
-    def _texts(self, value: Any, kind: EventType) -> tuple[str, ...]:
+    def _texts(self, value: Any, kind: EventType, failed: bool) -> tuple[str, ...]:
         """Its texts for an event of a type, in the order of the log; an empty argument or result is a text."""
+        if failed and (errors := [text for text in _below(value, FAILED, 0) if text.strip()]):
+            return (_error(errors[0]),)
         for keys in self._tried.get(kind, (SAID, CALLED, TOLD)):
             texts = tuple(_below(value, keys, 0))
             if texts and (kind in TRIED or any(text.strip() for text in texts)):
                 return texts
         return ()
 
-    def text(self, event: str, kind: EventType, shared: bool) -> str:
+    def text(self, event: str, kind: EventType, shared: bool, failed: bool) -> str:
         """What the record says of an event; "" where it says nothing of its own."""
         base = _PART.sub("", event)
         part = self._part(event, base)
-        texts = () if part is None else self._texts(part, kind)
-        if not texts and not shared and not self._events:
-            texts = self._whole(kind)
+        texts = () if part is None else self._texts(part, kind, failed)
         numbered = (_NUMBERED if part is None or self._events else _CALL).search(event)
+        if not texts and not shared and not self._events:
+            texts = self._whole(kind, failed and numbered is None)  # else the error may be another call's
         if kind in TRIED and numbered is not None and len(texts) > 1:
             texts = texts[int(numbered[1]) :][:1]  # one of the calls, or of the results, of a message
         return " ".join(text for text in texts if text.strip())
@@ -271,6 +280,15 @@ class _Record:
             return None
         messages = next((one for one in _lists(part, 0)), [])
         return messages[int(place)] if int(place) < len(messages) else None
+
+
+def _error(text: str) -> str:
+    """What an error says: the type and message of one that is JSON, the last line of a traceback."""
+    if text.startswith("{"):
+        with contextlib.suppress(*JSON_ERRORS):
+            stated = msgspec.json.decode(text, type=dict[str, Any])
+            text = ": ".join(str(stated[name]) for name in ("type", "message") if stated.get(name)) or text
+    return text.rstrip().rpartition("\n")[2] if text.startswith(_TRACEBACK) else text
 
 
 def _lists(value: Any, depth: int) -> Iterator[list[Any]]:
@@ -292,6 +310,8 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
     elif isinstance(value, dict):
         found = False
         words = {_word(key): inner for key, inner in reversed(value.items())}
+        if keys is FAILED and isinstance(status := words.get("status"), dict):  # of OpenTelemetry
+            words.setdefault("error", status.get("message") or status.get("description"))
         for key in keys:
             if found and keys is not SAID:
                 return
@@ -323,6 +343,8 @@ def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
 @functools.lru_cache(4096)  # a log has few keys, many times
 def _word(key: str) -> str:
     """The word of a key that says what it holds; "" where it is about what a model was given."""
+    if _FAILURE.fullmatch(key):
+        return "error"
     if "." not in key:
         return key if key.islower() or not _WORD.search(key) else _WORD.findall(key)[-1].lower()
     parts = key.removesuffix(".value").split(".")

@@ -7,7 +7,10 @@ import numpy as np
 from graphs.traces.batch import Traces
 from graphs.traces.record import LOST_PARTS
 
-__all__ = ["lacking_events", "lacking_traces", "silent_agents"]
+__all__ = ["LACKING", "lacking_events", "lacking_traces", "silent_agents"]
+
+LACKING = "the log lacks lines of the trace"
+"""Why a trace has no number that can be compared."""
 
 
 def silent_agents(traces: Traces) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from credit.reports.durations import begins, date_text
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
@@ -44,7 +45,7 @@ def counted_tokens(traces: Traces) -> np.ndarray:
 
 
 def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]:
-    """One row a trace: trace, group, reward, events, actions, agents, tokens, wall_clock, errors, format, file, line.
+    """One row a trace: trace, group, system, reward, sizes, tokens, begin, wall_clock, errors, format, file, line.
 
     `tokens` is the sum over the events whose count the log has, and `actions_with_tokens` how many of its actions do.
     `errors` counts a call and its result once, and is None where the format states no status. `agents` are instances
@@ -55,9 +56,10 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
       group: only the traces of this group.
 
     Returns:
-      Rows in the order of the batch; `wall_clock` is in seconds, without waits for a person, real or simulated,
-      None where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it states none,
-      `errors` where no trace of the format states a status.
+      Rows in the order of the batch; `system` is the harness, None where the log states none; `begin` is the date of
+      the first event in UTC, None where it has none; `wall_clock` is in seconds, without waits for a person, real or
+      simulated, None where the trace has no seconds; `reward` is None where the log has no outcome, `tokens` where it
+      states none, `errors` where no trace of the format states a status.
 
     Raises:
       CreditError: no such group.
@@ -89,14 +91,17 @@ def trace_rows(traces: Traces, group: str | None = None) -> list[dict[str, Any]]
     states = has_statuses(traces)
     has_tokens = np.bincount(of_event[stated], minlength=n.traces) > 0
     reward, wall, lacking = np.asarray(traces.reward)[: n.traces], facts.durations.wall, lacking_traces(traces)
+    begin = begins(traces)
     rows = [
         {
             "trace": row["trace"],
             "group": row["group"],
+            "system": row["system"],
             "reward": float(reward[i]) if np.isfinite(reward[i]) else None,
             **{name: int(count[i]) for name, count in counts.items()},
             "errors": int(counts["errors"][i]) if states[i] else None,
             "tokens": int(spent[i]) if has_tokens[i] else None,
+            "begin": date_text(begin[i]) if np.isfinite(begin[i]) else None,
             "wall_clock": float(wall[i]) if np.isfinite(wall[i]) else None,
             "lacks_lines": bool(lacking[i]),
             "format": row["format"],

@@ -4,8 +4,8 @@
      scores: {NAME: NUMBER}, input, origin: {id}, experiment_id, metadata: {agent_name, handoffs, to_agent, model},
      metrics: {start, end, prompt_tokens, completion_tokens, estimated_cost}}
 
-A root span is a trace. That of an experiment is one trial: its group is the experiment's row, by `origin` or by the
-input. Scores of the root, or of a scorer below it, are channels.
+A root span is a trace. That of an experiment is one trial: its group is the row, by `origin` or by the input, its
+system the experiment. Scores of the root, or of a scorer below it, are channels.
 
 Braintrust has no agents; its integrations name them. A span is an agent if its metadata has `agent_name` or, as those
 of the OpenAI Agents SDK, `handoffs`. A span of the agent that it lies in is a step of it. Metadata with `to_agent` is
@@ -24,6 +24,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import nested_documents
@@ -63,12 +64,17 @@ class _Metrics(msgspec.Struct):
     estimated_cost: Any = None
 
 
+class _OfRun(msgspec.Struct):
+    langgraph_node: str | None = None
+
+
 class _Metadata(msgspec.Struct):
     agent_name: str | None = None
     to_agent: str | None = None
     model: str | None = None
     handoffs: msgspec.Raw = msgspec.Raw()
     triggered: bool | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")  # of LangChain's runs
 
 
 class _Origin(msgspec.Struct):
@@ -102,6 +108,7 @@ _PAGE = msgspec.json.Decoder(_Page)
 _ATTRIBUTES = msgspec.json.Decoder(_Attributes | None)
 _METRICS = msgspec.json.Decoder(_Metrics | None)
 _METADATA = msgspec.json.Decoder(_Metadata)
+_OF_RUN = msgspec.json.Decoder(_OfRun)
 _ORIGIN = msgspec.json.Decoder(_Origin | None)
 _SCORES = msgspec.json.Decoder(dict[str, float | None] | None)
 _VALUE = msgspec.json.Decoder()
@@ -115,6 +122,7 @@ class _Stated(msgspec.Struct):
     counter: int
     scores: dict[str, float]
     group: str = ""
+    system: str = ""
 
 
 def sniff(head: bytes) -> bool:
@@ -183,19 +191,24 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
         span.kind, span.target = Kind.HANDOFF, metadata.to_agent
     elif kind is Kind.OTHER and (metadata.agent_name or bytes(metadata.handoffs).startswith(b"[")):
         span.kind, span.name = Kind.AGENT, metadata.agent_name or span.name
+    elif kind is Kind.OTHER and b'"langgraph_node"' in (run := object_text(metadata.metadata)):
+        node = decode(_OF_RUN, run, field="metadata.metadata", **where).langgraph_node
+        if node and node == span.name:
+            span.kind, span.instance = Kind.AGENT, f"{parent}:{node}"
     scores = decode(_SCORES, object_text(row.scores), field="scores", **where) or {}
     group = ""
     if attributes.type == "eval" and not parent:
         origin = decode(_ORIGIN, object_text(row.origin), field="origin", **where)
         task = (origin.id if origin else None) or _VALUE.decode(object_text(row.input))
-        group = run_digest(row.experiment_id, task)
+        group = "" if task is None else run_digest(task)
     numbers = {name: value for name, value in scores.items() if value is not None}
-    return span, _Stated(attributes.exec_counter or 0, numbers, group)
+    return span, _Stated(attributes.exec_counter or 0, numbers, group, row.experiment_id or "")
 
 
 def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
     spans, stated = trace.spans, trace.stated
     listed = order_by_start(spans.values(), trace_id, "metrics.start", lambda span: stated[span.id].counter)
+    keep_agents(listed)
     agents = trace.nearest(lambda span_id: spans[span_id].kind is Kind.AGENT)
     for span in listed:  # a turn of an agent states the agent's name, too
         outer = agents.get(span.parent, "")
@@ -203,6 +216,7 @@ def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
             span.kind = Kind.OTHER
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))
+    record.system = next((one.system for one in stated.values() if one.system), "")
     _set_rewards(write_spans(record, listed, "workflow", ("span_id", "span_parents")), trace)
     return record
 

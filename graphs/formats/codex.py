@@ -166,6 +166,11 @@ _ITEM = msgspec.json.Decoder(Item)
 _MESSAGE = msgspec.json.Decoder(_Message)
 _OUTPUT = msgspec.json.Decoder(_Output)
 _STATED = msgspec.json.Decoder(_Stated)
+_REFUSED = re.compile(  # how Codex's own words begin where a call could not be made; it keeps no other mark of that
+    r"apply_patch (?:verification failed|handler received)|(?:exec_command|write_stdin) failed|execution error: |err: "
+    r"|failed to parse [\w ]*arguments|unsupported (?:custom tool )?call: |Command blocked by PreToolUse hook"
+    r"|approval policy is |patch rejected: |unable to (?:locate|read|process) image at "
+)
 _EXITED = re.compile(r"(?:Chunk ID: .*\n|Wall time: .*\n)*(?:Process exited with code|Exit code:) (-?\d+)")
 
 
@@ -355,14 +360,15 @@ def _add(rollout: _Rollout, raw: bytes | msgspec.Raw, place: Place, time: float,
 
 
 def _status(output: Any, stated: _Stated) -> str | None:
-    """ "error" for a command that ended with another code than 0; None where Codex states no code, or 0.
+    """ "error" for a command that ended with another code than 0 and for a call that Codex could not make.
 
-    The code stands in `metadata.exit_code` of an output that is JSON, else in a line above the command's own output.
+    The code stands in `metadata.exit_code` of an output that is JSON, else in a line above the command's own output. An
+    output without one begins with `_REFUSED` where the call failed.
     """
     code = stated.metadata.get("exit_code") if isinstance(stated.metadata, dict) else None
     if isinstance(output, str) and code is None:
         line = _EXITED.match(output.partition("\nOutput:\n")[0])
-        code = int(line[1]) if line is not None else None
+        code = int(line[1]) if line is not None else int(_REFUSED.match(output) is not None)
     return "error" if isinstance(code, int) and code != 0 else None
 
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats import atif
+from graphs.formats.common.money import stated_money
 from graphs.reading.addresses import real_folder
 from graphs.reading.decode import content, decode_record
 from graphs.reading.keys import opening, opening_of
@@ -53,6 +54,10 @@ class _Agent(msgspec.Struct):
     model_info: _Model | None = None
 
 
+class _AgentResult(msgspec.Struct):
+    cost_usd: Any = None
+
+
 class _Exception(msgspec.Struct):
     exception_type: str = "an exception"
     exception_message: str = ""
@@ -64,6 +69,7 @@ class _Result(msgspec.Struct):
     source: str | None = None
     verifier_result: _Verifier | None = None
     agent_info: _Agent | None = None
+    agent_result: _AgentResult | None = None
     exception_info: _Exception | None = None
     reward_valid: bool | None = None
 
@@ -165,6 +171,8 @@ def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:
     if agent.model_info is not None and agent.model_info.name:
         record.model = "/".join(part for part in (agent.model_info.provider, agent.model_info.name) if part)
     record.system = " ".join(part for part in (agent.name, agent.version) if part) or record.system
+    if result.agent_result is not None and (money := stated_money(result.agent_result.cost_usd)) is not None:
+        record.costs["money"], record.summed = money, ()
     verifier = result.verifier_result or _Verifier()
     rewards = {name: amount for name, amount in (verifier.rewards or {}).items() if amount is not None}
     if verifier.reward is not None and rewards.setdefault("reward", verifier.reward) != verifier.reward:

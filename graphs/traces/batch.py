@@ -77,7 +77,7 @@ class Traces:
         return [name.removeprefix(REWARDS) for name in self.evidence if name.startswith(REWARDS)]
 
     def index(self, trace: int | str) -> int:
-        """The row of a trace, given its id, an id as tables cut it by "…", or its row.
+        """The row of a trace, given its id, the beginning of it that no other has, one cut by "…", or its row.
 
         Raises:
           CreditError: no trace has this id or row, or several ids begin so.
@@ -85,8 +85,9 @@ class Traces:
         expect("trace", trace, (str, int, np.integer), "the id of a trace, or its row")
         if isinstance(trace, str):
             rows = np.flatnonzero(np.asarray(self.traces["trace"]) == trace)
-            if len(rows) == 0 and "…" in trace:
-                rows = np.array(ids_cut_so(trace, self.traces["trace"].to_pylist()), np.int64)
+            if len(rows) == 0 and trace:
+                cut = trace if "…" in trace else f"{trace}…"
+                rows = np.array(ids_cut_so(cut, self.traces["trace"].to_pylist()), np.int64)
                 if len(rows) > 1:
                     raise CreditError(f"{counted(len(rows), 'trace')} have ids like {trace!r}; expected one")
             if len(rows) == 0:

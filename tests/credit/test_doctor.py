@@ -124,6 +124,29 @@ def test_one_task_is_not_enough_for_a_test_and_two_are(tmp_path: Path) -> None:
     assert enough["tool_spam"].traces == tuple(f"t{i}" for i in range(8))
 
 
+def test_a_repeat_is_no_spam_where_the_same_call_failed_and_is_where_another_did(tmp_path: Path) -> None:
+    """A call that had not failed and was made again after another of the tool failed was left out."""
+
+    def spam(*calls: str) -> float:
+        events = [
+            event(
+                f"e{i}", "tool_call", "a", i, tool="web", content_ref=call[0], status="error" if "!" in call else "ok"
+            )
+            for i, call in enumerate(calls)
+        ]
+        return float(TeamWork(read(tmp_path, one(0, 0, events=events))).tool_spam().value[0])
+
+    assert spam("x", "y!", "x") == 1 / 3 and spam("x!", "y", "x") == 0
+    assert spam("x", "x!", "x", "x") == 2 / 4 and spam("x!", "y!", "x!", "x!") == 0
+    results = [
+        event("e0", "tool_call", "a", 0, tool="web", content_ref="x"),
+        event("r0", "tool_result", "a", 1, tool="web", status="error"),
+        event("e1", "tool_call", "a", 2, tool="web", content_ref="x"),
+    ]
+    traces = read(tmp_path, one(0, 0, events=results, edges=edges("e0 r0 return")))
+    assert TeamWork(traces).tool_spam().value.tolist() == [0]
+
+
 def test_facts_of_groups_are_named(tmp_path: Path) -> None:
     lines = [one(i, i // 4, evidence={"policy_version": int(i == 0)}) for i in range(40)]
     for i in (0, 1, 2, 3):

@@ -163,9 +163,23 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
         same = [other for other, of_other in others.items() if same_as(of_method, of_other)]
         if same:
             of_sizes = "2 and 3" if group_size is None else str(group_size)
-            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=True))
+            two = _of_two_values({row.world for row in of_method})
+            lines.append(alike(name, same[0], of_sizes, group_size or 3, one_task=True, two_values=two))
         own[name] = of_method
     return lines
+
+
+def _of_two_values(worlds: set[str]) -> str:
+    """A sentence for worlds whose returns all have one of two values, else ""."""
+    from graphs.worlds.micro.examples import MICRO
+
+    more = [name for name, world in MICRO.items() if len(set(world.total.round(9).tolist())) > 2]
+    if worlds & set(more):
+        return ""
+    here = ", ".join(sorted(worlds))
+    return (
+        f"Returns in {here} have two values, of which ranks tell what a mean does; in {', '.join(more)} they have more."
+    )
 
 
 def _measured(methods: tuple[str, ...], worlds: tuple[str, ...], group_size: int | None) -> list[Row]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["metrics"]
 
 FOR_TRACES = ("by", "sides", "price_table", "success_at", "method", "option_texts", "also", "embeddings", "alike")
-UNITS = ("all", "trace", "group", "model", "topology", "length")
+UNITS = ("all", "trace", "group", "model", "system", "topology", "length")
 
 
 @click.command(
@@ -207,17 +207,19 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         shown = (at_least(amount(least), not whole) for least, whole in known)
         table.add_row(words(name), *shown, "–", "–", "", "–", str(bound.tasks))
     console.print(table)
+    first, second = found.sides.heads
     text = (
+        f"difference: {second} − {first}. "
         f"paired: each task that both sides have is compared with itself. –: not tested. A test needs {LEAST_TASKS} "
         f"tasks that both sides have and that differ, or, where they share none, {LEAST_TASKS} on each side. "
         "no spread: all tasks differ alike, or those of a side are alike. "
         "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones it "
         "tends to miss. "
-        "* p < 0.05 with Holm's correction for all rows. "
+        "* p < 0.05 with Holm's correction for all rows; intervals are not corrected. "
         "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
         "`credit costs` has sums of what events took."
     )
-    console.print(text, soft_wrap=True)
+    console.print(words(text), soft_wrap=True)
 
 
 def _signed(value: float) -> str:

@@ -38,7 +38,12 @@ LONG = 600  # characters of text of each of them
     """,
 )
 @reads_logs()
-@click.option("--trace", "name", metavar="ID", help="Trace to show; `credit traces` lists them. Default: the first.")
+@click.option(
+    "--trace",
+    "name",
+    metavar="ID",
+    help="Trace to show, or the beginning of its id; `credit traces` lists them. Default: the first.",
+)
 @click.option("--around", metavar="EVENT", help="Show an event, by its id or number, with five before and after it.")
 @click.option(
     "--number", type=Whole(0), metavar="N", help="As --around, an event by its number in the trace, whatever the ids."

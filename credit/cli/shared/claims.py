@@ -20,20 +20,25 @@ def tell_unchecked(names: Iterable[str]) -> None:
     """Say on standard error which of these are functions of one's own, since a benchmark runs them as they are."""
     functions = [name for name in names if ":" in name]
     if functions:
-        text = "run as it is. `credit.check` of the function tries the laws that every method of the library passes."
+        module, function = functions[0].split(":", 1)
+        call = f"import credit, {module}; print(credit.check({module}.{function}))"
+        text = f"run as it is. The laws that every method of the library passes: python -c '{call}'"
         stderr().print(words(f"{', '.join(functions)}: {text}"), soft_wrap=True)
 
 
-def alike(name: str, other: str, sizes: str, largest: int, *, one_task: bool) -> str:
+def alike(name: str, other: str, sizes: str, largest: int, *, one_task: bool, two_values: str = "") -> str:
     """The line on a function of one's own whose numbers are those of another method in groups of these sizes.
 
     Args:
       name, other: the function and the method.
       sizes, largest: of the groups.
       one_task: whether each batch was a single group, so that nothing could look across groups.
+      two_values: a sentence, where all returns have one of two values.
     """
     text = f"{name} gives the numbers of {other} in groups of {sizes}."
-    if one_task:
+    if two_values:
+        text += f" {two_values}"
+    elif one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
     if largest < 4:
         text += " If one takes a median, --group-size 4 may tell them apart."

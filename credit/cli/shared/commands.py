@@ -105,9 +105,10 @@ def success_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def sides_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--sides`, for `credit.metrics.side_differences.Sides`."""
     return click.option(
-        "--sides", metavar="FILE|A,B",
-        help="Compare two sides, such as before and after: two folders of the logs, or a table with columns "
-             "`trace` and `side`.",
+        "--sides", metavar="SIDES",
+        help="Compare two sides: folders A,B; `system` or `model` as logged, `system=A,B` of several; `before=DATE`, "
+             "by when traces begin; or a table with columns `trace` and `side`. Unless an order is given, the side "
+             "that begins first is the first, without dates that of names or of a table's rows.",
     )(command)  # fmt: skip
 
 

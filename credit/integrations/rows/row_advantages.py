@@ -504,7 +504,8 @@ class RowAdvantages:
         if self._looked and self._strict != "warn":
             return ""
         self._looked = True
-        if "agent_reward" in batch.columns and (twice := np.count_nonzero(_paid_twice(batch.columns))):
+        of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
+        if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
             often = f"both are other than 0 in {twice} of {counted(len(batch.rows.event), 'row')}"
             advice = "pass a reward of 0 where the agents' own outcomes are all"
             texts.append(f"adds 'agent_reward' to 'reward', and {often}: {advice}")
@@ -592,12 +593,6 @@ def _beside(batch: Batch, order: Any, wrote: Any, places: Any) -> Iterator[np.nd
         yield np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
     if wrote is not None:
         yield np.asarray(on_host(wrote.sum(1)))[places]
-
-
-def _paid_twice(columns: Mapping[str, Any]) -> np.ndarray:
-    """Rows with an outcome of their trace and one of their agent, other than 0, which methods add: bool [N]."""
-    twice: np.ndarray = (columns["reward"] != 0) & (np.nan_to_num(columns["agent_reward"]) != 0)
-    return twice
 
 
 def _words(names: Any) -> list[str]:

@@ -178,7 +178,7 @@
       picture?.box,
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
         ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
-      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at.`));
+      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at; intervals are not corrected.`));
   }
 
   if (sides) {
@@ -193,7 +193,7 @@
       ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
-      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. *: p < 0.05 with Holm's correction for all rows. ≥: the known part, not compared.`));
+      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. *: p < 0.05 with Holm's correction for all rows; intervals are not corrected. ≥: the known part, not compared.`));
   }
 
   if (methods.length) {
@@ -336,7 +336,8 @@
     answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
-  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : [])].map((key) => [key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
+  const logged = asked.total.logged_money.total ? ["logged_money"] : [];
+  const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : []), ...logged].map((key) => [key === "logged_money" ? "money, as logged" : key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...least("events", "tool_calls"), ...sums]);
   const looped = new Map(triage.tools.map((row) => [row.tool, row.loops]));

@@ -57,6 +57,8 @@ class Writer:
         for unlinked in (other for part in self.parts for other in part.nested if not other.is_placed):
             expected = "the id of a trajectory that the result of a tool call refers to"
             self.note("unlinked-subagent", unlinked.place, "trajectory_id", unlinked.id, expected)
+        if self.root.money is not None and not self.root.continued:  # of a run that goes on it may be the part's alone
+            self.record.costs["money"] = self.root.money
         self.record.model, self.record.system = model_names(part.model for part in self.parts), self.root.agent
         name_models(self.record)
         return self.team.finish()

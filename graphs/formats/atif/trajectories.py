@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import placed_elements
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, stem
@@ -92,6 +93,10 @@ class Step(msgspec.Struct):
     model_name: str | None = None
 
 
+class _FinalMetrics(msgspec.Struct):
+    total_cost_usd: Any = None
+
+
 class Wire(msgspec.Struct):
     """A trajectory as a file has it, its steps and nested trajectories undecoded."""
 
@@ -101,6 +106,7 @@ class Wire(msgspec.Struct):
     session_id: str | None = None
     trajectory_id: str | None = None
     continued_trajectory_ref: str | None = None
+    final_metrics: _FinalMetrics | None = None
     subagent_trajectories: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -120,7 +126,7 @@ class PlacedStep(NamedTuple):
 class Trajectory:
     """A trajectory with those that are nested in it.
 
-    `is_placed` is True once its events stand in a trace.
+    `money` is what it cost with its sub-agents; `is_placed` is True once its events stand in a trace.
     """
 
     agent: str
@@ -129,6 +135,7 @@ class Trajectory:
     session: str
     id: str
     continued: str
+    money: float | None
     steps: list[PlacedStep]
     nested: list[Trajectory] = dataclasses.field(default_factory=list)
     is_placed: bool = False
@@ -164,7 +171,8 @@ def decode_all(document: Document) -> Trajectory:
 def _trajectory(raw: bytes, wire: Wire, place: Place, field: str, trace: str) -> Trajectory:
     steps = _steps(raw, wire.steps, place, f"{field}steps", trace)
     session, name, continued = wire.session_id or "", wire.trajectory_id or "", wire.continued_trajectory_ref or ""
-    return Trajectory(wire.agent.name, wire.agent.model_name or "", place, session, name, continued, steps)
+    money = stated_money(wire.final_metrics.total_cost_usd) if wire.final_metrics else None
+    return Trajectory(wire.agent.name, wire.agent.model_name or "", place, session, name, continued, money, steps)
 
 
 def _steps(raw: bytes, value: msgspec.Raw, place: Place, list_field: str, trace: str) -> list[PlacedStep]:

@@ -96,15 +96,16 @@ def sniff(head: bytes) -> bool:
         return True
     shown = opening(head)
     keys = set(shown.keys)
-    if b'"projectId"' in head and ({"trace", "observations"} <= keys or {"trace"} == keys):
-        return True
-    if {"observations", "scores"} == keys and (b'"traceId"' in head or b'"projectId"' in head):
+    is_own = b'"projectId"' in head or b'"parentObservationId"' in head
+    if (is_own or b'"traceId"' in head) and (
+        {"trace", "observations"} <= keys or keys in ({"trace"}, {"observations", "scores"})
+    ):
         return True
     if {"id", "timestamp", "observations"} <= keys or {"id", "traceId", "type", "startTime"} <= keys:
         return True
     if not keys and head.lstrip().startswith(b"["):
         return b'"traceId"' in head and b'"parentObservationId"' in head
-    if "data" not in keys or (b'"projectId"' not in head and b'"dataType"' not in head):
+    if "data" not in keys or not (is_own or b'"dataType"' in head):
         return False
     return b'"traceId"' in head or b'"observations"' in head
 

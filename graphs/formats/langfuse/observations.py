@@ -28,7 +28,7 @@ __all__ = ["Observation", "Statement", "settle_agents", "span_of", "statement_of
 _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
-_TOOL_NODE = "tools"  # the node of LangGraph that runs the tools of all agents
+_TOOL_NODE = "tools"  # the node of LangGraph in which each SPAN is a tool
 # Steps of LangGraph.js that write a node's result and choose the next node; they stand beside the tools in their node.
 _OF_LANGGRAPH = re.compile(r"(?:ChannelWrite|ChannelRead|Branch)<")
 _WORKFLOW = "workflow"  # `target` of an agent's span that may be a whole run, until `settle_agents`
@@ -181,10 +181,10 @@ def span_of(stated: Statement) -> Span:
     """The span that an observation is."""
     kind = _KINDS.get(stated.type, Kind.OTHER)
     span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "")
-    if kind is Kind.OTHER and stated.node and stated.node == stated.name:
+    if kind in (Kind.OTHER, Kind.AGENT) and stated.node and stated.node == stated.name:
         span.kind, span.instance = Kind.AGENT, f"{span.parent}:{stated.node}"
     elif kind is Kind.OTHER and stated.node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
-        span.kind, span.target = Kind.TOOL, _TOOL_NODE
+        span.kind = Kind.TOOL
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"
     if stated.attributes is not None:
@@ -231,18 +231,4 @@ def settle_agents(spans: list[Span]) -> None:
         if span.id in parents and span.id not in acting:  # it holds agents, and nothing else
             span.kind = Kind.OTHER
         span.target = ""
-    _give_tools_to_callers(spans)
-    keep_agents([span for span in spans if span.instance or span.kind is not Kind.AGENT])
-
-
-def _give_tools_to_callers(spans: list[Span]) -> None:
-    """Make the agent's node that ran last, which asked for the tools, the parent of all spans in the node `tools`."""
-    agents = {span.id for span in spans if span.instance and span.name != _TOOL_NODE}
-    latest: Span | None = None
-    for span in spans:
-        if span.id in agents:
-            latest = span
-        elif span.kind is Kind.TOOL and span.target == _TOOL_NODE:
-            span.target = ""
-            if latest is not None:
-                span.parent = latest.id
+    keep_agents(spans)

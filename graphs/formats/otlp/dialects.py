@@ -11,6 +11,7 @@ structure.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -22,7 +23,9 @@ from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
 from graphs.reading.json_problems import JSON_ERRORS
 
-__all__ = ["COUNTS", "BadAttribute", "Meaning", "emitted_ids", "meaning", "plain_or_text", "without_session"]
+__all__ = [
+    "COUNTS", "BadAttribute", "Meaning", "emitted_ids", "graph_node", "meaning", "plain_or_text", "without_session",
+]  # fmt: skip
 
 
 COUNTS = ("tokens", "input_tokens", "cached_tokens", "cache_write_tokens")
@@ -195,6 +198,15 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             role=role,
         )
     return _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
+
+
+def graph_node(attributes: Attributes) -> str:
+    """The node of LangGraph that a span states in its metadata, which may be JSON; "" for none."""
+    stated, name = attributes.get("metadata"), attributes.get("metadata.langgraph_node")
+    if isinstance(stated, str) and "langgraph_node" in stated:
+        with contextlib.suppress(*JSON_ERRORS):
+            name = msgspec.json.decode(stated, type=dict[str, Any]).get("langgraph_node")
+    return name if isinstance(name, str) else ""
 
 
 def without_session(word: str, attributes: Attributes) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.span_tree import Kind, Span
-from graphs.formats.otlp.dialects import COUNTS, BadAttribute, meaning, plain_or_text
+from graphs.formats.otlp.dialects import COUNTS, BadAttribute, graph_node, meaning, plain_or_text
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
 from graphs.formats.otlp.marks import EDGE, PREFIX, BadMark, check_mark
 from graphs.formats.otlp.wire import Attributes, WireLog, WireSpan, attributes, is_text
@@ -133,6 +133,7 @@ def make_span(
     notes: list[Note] = []
     try:
         what = meaning(name, attributes)
+        is_node = what.kind in (Kind.OTHER, Kind.AGENT) and name != "" and graph_node(attributes) == name
         if "evaluations." in keys or "annotations." in keys:
             evaluations += inference_evaluations(attributes, place, span_id)
         for event_name, time, about in events:
@@ -153,7 +154,9 @@ def make_span(
     is_named = is_text(service) and not str(service).startswith("unknown_service")  # which SDKs make up
     link_marks = [_marks(link, place, trace) for link in links]
     return TracedSpan(
-        span_id, parent, what.kind, place, what.name, _seconds(start), _seconds(end),
+        span_id, parent, Kind.AGENT if is_node else what.kind, place, name if is_node else what.name,
+        _seconds(start), _seconds(end),
+        instance=f"{parent}:{name}" if is_node else "",
         failed=failed,
         columns={name: getattr(what, name) for name in COUNTS} if what.kind is Kind.CALL else {},
         model=what.model,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from graphs.event_types import EdgeType, EventType
+from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
@@ -68,6 +69,7 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
     else:
         for span in spans:
             _take_marks(span)
+        keep_agents(sorted(spans, key=lambda span: span.clock[0]))
         known = {span.id for span in spans}
         roots = [span for span in spans if span.parent not in known]
         # A single root comes first without a time, too.

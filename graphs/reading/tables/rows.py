@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -279,7 +280,7 @@ def number(value: Any) -> float | None:
 
     Python's `float` also accepts "1_000" and digits of other scripts; these are refused here.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         return None
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         return None

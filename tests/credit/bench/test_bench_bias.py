@@ -126,6 +126,18 @@ def test_what_promises_no_bias_has_none() -> None:
     assert {row.method for row in rows} >= set(UNBIASED)
 
 
+@pytest.mark.slow
+def test_ranks_of_two_values_are_said_to_be_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tutorial = (ROOT / "docs" / "tutorials" / "your-own-estimator.md").read_text()
+    (tmp_path / "of_ranks.py").write_text(tutorial.split('title="mine.py"\n')[1].split("```")[0])
+    monkeypatch.chdir(tmp_path)
+    asked = ["bench", "bias", "-m", "of_ranks:wins", "--group-size", "4"]
+    said = CliRunner().invoke(cli, [*asked, "--world", "relay-and"])
+    assert "python -c 'import credit, of_ranks; print(credit.check(of_ranks.wins))'" in said.stderr
+    assert "of_ranks:wins gives the numbers of rloo in groups of 4. Returns in relay-and have two values" in said.stderr
+    assert "in hire-additive, stop-rewards they have more" in said.stderr and "is one task" not in said.stderr
+
+
 def test_sign_is_of_the_decisions_at_which_neither_advantage_nor_truth_is_0() -> None:
     draws = independent(MICRO["relay-and"], 1)
     policy, truth = draws.world.policy, draws.world.increments

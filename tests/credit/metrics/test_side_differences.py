@@ -201,21 +201,23 @@ def test_folders_are_sides(tmp_path: Path) -> None:
         write(tmp_path / name / "deep" / "log.jsonl", lines)
     write(tmp_path / "other.jsonl", [trace("other", "q0", 1.0)])
     old, new = tmp_path / "old", tmp_path / "new"
+    (tmp_path / "empty").mkdir()
     told = json.loads(run("metrics", tmp_path, "--sides", f"{old},{new}", "--json").stdout)
     row = next(row for row in told["differences"] if row["metric"] == "success")
     assert told["sides"] == [str(old), str(new)] and row["difference"] == pytest.approx(8 / 12) and row["paired"]
     shown = run("metrics", tmp_path, "--sides", f"{old},{new}")
     assert "1 trace without a side" in shown.stdout, shown.output
     for sides, words in (
-        (f"{old},{tmp_path}/none", "no trace that was read is from"),
+        (f"{old},{tmp_path}/none", f"{tmp_path}/none does not exist; expected two folders"),
+        (f"{old},{tmp_path}/empty", "no trace that was read is from"),
         (f"{old},{old}", "one lies in the other; expected two folders that are apart"),
         (f"{tmp_path},{new}", "one lies in the other"),
         (f"{new},{tmp_path}", "one lies in the other"),  # this compared one part of the corpus with the rest
     ):
         wrong = run("metrics", tmp_path, "--sides", sides)
         assert wrong.exit_code == 1 and words in wrong.stderr, wrong.output
-    wrong = run("metrics", tmp_path, "--sides", "a,b,c")
-    assert wrong.exit_code == 1 and "expected two folders, or a table's name" in wrong.stderr
+    wrong = run("metrics", tmp_path, "--sides", f"{old},{new},{old}")
+    assert wrong.exit_code == 1 and "; expected two folders A,B, a table" in wrong.stderr
 
 
 def test_sides_have_the_tokens_that_were_read_and_money(tmp_path: Path) -> None:
@@ -339,3 +341,45 @@ def test_where_traces_with_a_part_unknown_are_left_out_the_known_part_of_all_sta
     found = [line.split() for line in shown if line.startswith("input_tokens")]
     assert found[0][:4] == ["input_tokens", "200", "400", "+200"]
     assert found[1] == ["input_tokens,", "all", "traces", "≥", "550", "400", "–", "–", "–", "2"]
+
+
+def dated(name: str, task: str, day: int, **more: object) -> dict[str, object]:
+    event = {"id": "e", "type": "message", "agent": "a", "t": 1_700_000_000 + 86_400 * day}  # from 2023-11-14, 22:13
+    return trace(name, task, 0.0, events=[event], edges=[], **more)
+
+
+def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
+    """Of experiments that a log names, a table of traces was to be made; its order was the log's, newest first."""
+    lines = [dated(f"t{i}", f"q{i % 4}", 9 - i, model="m", system="b" if i < 4 else "a") for i in range(8)]
+    log = write(tmp_path / "x.jsonl", [*lines, dated("z", "q0", 20)])
+    table = tmp_path / "sides.csv"
+    table.write_text("trace,side\n" + "".join(f"t{i},{'b ' if i < 4 else ' a'}\n" for i in range(8)) + "z,\n")
+
+    def sides(text: object) -> tuple[list[str], str]:
+        told = run("metrics", log, "--sides", text, "--json")
+        return (json.loads(told.stdout)["sides"], "") if told.exit_code == 0 else ([], told.stderr)
+
+    assert sides("system") == (["a", "b"], "") and sides("system=b, a") == (["b", "a"], "")
+    assert sides("before=2023-11-20")[0] == ["before 2023-11-20", "from 2023-11-20"]
+    shown = run("metrics", log, "--sides", "system").stdout
+    assert "difference: b − a" in shown and "1 trace without a side" in shown and "traces: 4 and 4" in shown
+    for text, words in (
+        ("model", "model of the traces that were read: 'm'; expected two"),
+        ("system=a,c", "system of the traces that were read: 'a', 'b'; expected two"),
+        ("before=2022-01-01", "no trace that was read begins before 2022-01-01; they begin from 2023-11-16T22:13:20Z"),
+        ("before=noon", "'noon' is no date"),
+        (f"{log},{tmp_path}/none", f"{tmp_path}/none does not exist"),
+        ("sistem", "sistem does not exist"),
+    ):
+        assert words in sides(text)[1], sides(text)
+    table.write_text("\n".join(table.read_text().splitlines()[:-1]))
+    assert sides(table)[0] == ["a", "b"]
+    for command in ("report", "view"):
+        assert "`system`" in "".join(run(command, "--help").stdout.replace("\n", " ").split("  "))
+    (row,) = json.loads(run("traces", write(tmp_path / "y.jsonl", lines[:1]), "--json").stdout)["traces"]
+    assert (row["system"], row["begin"]) == ("b", "2023-11-23T22:13:20Z")
+    undated = write(tmp_path / "z.jsonl", [trace("a", "q", 1.0)])
+    assert json.loads(run("traces", undated, "--json").stdout)["traces"][0]["begin"] is None
+    assert "no trace that was read has a date" in run("metrics", undated, "--sides", "before=2022-01-01").stderr
+    means = json.loads(run("metrics", log, "--by", "system", "--json").stdout)["metrics"]
+    assert {mean["unit"] for mean in means} == {"a", "b", "unknown"}

@@ -12,8 +12,9 @@ import pytest
 import credit
 from credit.ledger.channels import channel
 from credit.metrics.cost_summary import cost_rows, total_costs
-from credit.metrics.side_differences import LACKING, bounds_of_sides, costs_of_traces
-from credit.reports.missing_lines import lacking_events, lacking_traces
+from credit.metrics.side_differences import bounds_of_sides, costs_of_traces
+from credit.metrics.trace_metrics import trace_metrics
+from credit.reports.missing_lines import LACKING, lacking_events, lacking_traces
 from credit.reports.outcome_differences import outcome_differences
 from graphs.traces.batch import Traces
 
@@ -94,6 +95,8 @@ def test_counts_that_are_lower_bounds_are_not_compared(tmp_path: Path) -> None:
     measured = costs_of_traces(traces)
     for name in ("errors", "tokens", "input_tokens", "tool_calls", "wall_clock"):
         assert measured[name].reasons == [LACKING, "", ""], name
+    assert {name for name, metric in trace_metrics(traces).items() if metric.reasons[0] != LACKING} == {"success"}
+    assert trace_metrics(traces)["team_peak"].reasons == [LACKING, "", ""]
     found = {row.metric: (row.first, row.second, row.whole) for row in bounds_of_sides(traces, measured, side)}
     assert found["errors"] == (3, 1, (False, True)) and found["tool_calls"] == (3, 1, (False, True))
 

@@ -970,15 +970,15 @@ def test_a_round_of_several_agents_is_one_turn_without_agents_only(agent: list[s
     of_round = earned.reshape(-1, 2).sum(1)
     rounds = method(group=["q"] * 6, trace=trace[::2], turn=turn[::2], reward=reward[::2], event_reward=of_round)
     assert np.allclose(rows, np.repeat(rounds.advantages, 2), atol=1e-6) == (agent is None)
-        agent is None
-    )
 
 
-def test_exact_decimals_are_numbers() -> None:
-    """A column of a database was of type "decimal128(2, 1)"."""
+def test_exact_decimals_are_numbers(tmp_path: Path) -> None:
+    """A column of a database was of type "decimal128(2, 1)", and a table with one could not be read."""
     reward = [Decimal("1.5"), Decimal("0"), None]
     got = RowAdvantages("rloo")(group=["q"] * 3, reward=reward)
     assert got.advantages.tolist() == [1.5, -1.5, 0] and got.valid.tolist() == [True, True, False]
+    pq.write_table(pa.table({"trace": ["a", "b", "c"], "reward": reward}), tmp_path / "rows.parquet")
+    assert credit.read(tmp_path).reward[:2].tolist() == [1.5, 0]
 
 
 @pytest.mark.parametrize("by", ["task", "task,policy_version"])

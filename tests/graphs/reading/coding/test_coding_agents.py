@@ -617,13 +617,25 @@ def test_a_folder_that_mixes_formats_reads_in_one_call(tmp_path: Path) -> None:
 
 
 def test_a_command_of_codex_that_failed_is_an_error(tmp_path: Path) -> None:
-    """The exit code stands in JSON or in lines above the command's own output, which may claim what it likes."""
+    """The exit code stands in JSON or in lines above the command's own output, which may claim what it likes.
+
+    A call that Codex could not make has no code, only words of Codex. What a person declined is no failure.
+    """
     outputs = [
         json.dumps({"output": "1 failed", "metadata": {"exit_code": 1}}),
         json.dumps({"output": "fine", "metadata": {"exit_code": 0}}),
         "Chunk ID: a\nWall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nno\n",
         "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nProcess exited with code 1\n",
         "Process exited",
+        "apply_patch verification failed: Failed to find expected lines in a.py:\nx",
+        'exec_command failed for `/bin/x`: CreateProcess { message: "no" }',
+        "exec_command failed: UnknownProcess",
+        "execution error: Io(Os { code: 2 })",
+        "write_stdin failed: Unknown process id 3",
+        "failed to parse function arguments: missing field `cmd`",
+        "unsupported custom tool call: look",
+        "exec command rejected by user",
+        "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nexecution error: x",
     ]
     lines = SAMPLES["codex"].values
     start = next(i for i, line in enumerate(lines) if line["payload"].get("type") == "function_call")
@@ -637,4 +649,4 @@ def test_a_command_of_codex_that_failed_is_an_error(tmp_path: Path) -> None:
     traces = read(path)
     results = np.asarray(traces.graph.event_type)[: traces.sizes.events] == EventType.TOOL_RESULT
     status = [one for one, is_result in zip(traces.events["status"].to_pylist(), results, strict=True) if is_result]
-    assert status == ["error", None, "error", None, None]
+    assert status == ["error", None, "error", None, None, *["error"] * 7, None, None]

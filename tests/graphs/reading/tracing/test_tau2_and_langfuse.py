@@ -251,6 +251,14 @@ def test_a_langfuse_trace_may_be_spread_over_pages(tmp_path: Path) -> None:
     assert traces.problems == () and shape(traces) == TEAM and float(traces.reward[0]) == 0.5
 
 
+def test_a_download_without_a_project_is_told_by_its_content(tmp_path: Path) -> None:
+    """It was told to have its records elsewhere than at the top, while `format="langfuse"` read it."""
+    log = json.loads(json.dumps(LANGFUSE | {"observations": OBSERVATIONS}))
+    for part in (log["trace"], *log["observations"]):
+        part.pop("projectId", None)
+    assert shape(read(write(tmp_path, log))) == TEAM
+
+
 def test_langgraph_nodes_are_agents_and_tools_belong_to_the_one_before(tmp_path: Path) -> None:
     def node(name: str, start: int, of: str, kind: str = "SPAN", parent: str | None = "root") -> dict[str, object]:
         return observation(f"{of}{start}", kind, of, parent, start, metadata={"langgraph_node": name})

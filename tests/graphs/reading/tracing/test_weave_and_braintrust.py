@@ -97,6 +97,21 @@ def test_feedback_of_scorers_and_of_people_is_a_reward(tmp_path: Path) -> None:
     assert {problem.kind for problem in caught.value.problems} == {"disagreeing-rewards"}
 
 
+def test_one_row_in_two_experiments_of_braintrust_is_one_task(tmp_path: Path) -> None:
+    """The experiment's id was part of the task, so nothing could be paired."""
+    shared = {"root_span_id": "e", "metrics": {"start": 1}}
+    rows: list[dict[str, Any]] = []
+    for name in ("before", "after"):
+        trial = {"id": name, "span_id": name, "root_span_id": name, "experiment_id": name, "input": {"q": 1}}
+        rows.append(shared | trial | {"span_attributes": {"type": "eval"}})
+        call = {"id": f"{name} c", "span_id": f"{name} c", "root_span_id": name, "span_parents": [name]}
+        rows.append(shared | call | {"span_attributes": {"type": "llm"}})
+    written(tmp_path, rows)
+    traces = read(tmp_path, group_by="task").traces.to_pylist()
+    assert [row["system"] for row in traces] == ["before", "after"] and len({row["group"] for row in traces}) == 1
+    assert len({row["group"] for row in read(tmp_path).traces.to_pylist()}) == 2
+
+
 @pytest.mark.parametrize("page", [{"events": BRAINTRUST, "cursor": None}, {"data": BRAINTRUST, "schema": {}}])
 def test_a_page_of_braintrust_s_api_is_its_rows(tmp_path: Path, page: dict[str, Any]) -> None:
     lines, paged = written(tmp_path / "lines", BRAINTRUST), written(tmp_path / "page", [page])

@@ -1,0 +1,188 @@
+"""One run of LangGraph with the usual node `tools`, as each tracing system keeps it: the same agents do the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from graphs.event_graph import EventType
+from graphs.logs import read
+
+SECOND = 1_000_000_000
+
+
+class Run(NamedTuple):
+    """A run of LangChain: its number, that of its parent (0 for none), name, kind and node, and whether it failed."""
+
+    number: int
+    parent: int
+    name: str
+    kind: str
+    node: str = ""
+    failed: bool = False
+
+
+def node(number: int, name: str, parent: int = 1) -> Run:
+    return Run(number, parent, name, "chain", name)
+
+
+TEAM = [
+    Run(1, 0, "LangGraph", "chain"),
+    node(2, "planner"), Run(3, 2, "model", "llm", "planner"),
+    node(4, "coder"), Run(5, 4, "model", "llm", "coder"),
+    node(6, "tools"), Run(7, 6, "run_tests", "tool", "tools", failed=True),
+    node(8, "coder"), Run(9, 8, "model", "llm", "coder"),
+    node(10, "tool_node"), Run(11, 10, "edit", "tool", "tool_node"),
+    node(12, "reviewer"), Run(13, 12, "model", "llm", "reviewer"),
+]  # fmt: skip
+ASKED = [
+    Run(1, 0, "LangGraph", "chain"),
+    node(2, "boss"), Run(3, 2, "model", "llm", "boss"),
+    node(4, "tools"), Run(5, 4, "ask", "tool", "tools"),
+    node(6, "worker", 5), Run(7, 6, "model", "llm", "worker"),
+    node(8, "boss"), Run(9, 8, "model", "llm", "boss"),
+]  # fmt: skip
+
+
+def stamp(number: int) -> str:
+    return f"2026-11-20T10:00:{number:02}.000000"
+
+
+def langsmith(runs: list[Run]) -> Iterator[Any]:
+    for run in runs:
+        yield {
+            "id": str(run.number), "trace_id": "1", "parent_run_id": str(run.parent) if run.parent else None,
+            "dotted_order": stamp(run.number), "name": run.name, "run_type": run.kind,
+            "error": "AssertionError" if run.failed else None, "extra": {"metadata": {"langgraph_node": run.node}},
+        }  # fmt: skip
+
+
+def langfuse(runs: list[Run], tool: str = "TOOL", agent: str = "SPAN") -> Iterator[Any]:
+    kinds = {"llm": "GENERATION", "tool": tool, "chain": "SPAN"}
+    for run in runs:
+        yield {
+            "id": str(run.number), "traceId": "t", "name": run.name, "startTime": f"{stamp(run.number)}Z",
+            "type": agent if run.name in ("coder", "boss") else kinds[run.kind],
+            "parentObservationId": str(run.parent) if run.parent else None, "projectId": "p",
+            "level": "ERROR" if run.failed else "DEFAULT", "metadata": {"langgraph_node": run.node},
+        }  # fmt: skip
+
+
+def openinference(runs: list[Run], agents: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
+    for run in runs:
+        kind = "AGENT" if run.name in agents else run.kind.upper()
+        known = {"openinference.span.kind": kind, "metadata": json.dumps({"langgraph_node": run.node})}
+        yield {
+            "traceId": f"{1:032x}", "spanId": f"{run.number:016x}",
+            "parentSpanId": f"{run.parent:016x}" if run.parent else "", "name": run.name,
+            "startTimeUnixNano": str(run.number * SECOND), "endTimeUnixNano": str(run.number * SECOND + SECOND // 2),
+            "status": {"code": 2 if run.failed else 1},
+            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in known.items()],
+        }  # fmt: skip
+
+
+def otlp(runs: list[Run], agents: tuple[str, ...] = ()) -> Iterator[Any]:
+    yield {"resourceSpans": [{"scopeSpans": [{"spans": list(openinference(runs, agents))[::-1]}]}]}
+
+
+def phoenix(runs: list[Run]) -> Iterator[Any]:
+    for run in runs:
+        yield {
+            "name": run.name, "context": {"trace_id": f"{1:032x}", "span_id": f"{run.number:016x}"},
+            "parent_id": f"{run.parent:016x}" if run.parent else None, "span_kind": run.kind.upper(),
+            "start_time": f"{stamp(run.number)}+00:00", "end_time": f"{stamp(run.number)}+00:00",
+            "status_code": "ERROR" if run.failed else "OK",
+            "attributes": {"metadata": {"langgraph_node": run.node}},
+        }  # fmt: skip
+
+
+def mlflow(runs: list[Run]) -> Iterator[Any]:
+    kinds = {"llm": "CHAT_MODEL"}
+    spans = [
+        {
+            "name": run.name, "trace_id": f"{1:032x}", "span_id": f"{run.number:016x}",
+            "parent_span_id": f"{run.parent:016x}" if run.parent else None,
+            "start_time_unix_nano": run.number * SECOND, "end_time_unix_nano": run.number * SECOND + 1,
+            "status": {"code": "STATUS_CODE_ERROR" if run.failed else "STATUS_CODE_OK"},
+            "attributes": {
+                "mlflow.spanType": json.dumps(kinds.get(run.kind, run.kind.upper())),
+                "metadata": json.dumps({"langgraph_node": run.node}),
+            },
+        }
+        for run in runs
+    ]  # fmt: skip
+    yield {"info": {"trace_id": "tr-1"}, "data": {"spans": spans}}
+
+
+def braintrust(runs: list[Run]) -> Iterator[Any]:
+    for run in runs:
+        yield {
+            "id": f"row{run.number}", "span_id": str(run.number), "root_span_id": "1",
+            "span_parents": [str(run.parent)] if run.parent else None, "metrics": {"start": float(run.number)},
+            "span_attributes": {"name": run.name, "type": {"chain": "task"}.get(run.kind, run.kind)},
+            "metadata": {"metadata": {"langgraph_node": run.node}}, "error": "AssertionError" if run.failed else None,
+        }  # fmt: skip
+
+
+def weave(runs: list[Run]) -> Iterator[Any]:
+    for run in runs:
+        kind = {"weave": {"kind": run.kind}} if run.kind != "chain" else {}
+        yield {
+            "id": str(run.number), "trace_id": "t", "parent_id": str(run.parent) if run.parent else None,
+            "op_name": f"weave:///e/p/op/langchain.{run.kind.capitalize()}.{run.name}:d", "summary": {}, "inputs": {},
+            "started_at": f"{stamp(run.number)}Z", "exception": "AssertionError" if run.failed else None,
+            "attributes": kind | {"lc_name": run.name},
+            "output": {"outputs": [{}], "extra": {"metadata": {"langgraph_node": run.node}}},
+        }  # fmt: skip
+
+
+FORMATS: dict[str, Callable[[list[Run]], Iterator[Any]]] = {
+    "langsmith": langsmith,
+    "langfuse": langfuse,
+    "langfuse, spans alone": lambda runs: json.loads(  # in which the name of the node alone tells a tool
+        json.dumps([*langfuse(runs, tool="SPAN")]).replace("tool_node", "tools")
+    ),
+    "langfuse, agents": lambda runs: langfuse(runs, agent="AGENT"),
+    "otlp": otlp,
+    "otlp, agents": lambda runs: otlp(runs, agents=("coder", "boss")),
+    "phoenix": phoenix,
+    "mlflow": mlflow,
+    "braintrust": braintrust,
+    "weave": weave,
+}
+
+
+def acts(tmp_path: Path, log: Iterator[Any]) -> list[str]:
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in log))
+    traces = read(path)
+    assert not [problem for problem in traces.problems if problem.is_failure]
+    names, kinds = traces.agents["name"].to_pylist(), np.asarray(traces.graph.event_type)
+    columns = zip(kinds, traces.graph.agent_ids, traces.events["status"].to_pylist(), strict=False)
+    calls = ("message", "orchestrator_decision")
+    said = [(EventType(int(kind)).name.lower(), names[int(agent)], status) for kind, agent, status in columns]
+    return [f"{name} {'calls' if kind in calls else kind}{' error' * (s == 'error')}" for kind, name, s in said]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_runs_in_the_node_tools_belongs_to_the_agent_that_asked(tmp_path: Path, name: str) -> None:
+    """In LangSmith's logs an agent `workflow` used all tools, and the coder none."""
+    assert acts(tmp_path, FORMATS[name](TEAM)) == [
+        "planner calls",
+        "coder calls", "coder tool_call", "coder tool_result error",
+        "coder calls", "coder tool_call", "coder tool_result",
+        "reviewer calls",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_agent_that_a_tool_of_that_node_runs_is_started_by_who_asked(tmp_path: Path, name: str) -> None:
+    """The node `tools` was an agent, since a model call lies below it."""
+    assert acts(tmp_path, FORMATS[name](ASKED)) == [
+        "boss calls", "boss spawn", "worker calls", "worker return", "boss calls",
+    ]  # fmt: skip
