@@ -167,6 +167,9 @@ def test_bands_of_differences_cover_and_are_those_of_pairs() -> None:
             report = run(schemes, lengths=(length,), effort=TINY, seed=seed)
             band = {p.scheme: p.high - p.low for p in report.points}
             for d in report.differences:
+                if d.scheme == names[2]:  # 12 pairs of batches
+                    assert math.isnan(d.low) and "±" not in d.text()
+                    continue
                 held[d.scheme][0] += d.low <= theory[d.scheme] - theory[names[0]] <= d.high
                 held[d.scheme][1] += 1
                 assert (d.traces == 0) == (d.scheme == names[3])
