@@ -359,7 +359,7 @@ def fit(points: Sequence[Point]) -> Fit | None:
         lengths=len(kept),
         longest=kept[-1].length,
         slope=slope,
-        half_width=2.5758 * error,  # normal quantile of 0.995
+        half_width=2.5758293035489004 * error,  # normal quantile of 0.995
         theory=float(np.polyfit(x, np.log10(theories), 1)[0]) if len(theories) == len(kept) else None,
         last_decade=_line(np.log10([p.length for p in last]), last)[0] if len(last) > 1 else None,
     )
