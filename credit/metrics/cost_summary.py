@@ -52,7 +52,8 @@ class CostRow:
 
     `stated` has the costs of a trace that its log states as a whole, by name; it is empty for other units. `outside` is
     whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own. Where it
-    `lacks_lines`, all counts are lower bounds (`lacking_events`).
+    `lacks_lines`, all counts are lower bounds (`lacking_events`). `money` is by prices, `logged_money` what the log
+    states of calls.
     """
 
     unit: str
@@ -66,6 +67,7 @@ class CostRow:
     stated: dict[str, float] = dataclasses.field(default_factory=dict)
     outside: bool = False
     lacks_lines: bool = False
+    logged_money: Amount = Amount(None, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,10 +136,13 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     lacking = lacking_events(traces)
     if by not in ("agent", "role"):  # a missing line may be of any tool, decision or model of the trace
         lacking = lacking_traces(traces)[trace]
-    rows = _rows(list(number), unit, costs, ToolCalls(traces, of_team=by == "trace"), lacking)
+    logged = token_counts(traces, "money", of_team=by == "trace")
+    rows = _rows(list(number), unit, costs, logged, ToolCalls(traces, of_team=by == "trace"), lacking)
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
-    return sorted(rows, key=lambda row: (-(row.money.total or 0), -(row.tokens.total or 0), -row.events))
+    return sorted(
+        rows, key=lambda row: (-(row.money.total or row.logged_money.total or 0), -(row.tokens.total or 0), -row.events)
+    )
 
 
 def total_costs(rows: Sequence[CostRow]) -> CostRow:
@@ -158,15 +163,20 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
         total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
         return Amount(total if total or not missing else None, missing)
 
-    tokens, read, seconds, money = map(summed, ("tokens", "input_tokens", "seconds", "money"))
+    tokens, read, seconds, money, logged = map(summed, ("tokens", "input_tokens", "seconds", "money", "logged_money"))
     names = dict.fromkeys(name for row in rows for name in row.stated)
     stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
     lacks = any(row.lacks_lines for row in rows)
-    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated, lacks_lines=lacks)
+    return CostRow("total", events, calls, errors, tokens, read, seconds, money, stated, False, lacks, logged)
 
 
 def _rows(
-    names: list[tuple[str, bool]], unit: np.ndarray, costs: EventCosts, called: ToolCalls, lacking: np.ndarray
+    names: list[tuple[str, bool]],
+    unit: np.ndarray,
+    costs: EventCosts,
+    logged: np.ndarray,
+    called: ToolCalls,
+    lacking: np.ndarray,
 ) -> list[CostRow]:
     count = len(names)
     # What a tool took and how it went stand at its result.
@@ -176,13 +186,14 @@ def _rows(
     errors = np.bincount(at_call[called.counted], minlength=count)
     sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
     sums += [_amounts(costs.seconds, at_call, count), _amounts(costs.money, unit, count, costs.least_money)]
+    sums += [_amounts(logged, unit, count)]
     lacks, rows = np.bincount(unit[lacking], minlength=count) > 0, []
     for i, (name, outside) in enumerate(names):
-        tokens, read, seconds, money = (
+        tokens, read, seconds, money, own = (
             Amount(each[i].total or None, each[i].missing) if outside else each[i] for each in sums
         )
         counts = int(events[i]), int(calls[i]), int(errors[i])
-        rows.append(CostRow(name, *counts, tokens, read, seconds, money, {}, outside, bool(lacks[i])))
+        rows.append(CostRow(name, *counts, tokens, read, seconds, money, {}, outside, bool(lacks[i]), own))
     return rows
 
 

@@ -300,6 +300,12 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         'add "seconds": NUMBER to the model call where its time is that of its begin',
         _NOT_NEGATIVE,
     ),
+    "money": EvidenceKey(
+        "float",
+        "what the model call cost as the log states it, in the log's currency",
+        'add "money": NUMBER to the model call',
+        _NOT_NEGATIVE,
+    ),
     "trainable": EvidenceKey(
         "float",
         "1 where the policy that acted is being trained, 0 for a frozen agent, such as a judge or a fixed sub-agent",

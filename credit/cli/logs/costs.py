@@ -109,6 +109,8 @@ def total_line(total: CostRow) -> str:
 
 def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None) -> None:
     money = [] if gaps is None else ["#money"]
+    is_logged = by != "trace" and any(row.logged_money.total for row in rows)
+    money += ["#money, as logged"] if is_logged else []
     failed = ["#errors"] if by == "tool" else []
     stated = sorted({name for row in rows for name in row.stated})
     named = [f"#costs.{name}" for name in stated]
@@ -119,6 +121,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         counts = [at_least(str(count), row.lacks_lines) for count in (row.events, row.tool_calls)]
         amounts = [_text(amount, row.lacks_lines) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money, row.lacks_lines)]
+        paid += [_text(row.logged_money, row.lacks_lines)] if is_logged else []
         wrong = [at_least(str(row.errors), row.lacks_lines)] if by == "tool" else []
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
         table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)

@@ -65,7 +65,6 @@ class Team:
         self.record, self._acts, self._asks = record, acts, asks
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
-        self._money: list[float | None] = []  # what each call cost
         self._fixed: set[int] = set()  # calls whose type the log states
         self._outside: set[str] = set()  # instances that are not of the team: nothing they do is an action
 
@@ -82,11 +81,9 @@ class Team:
         place: Place,
         *,
         event_type: EventType | None = None,
-        money: float | None = None,
         **columns: Any,
     ) -> int:
         """A model call. Without a type it is a decision if its agent spawns another in this trace, else a message."""
-        self._money.append(money)
         position = self._append(_Part.CALL, agent, event_id, EventType.MESSAGE, place, None, columns)
         if event_type is not None:
             self.record.types[position] = int(event_type)
@@ -237,8 +234,8 @@ class Team:
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
         if set(record.files) <= {record.file}:
             record.files = []
-        known = [money for money in self._money if money is not None]
-        whole = len(known) == len(self._money) and not {UNLOGGED_CALLS, LOST_PARTS} & record.metrics.keys()
+        known = [money for money in record.columns.get("money", ()) if money is not None]
+        whole = len(known) == self._parts.count(_Part.CALL) and not {UNLOGGED_CALLS, LOST_PARTS} & record.metrics.keys()
         if known and whole and "money" not in record.costs:
             record.costs["money"], record.summed = math.fsum(known), ("money",)  # one that lacks a call is too low
         return record

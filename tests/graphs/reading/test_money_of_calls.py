@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from credit.metrics.cost_summary import Amount, cost_rows, total_costs
 from graphs.formats.common.team import Team
 from graphs.logs import read
 from graphs.reading.documents import Place
+from graphs.traces.assembling import assemble
 from graphs.traces.record import TraceRecord
+from tests.credit.cli.logs import run, trace, write
 
 from .all_formats import ALL
 from .samples import RECORDINGS
@@ -130,3 +133,33 @@ def test_a_sum_that_lacks_a_line_is_no_sum_of_the_trace() -> None:
         assert team.finish().costs == (stated or {"money": 0.5})
         record.lost_part()
         assert record.costs == stated and record.metrics == {"lost_parts": 1, "unlogged_calls": 1}
+
+
+def test_money_of_calls_is_summed_by_agent_and_model_as_logged() -> None:
+    """The log said what each call cost, and which agent cost what needed a table of prices."""
+    record = TraceRecord("t", "q", "x")
+    team = Team(record)
+    for agent in ("a", "b"):
+        team.agent(agent, agent)
+    for i, (agent, model, money) in enumerate((("a", "m", 0.5), ("b", "m", 0.25), ("b", "n", None))):
+        team.call(agent, str(i), Place("x", 1, 0), money=money, model=model, tokens=1, input_tokens=1)
+    team.tool_call("a", "tool", Place("x", 1, 0), tool="web")
+    traces = assemble([team.finish()])
+    of = {row.unit: row.logged_money for by in ("agent", "model") for row in cost_rows(traces, by)}
+    assert of == {"a": Amount(0.5, 0), "b": Amount(0.25, 1), "m": Amount(0.75, 0), "n": Amount(None, 1)}
+    assert total_costs(cost_rows(traces)).logged_money == Amount(0.75, 1) and "costs.money" not in traces.evidence
+
+
+def test_costs_say_which_money_is_the_logs(tmp_path: Path) -> None:
+    event = {"id": "e", "type": "message", "agent": "a", "tokens": 10, "input_tokens": 10, "money": 0.125}
+    log = write(tmp_path / "x.jsonl", [trace("t", "q", 1.0, events=[event], edges=[], model="m")])
+    prices = tmp_path / "prices.csv"
+    prices.write_text("model,input,output\nm,1,1\n")
+    head, row = run("costs", log).stdout.splitlines()[:2]
+    assert head.endswith("money, as logged") and row.split()[-1] == "0.125"
+    head, row = run("costs", log, "--prices", prices).stdout.splitlines()[:2]
+    assert head.split()[-4:] == ["money", "money,", "as", "logged"] and row.split()[-2:] == ["2e-05", "0.125"]
+    assert "money, as logged" not in run("costs", log, "--by", "trace").stdout
+    event["money"] = -1
+    bad = run("costs", write(tmp_path / "x.jsonl", [trace("t", "q", 1.0, events=[event], edges=[])]))
+    assert bad.exit_code and "money is -1.0; expected a number, 0 or more" in bad.stderr

@@ -51,7 +51,7 @@ def refused(folder: Path) -> tuple[str, str, str]:
 
 def test_which_evidence_has_a_range() -> None:
     """A new probability belongs here."""
-    words = ("probability", "standard error", "share of the team's", "mass", "seconds")
+    words = ("probability", "standard error", "share of the team's", "mass", "seconds", "cost")
     meant = {name for name, key in EVENT_EVIDENCE.items() if any(word in key.meaning for word in words)}
     assert meant == NARROW.keys()
 

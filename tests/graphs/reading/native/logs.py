@@ -164,6 +164,7 @@ def extended_trace(**top: Any) -> Document:
         "cached_tokens": 200,
         "cache_write_tokens": 50,
         "seconds": 1.5,
+        "money": 0.125,
         "agent_name": "Writer",
         "context": "c1",
     }

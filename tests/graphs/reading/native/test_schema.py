@@ -39,7 +39,7 @@ def test_the_extension_reads(tmp_path: Path) -> None:
     expected: dict[str, dict[int, float]] = {
         "value": {0: 0.5}, "log_prob": {0: -1.25}, "propensity": {0: 0.75}, "stage": {0: 3}, "event_reward": {2: -0.5},
         "tokens": {3: 12, 4: 2}, "input_tokens": {3: 300}, "cached_tokens": {3: 200},
-        "cache_write_tokens": {3: 50}, "seconds": {3: 1.5},
+        "cache_write_tokens": {3: 50}, "seconds": {3: 1.5}, "money": {3: 0.125},
         "context": {1: 0, 2: 1, 3: 0}, "sibling_parent": {1: 0},
         "node": {1: 0, 2: 1}, "q_value": {1: 0.25}, "anchor": {1: 0, 2: 0}, "block": {1: 0}, "env_step": {2: 4},
         "agent_reward": {2: 0.5},

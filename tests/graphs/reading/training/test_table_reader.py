@@ -94,7 +94,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "action": False, "id": "call",
         "time": 2.5, "event_reward": -0.5, "value": 1, "log_prob": "-1.5", "propensity": 0.5, "context": 12,
         "sibling_parent": "n", "tokens": "5", "input_tokens": 6.0, "cached_tokens": 4,
-        "cache_write_tokens": 2, "seconds": 1.5, "stage": 0,
+        "cache_write_tokens": 2, "seconds": 1.5, "money": 0.125, "stage": 0,
         "node": "m", "q_value": 0.5, "anchor": 9, "env_step": 1, "env_reward": 0.25, "format_score": 1,
         "block": "b", "blamed": 0, "blamed_agent": 1, "attack_vector": 3,
         "target_propensity": 0.25, "target_support": 1, "target_value": 0.5, "completion": "y",
