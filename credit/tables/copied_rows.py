@@ -9,6 +9,7 @@ import numpy as np
 
 from credit.tables.batch_rows import Rows
 from graphs.structure.host_ids import distinct
+from graphs.traces.schema import TRACE_EVIDENCE
 
 __all__ = ["copied_rows"]
 
@@ -31,8 +32,9 @@ def copied_rows(rows: Rows, places: np.ndarray | None = None, beside: Iterable[n
     if count == 0 or int(turn.max()) + 1 == count:  # numbered over the batch, without gaps
         return 0, ""
     content = turn.astype(np.uint64)
-    known = (column[rows.event] for column in rows.evidence.values() if len(column) == rows.events)
-    for column in itertools.chain(known, beside):
+    kinds = 2 * np.asarray(graph.event_type) + np.asarray(graph.action_mask)
+    known = [kinds, *(column for name, column in rows.evidence.items() if name not in TRACE_EVIDENCE)]
+    for column in itertools.chain((column[rows.event] for column in known), beside):
         content = (content * _ODD ^ column.astype(np.float64).view(np.uint64)) * _ODD
         content ^= content >> np.uint64(29)
     order = np.arange(count) if places is None else np.argsort(places)

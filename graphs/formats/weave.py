@@ -25,6 +25,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
@@ -69,6 +70,15 @@ class _Kind(msgspec.Struct):
 
 class _Attributes(msgspec.Struct):
     weave: _Kind | None = None
+    run: str | None = msgspec.field(default=None, name="lc_name")  # of LangChain
+
+
+class _OfRun(msgspec.Struct):
+    langgraph_node: str | None = None
+
+
+class _Extra(msgspec.Struct):
+    metadata: _OfRun | None = None
 
 
 class _Feedback(msgspec.Struct):
@@ -96,6 +106,10 @@ class _Scored(msgspec.Struct):
     scores: dict[str, msgspec.Raw] | None = None
 
 
+class _Ran(msgspec.Struct):
+    extra: _Extra | None = None
+
+
 RECORDS = (_Call,)
 
 _CALL = msgspec.json.Decoder(_Call)
@@ -103,6 +117,7 @@ _ATTRIBUTES = msgspec.json.Decoder(_Attributes | None)
 _SUMMARY = msgspec.json.Decoder(_Summary | None)
 _INPUTS = msgspec.json.Decoder(_Example)
 _OUTPUT = msgspec.json.Decoder(_Scored)
+_RAN = msgspec.json.Decoder(_Ran)
 _VALUE = msgspec.json.Decoder()
 
 # Of a scorer that was applied to a call, and of a person; reactions, notes and types of one's own state no number.
@@ -173,8 +188,13 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     if summary and summary.weave:
         stated.feedback = list(_judgements(summary.weave.feedback or []))
         stated.costs = summary.weave.costs
+    output = object_text(call.output)
+    if attributes and attributes.run and span.kind is Kind.OTHER and b'"langgraph_node"' in output:
+        extra = decode(_RAN, output, field="output", **where).extra
+        if extra and extra.metadata and extra.metadata.langgraph_node == attributes.run:
+            span.kind, span.name, span.instance = Kind.AGENT, attributes.run, f"{span.parent}:{attributes.run}"
     if name in _EXAMPLE:
-        inputs, output = object_text(call.inputs), object_text(call.output)
+        inputs = object_text(call.inputs)
         if inputs.startswith(b"{"):
             asked = decode(_INPUTS, inputs, field="inputs", **where)
             row, model = _VALUE.decode(asked.example), _VALUE.decode(asked.model)
@@ -235,6 +255,7 @@ def _records(trace_id: str, trace: Traced[_Stated]) -> Iterator[TraceRecord | Pr
         of = stated[example] if example else _Stated({}, has_kind=False)
         place = spans[example].place if example else trace.place
         name = example or trace_id
+        keep_agents(within)
         _silence_scorers(within, example, of.scores or {})
         record = TraceRecord(name, of.group or name, *place, format="weave", sources=list(trace.files))
         record.logged_as = trace_id

@@ -532,7 +532,7 @@ def test_traces_lists_ids_sizes_and_errors(good: Path, tmp_path: Path) -> None:
     assert [row["trace"] for row in rows] == ["a", "b", "c", "d", "e"]
     assert rows[0] | {"file": ""} == {
         "trace": "a", "group": "q", "reward": 1.0, "events": 3, "actions": 2, "agents": 2, "errors": None, "tokens": 7,
-        "actions_with_tokens": 1, "wall_clock": None, "lacks_lines": False,
+        "actions_with_tokens": 1, "wall_clock": None, "lacks_lines": False, "system": None, "begin": None,
         "format": "native", "file": "", "line": 1,
     }  # fmt: skip
     assert {row["trace"] for row in json.loads(run("traces", good, "--group", "r", "--json").stdout)["traces"]} == {

@@ -10,6 +10,7 @@ import pytest
 
 import credit
 from credit.integrations import RowAdvantages
+from credit.tables.copied_rows import copied_rows
 
 TEAM: dict[str, Any] = {
     "group": ["q"] * 5, "trace": [*"aaabb"], "agent": [*"svssv"], "turn": [0, 0, 1, 0, 0],
@@ -32,6 +33,7 @@ def first(columns: dict[str, Any], count: int) -> dict[str, Any]:
     [(PAD, 3), (first(TEAM, 2), 2), (first(TEAM, 4), 4), ({name: [cells[-1]] * 3 for name, cells in TEAM.items()}, 3)],
     ids=["a row of its own", "the first two", "the first four", "the last one"],
 )
+@pytest.mark.sampled(others="slow")
 def test_rows_that_fill_up_a_batch_are_counted_and_named(fill: dict[str, Any], copied: int) -> None:
     """They moved no metric, and `dr_mas` took each for a call."""
     batch = joined(TEAM, fill)
@@ -56,17 +58,39 @@ def test_rows_that_fill_up_a_batch_are_counted_and_named(fill: dict[str, Any], c
 
 @pytest.mark.parametrize(
     ("trace", "turn", "copied"),
-    [("abcddd", None, 2 / 6), ("aaabbc", None, 3 / 6), ("aabbcc", [0] * 6, 3 / 6),
-     ("aaaabb", [0, 0, 1, 1, 0, 0], 3 / 6), ("aaabbb", [0, 0, 1, 0, 1, 1], 2 / 6),
-     ("aaabbb", [0, 1, 2, 0, 1, 1], 1 / 6)],
+    [("abcddd", None, 2), ("aaabbc", None, 3), ("aabbcc", [0] * 6, 3),
+     ("aaaabb", [0, 0, 1, 1, 0, 0], 3), ("aaabbb", [0, 0, 1, 0, 1, 1], 2),
+     ("aaabbb", [0, 1, 2, 0, 1, 1], 1)],
 )  # fmt: skip
-def test_equal_rows_of_which_nobody_knows_are_counted_and_not_named(trace: str, turn: Any, copied: float) -> None:
+def test_equal_rows_of_which_nobody_knows_are_counted_and_not_named(trace: str, turn: Any, copied: int) -> None:
     """Calls of one turn are equal where no column tells them apart, and several turns may have several."""
     columns: dict[str, Any] = {"group": ["q"] * 6, "trace": [*trace], "reward": [float(name == "a") for name in trace]}
     columns |= {} if turn is None else {"turn": turn}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert RowAdvantages("rloo")(**columns).metrics["credit/copied"] == copied
+        assert copied_rows(credit.from_columns(**columns)[2]) == (copied, "")
+
+
+def test_evidence_of_traces_tells_no_rows_apart() -> None:
+    batch, greedy = joined(TEAM, first(TEAM, 2)), [0.5, 0.5, 0.5, 0.25, 0.25, 0.5, 0.5]
+    with pytest.warns(UserWarning, match=SAID.format(2, "pass where=")):
+        metrics = RowAdvantages("remax")(**batch, evidence={"greedy_reward": greedy}).metrics
+    assert metrics["credit/copied"] == 2 / 7
+
+
+def test_rows_of_several_types_are_several() -> None:
+    """A turn may have a message, a call of a tool and its result."""
+    types = ["message", "message", "message", "tool_call", "tool_result"]
+    columns: dict[str, Any] = {
+        "group": ["q"] * 5,
+        "trace": [*"aabbb"],
+        "turn": [0, 1, 0, 0, 0],
+        "reward": [1, 1, 0, 0, 0],
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        credit.from_columns(**columns, event_type=types)
+    with pytest.warns(UserWarning, match=SAID.format(2, "leave them out")):
         credit.from_columns(**columns)
 
 
