@@ -42,7 +42,6 @@ RUN_BY: dict[str, str] = {
     "README.md": "test_readme.py",
     "CONTRIBUTING.md": "credit/test_pages.py",
     "docs/channels.md": "credit/test_pages.py",
-    "docs/gallery.md": "credit/test_pages.py",
     "docs/ledger.md": "credit/test_pages.py",
     "docs/clusters.md": "credit/test_devices.py",
     "docs/shapley.md": "estimators/shapley/test_shapley_logs.py",

@@ -19,7 +19,7 @@ from estimators.base import Credit
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["ledger.md", "channels.md", "gallery.md"])
+@pytest.mark.parametrize("page", ["ledger.md", "channels.md"])
 @pytest.mark.slow
 def test_blocks_print_what_they_say(page: str) -> None:
     bodies = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)

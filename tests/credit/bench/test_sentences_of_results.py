@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 from site_pages import page
 
-from benchmarks.training_lengths import intervals
 from credit.advice import CLAIMS_PAY
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def results(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+def results(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def sentences(name: str) -> str:
@@ -128,7 +127,7 @@ def test_events_of_the_posterior_in_the_headlines() -> None:
 
 @pytest.mark.slow
 def test_cells_in_which_the_posterior_needs_fewer_events() -> None:
-    cells, fewer, more = intervals()
+    cells, fewer, more = runpy.run_path(str(ROOT / "benchmarks" / "training_lengths.py"))["intervals"]()
     assert more == 3
     stated = f"fewer events than `rloo` in {fewer} of the {cells} cells with steps of 16 traces that `rloo` reaches"
     assert f"{stated} and more in three" in sentences("training")

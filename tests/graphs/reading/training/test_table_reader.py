@@ -125,7 +125,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         values = {name: float(traces.evidence[name].array[0]) for name in EVENT_EVIDENCE}
         assert values == {
             "event_reward": -0.5, "value": 1, "log_prob": -1.5, "propensity": 0.5, "context": 0, "sibling_parent": 0,
-            "tokens": 5, "input_tokens": 6, "cached_tokens": 4, "cache_write_tokens": 2, "seconds": 1.5,
+            "tokens": 5, "input_tokens": 6, "cached_tokens": 4, "cache_write_tokens": 2, "seconds": 1.5, "money": 0.125,
             "stage": 0, "node": 0, "q_value": 0.5, "anchor": 0, "env_step": 1,
             "env_reward": 0.25, "format_score": 1, "block": 0, "blamed": 0, "blamed_agent": 1,
             "attack_vector": 3,
