@@ -399,11 +399,11 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, calls.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`;
-    "tokens" are those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in
-    seconds, without waits for a person, real or simulated. "money" is there with prices, of traces whose counts and
-    models' prices are known, and "logged_money" where logs state it of traces. Traces that lack lines have the outcome alone (`lacking_events`). What is asked first of a
-    change comes first.
+    Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`; "tokens" are
+    those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
+    waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
+    known, and "logged_money" where logs state it of traces. Traces that lack lines have the outcome alone
+    (`lacking_events`). What is asked first of a change comes first.
 
     Args:
       traces: what was read.
