@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices, event_costs, event_models
+from credit.metrics.event_costs import Prices, event_costs, event_models, stated_costs
 from credit.metrics.trace_metrics import PARTS
 from credit.reports.durations import begins, date_text
 from credit.reports.missing_lines import LACKING, lacking_traces
@@ -399,11 +399,11 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, calls.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`;
-    "tokens" are those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in
-    seconds, without waits for a person, real or simulated. "money" is there with prices, of traces whose counts and
-    models' prices are known. Traces that lack lines have the outcome alone (`lacking_events`). What is asked first of a
-    change comes first.
+    Outcomes are left out where all are 0 or 1, since "success" has them. "loops" are those of `ToolCalls`; "tokens" are
+    those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
+    waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
+    known, and "logged_money" where logs state it of traces. Traces that lack lines have the outcome alone
+    (`lacking_events`). What is asked first of a change comes first.
 
     Args:
       traces: what was read.
@@ -444,6 +444,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         acts = facts.action | np.isfinite(costs.tokens + costs.input_tokens)
         unpriced = np.bincount(trace, acts & foreign & np.isnan(costs.money), m) > 0
         found["money"] = summed(costs.money, ", read or generated", (unpriced, UNPRICED))
+    if "costs.money" in traces.evidence:
+        logged = stated_costs(traces, "money")[:m]
+        found["logged_money"] = numbered(logged, (np.isnan(logged), "the log does not state the money of all calls"))
     return found | {
         "wall_clock": numbered(wall, (np.isnan(wall), "the log has no times in seconds"), lacking),
         "tool_calls": numbered(np.bincount(trace, costs.tool_calls, m), lacking),

@@ -350,7 +350,8 @@ def dated(name: str, task: str, day: int, **more: object) -> dict[str, object]:
 
 def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
     """Of experiments that a log names, a table of traces was to be made; its order was the log's, newest first."""
-    lines = [dated(f"t{i}", f"q{i % 4}", 9 - i, model="m", system="b" if i < 4 else "a") for i in range(8)]
+    more = [{"model": "m", "system": "b" if i < 4 else "a", "costs": {"money": 1 + i // 4}} for i in range(8)]
+    lines = [dated(f"t{i}", f"q{i % 4}", 9 - i, **more[i]) for i in range(8)]
     log = write(tmp_path / "x.jsonl", [*lines, dated("z", "q0", 20)])
     table = tmp_path / "sides.csv"
     table.write_text("trace,side\n" + "".join(f"t{i},{'b ' if i < 4 else ' a'}\n" for i in range(8)) + "z,\n")
@@ -362,6 +363,7 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
     assert sides("system") == (["a", "b"], "") and sides("system=b, a") == (["b", "a"], "")
     assert sides("before=2023-11-20")[0] == ["before 2023-11-20", "from 2023-11-20"]
     shown = run("metrics", log, "--sides", "system").stdout
+    assert ["logged_money", "2", "1", "-1"] in [line.split()[:4] for line in shown.splitlines()]
     assert "difference: b − a" in shown and "1 trace without a side" in shown and "traces: 4 and 4" in shown
     for text, words in (
         ("model", "model of the traces that were read: 'm'; expected two"),
