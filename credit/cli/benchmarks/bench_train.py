@@ -34,7 +34,7 @@ EDGE = "; at edge: the smallest or the largest that was tried, so that a rate be
 TAKEN = "; intervals{mark} take it as given, as if other seeds could not have chosen another"
 OTHER = (
     ". †: not the rate of the first method, so that the difference may come of the choice; `--learning-rates` with one "
-    "number compares at that"
+    "number compares all at one"
 )
 SHARED_MEAN = (
     "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
