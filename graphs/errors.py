@@ -28,7 +28,8 @@ _INFORMATION = frozenset(
      "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files", "invalidated",
      "run-error", "earlier-outcome",
      "attached-orphans", "lone-subagent", "missing-subagent", "near-key", "unread-columns",
-     "unnamed-agent", "unordered-rows", "untold-outcomes", "worded-outcomes"}
+     "unnamed-agent", "unordered-rows", "untold-outcomes", "worded-outcomes",
+     "several-versions", "outcome-again", "some-without-group"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, a further name of a file that is read
 under another, a table with several rewards and without their weights, a score that is a category, a run that another
@@ -39,7 +40,9 @@ a run whose outcome its harness withdrew, a run that ended in an error, an outco
 moment, too, a trace whose loose pieces were attached on request, a sub-agent's session that is a trace of its own, a
 sub-agent whose session is not among the files, a key that is not read and almost is one, columns of a table that
 nothing reads, a row of a table without the agent that others of its trace have, a row of a table that stands
-behind a later one, a table whose outcomes are words, and rows that say that nobody can tell the outcome."""
+behind a later one, a table whose outcomes are words, rows that say that nobody can tell the outcome, groups of several
+versions of the policy, rewards of rows that are the outcome again, and traces of a table without the group that its
+others have."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

@@ -21,6 +21,7 @@ from graphs.padding import Sizes, bucket, pad_array
 from graphs.problem_log import ProblemLog
 from graphs.replay_clusters import CHANCES, with_clusters
 from graphs.traces.batch import Traces
+from graphs.traces.batch_notes import batch_notes
 from graphs.traces.copies import without_copies
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
@@ -188,7 +189,7 @@ def _join(
             | {"parent": np.asarray(graph.agent_parent)[: n.agents], "trace": np.asarray(graph.agent_trace)[: n.agents]}
         ),
         traces=_trace_table(headings, groups),
-        problems=problems,
+        problems=(*problems, *batch_notes(headings, graph, reward, evidence, problems)),
         ignored=ignored,
         tokens=tokens,
     )

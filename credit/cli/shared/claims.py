@@ -38,7 +38,7 @@ def alike(name: str, other: str, sizes: str, largest: int, *, one_task: bool, tw
     text = f"{name} gives the numbers of {other} in groups of {sizes}."
     if two_values:
         text += f" {two_values}"
-    if one_task:
+    elif one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
     if largest < 4:
         text += " If one takes a median, --group-size 4 may tell them apart."

@@ -54,6 +54,7 @@ from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError
 from graphs.padding import pad_array
 from graphs.text import counted, excerpt
+from graphs.traces.batch_notes import is_outcome_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -169,7 +170,8 @@ class RowAdvantages:
 
             watch = Watch(watch)
         self._watch, self._strict, self._truncate = watch, strict, float(truncate)
-        self._looked = self._told = False  # whether a warning of the columns was given, and one of copied rows
+        # whether a warning of the columns was given, one of copied rows, and a batch had no reward or one to look at
+        self._looked = self._told = self._unscored = False
         self.how_to_pass = "pass it under this name"
         self._room = 0 if rows is None else _room(rows)
         self._program: Callable[..., Any] | None = None
@@ -363,6 +365,10 @@ class RowAdvantages:
                 metrics |= self._watch(batch, of_batch, metrics)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
+            if rows and (self._strict == "warn" or not (self._looked or self._unscored)):
+                text = f"method {self.name!r} answers no row of the batch: none has a reward"
+                warnings.warn(text, MissingColumnWarning, stacklevel=2)
+            self._unscored = True
         result = give_back(advantage, reward)
         if wrote is not None:
             result = spread(result, wrote)
@@ -509,6 +515,8 @@ class RowAdvantages:
             often = f"both are other than 0 in {twice} of {counted(len(batch.rows.event), 'row')}"
             advice = "pass a reward of 0 where the agents' own outcomes are all"
             texts.append(f"adds 'agent_reward' to 'reward', and {often}: {advice}")
+        if "event_reward" in batch.columns and is_outcome_again(batch.columns["event_reward"], batch.columns["reward"]):
+            texts.append("gets the outcome again as 'event_reward' in every row, so it counts twice: leave that out")
         texts += [f"compares {alike}, which are spelt almost alike, as several" for alike in labels_alike(batch)]
         if self._unmet:
             texts.append(f"goes on from a state of {', '.join(self._unmet)}, and none of them acts in the batch")

@@ -58,7 +58,7 @@ def test_rows_that_fill_up_a_batch_are_counted_and_named(fill: dict[str, Any], c
 
 @pytest.mark.parametrize(
     ("trace", "turn", "copied"),
-    [("abcddd", None, 2), ("aaabbc", None, 3), ("aabbcc", [0] * 6, 3),
+    [("abcddd", None, 2), ("abcdab", None, 2), ("aaabbc", None, 3), ("aabbcc", [0] * 6, 3),
      ("aaaabb", [0, 0, 1, 1, 0, 0], 3), ("aaabbb", [0, 0, 1, 0, 1, 1], 2),
      ("aaabbb", [0, 1, 2, 0, 1, 1], 1)],
 )  # fmt: skip

@@ -199,7 +199,8 @@ def test_a_forgotten_column_is_named_once(method: str, column: str, like: str) -
     told = {"agent": units["agent"]} if column == "parent" else {}
     advantages = RowAdvantages(method)
     advantages.warmup(4)
-    assert not advantages(**{**columns, "reward": np.full(4, np.nan)}).valid.any()
+    with pytest.warns(MissingColumnWarning, match="none has a reward"):
+        assert not advantages(**{**columns, "reward": np.full(4, np.nan)}).valid.any()
     with pytest.warns(MissingColumnWarning, match=f"{method!r} needs the column {column!r}, and {like}"):
         metrics = advantages(**columns, **told).metrics
     assert (metrics["credit/agents"], metrics["credit/turns"]) == ((2, 4) if told else (1, 2))
@@ -332,7 +333,8 @@ def test_rows_that_only_fill_the_batch_enter_nothing() -> None:
     assert got.advantages.tolist() == [1, -1, 0]
     assert (got.metrics["credit/rows"], got.metrics["credit/unscored"]) == (2, 0)
     assert got.metrics["credit/condition/scored"] == 1
-    none = RowAdvantages("rloo")(group=["q", "pad"], reward=np.array([np.nan, 9.0]), where=[True, False]).metrics
+    with pytest.warns(MissingColumnWarning, match="none has a reward"):
+        none = RowAdvantages("rloo")(group=["q", "pad"], reward=np.array([np.nan, 9.0]), where=[True, False]).metrics
     assert (none["credit/rows"], none["credit/unscored"], none["credit/condition/scored"]) == (1, 1, 0)
 
 
@@ -449,7 +451,8 @@ def test_an_empty_batch_gives_empty_advantages(columns: Any) -> None:
 
 
 def test_a_batch_without_any_reward_gives_zeros() -> None:
-    got = RowAdvantages("rloo")(group=["q", "q"], reward=np.full(2, np.nan))
+    with pytest.warns(MissingColumnWarning, match="none has a reward"):
+        got = RowAdvantages("rloo")(group=["q", "q"], reward=np.full(2, np.nan))
     assert got.advantages.tolist() == [0, 0] and not got.valid.any()
 
 
@@ -947,6 +950,35 @@ def test_an_outcome_that_is_paid_twice_is_named_once() -> None:
                 **rows,
                 agent_reward=own["agent_reward"],  # in the place of the reward
             )
+
+
+@pytest.mark.parametrize("event_reward", [[1.0, 1, 0, 0], [1.0, 0, 0, 0], [0.0] * 4])
+def test_an_outcome_that_is_copied_to_every_row_is_named(event_reward: list[float]) -> None:
+    """The score in both columns, as trainers copy it to rows, counted twice without a word."""
+    rows = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "turn": [0, 1, 0, 1], "event_reward": event_reward}
+    reward = np.array([1.0, 1, 0, 0])
+    again = event_reward[1] == 1
+    for call in (RowAdvantages("mt_grpo"), credit.from_columns):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call(**rows, reward=reward)  # type: ignore[operator]
+        assert ["the outcome again" in str(warning.message) for warning in seen] == [True] * again
+
+
+@pytest.mark.parametrize("strict", [False, True, "warn"])
+def test_a_first_batch_without_any_reward_is_named(strict: Any) -> None:
+    """Rewards that are all NaN gave zeros without a word."""
+    rows = {"group": ["q"] * 2, "trace": [0, 1]}
+    none, some = np.full(2, np.nan), np.array([1.0, 0.0])
+    credit_of = RowAdvantages("rloo", strict=strict)
+    with pytest.warns(MissingColumnWarning, match="'rloo' answers no row of the batch: none has a reward"):
+        credit_of(**rows, reward=none)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        credit_of(**rows, reward=some)
+        RowAdvantages("rloo", strict=strict)(**rows, reward=none, where=[False] * 2)  # padding alone
+        if strict != "warn":
+            credit_of(**rows, reward=none)
 
 
 def test_a_look_at_every_batch_may_be_a_warning() -> None:

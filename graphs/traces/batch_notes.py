@@ -1,0 +1,69 @@
+"""What only the whole batch shows and no trace alone: information, since each may be meant so."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from graphs.errors import Problem
+from graphs.event_graph import EventGraph
+from graphs.text import counted
+from graphs.traces.evidence import Evidence
+from graphs.traces.part import Heading
+
+__all__ = ["batch_notes", "is_outcome_again"]
+
+
+def is_outcome_again(event_reward: np.ndarray, outcome: np.ndarray) -> bool:
+    """Whether event rewards are the outcomes, copied to every row: float [N] each, NaN where a trace has no outcome.
+
+    They are not called so where all outcomes are equal: each step may have earned as much.
+    """
+    known = np.isfinite(outcome)
+    again = np.array_equal(event_reward[known].astype(np.float32), outcome[known].astype(np.float32))
+    return bool(again and known.any() and outcome[known].min() < outcome[known].max())
+
+
+def batch_notes(
+    headings: Sequence[Heading],
+    graph: EventGraph,
+    reward: np.ndarray,
+    evidence: Mapping[str, Evidence],
+    problems: Sequence[Problem],
+) -> Iterator[Problem]:
+    """Groups of several policy versions, event rewards that are the outcome again, tables with some groups missing.
+
+    Args:
+      headings: of the traces.
+      graph: the batch, padded.
+      reward: float [T] of the traces, without padding.
+      evidence: of the log.
+      problems: those found so far; a table of groups without some traces is named there.
+    """
+    if "policy_version" in evidence:
+        group, version = np.asarray(graph.group_ids)[: len(headings)], evidence["policy_version"].array[: len(headings)]
+        stated = np.flatnonzero(version >= 0)
+        pairs = np.unique(np.stack([group[stated], version[stated]]), axis=1)[0]
+        several = pairs[1:][pairs[1:] == pairs[:-1]]
+        if count := len(np.unique(several)):
+            shown = f"several in {counted(count, 'group')}"
+            expected = "one in a group, whose traces are compared: by=task,policy_version compares within one"
+            of_first = headings[int(np.argmax(np.isin(group, several)))].file
+            yield Problem("several-versions", of_first, 0, "policy_version", shown, expected)
+    if "event_reward" in evidence:
+        real = np.asarray(graph.event_mask)
+        steps, outcome = evidence["event_reward"].array[real], reward[np.asarray(graph.trace_ids)[real]]
+        if is_outcome_again(steps, outcome):
+            expected = "what the row earned besides: methods add it to the outcome"
+            shown = "the outcome again in every row"
+            yield Problem("outcome-again", headings[0].file, 0, "event_reward", shown, expected)
+    of_tables = [heading for heading in headings if heading.format == "table"]
+    sizes = collections.Counter(heading.group_id for heading in of_tables)
+    alone = [heading for heading in of_tables if heading.group_id == heading.trace_id and sizes[heading.group_id] == 1]
+    beside = len(of_tables) - len(alone)
+    if alone and beside and all(problem.kind != "groups-of-some" for problem in problems):
+        shown = f"missing in {counted(len(alone), 'trace')} beside {beside} with one"
+        expected = "a group in every trace or in none: each of these is a group of its own"
+        yield Problem("some-without-group", alone[0].file, alone[0].line, "group", shown, expected)

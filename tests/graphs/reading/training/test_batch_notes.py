@@ -1,0 +1,59 @@
+"""What only the whole batch shows: versions in one group, outcomes copied to rows, groups that some traces lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import credit
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def noted(path: Path, **options: object) -> list[tuple[str, str]]:
+    problems = credit.read(path, **options).problems  # type: ignore[arg-type]
+    assert not any(problem.is_failure for problem in problems)
+    return [(problem.kind, problem.value) for problem in problems]
+
+
+@pytest.mark.parametrize(("second", "said"), [(9, [("several-versions", "several in 2 groups")]), (1, []), (None, [])])
+def test_groups_of_several_policy_versions_are_named(tmp_path: Path, second: int | None, said: object) -> None:
+    """Dumps of two steps with the same tasks were compared as one group, without a word."""
+    for step, version in enumerate((1, second)):
+        rows = {"uid": [*"aabb"], "traj_uid": [f"{step}.{i}" for i in range(4)], "score": [1.0, 0.0, 1.0, 0.0]}
+        versions = pa.array([version] * 4, pa.int64())
+        pq.write_table(pa.table({**rows, "policy_version": versions}), tmp_path / f"step{step}.parquet")
+    assert noted(tmp_path) == said
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcomes", "said"),
+    [([1, 1, 0, 0], [1, 1, 0, 0], True), ([1, 1, "", ""], [1, 1, "", ""], True), ([1, 0, 0, 0], [1, 1, 0, 0], False),
+     ([1, 1, 1, 1], [1, 1, 1, 1], False), ([0, 0, 0, 0], [0, 0, 0, 0], False)],
+)  # fmt: skip
+def test_an_outcome_that_is_copied_to_every_row_is_named(
+    tmp_path: Path, steps: Sequence[object], outcomes: Sequence[object], said: bool
+) -> None:
+    rows = [f"{t},q,{reward},{step}\n" for t, reward, step in zip("aabb", outcomes, steps, strict=True)]
+    third = "c,q,0,0\n" if "" in steps else ""  # outcomes that differ, beside a trace without one
+    path = written(tmp_path, "rows.csv", "trace,group,reward,event_reward\n" + "".join(rows) + third)
+    assert noted(path) == ([("outcome-again", "the outcome again in every row")] if said else [])
+
+
+def test_traces_without_a_group_beside_others_are_named(tmp_path: Path) -> None:
+    """A blank cell made a group of its own, without a word."""
+    cells = [("a", "q"), ("b", "q"), ("c", ""), ("d", "")]
+    path = written(tmp_path, "rows.csv", "trace,group,reward\n" + "".join(f"{t},{g},1\n" for t, g in cells))
+    assert noted(path) == [("some-without-group", "missing in 2 traces beside 2 with one")]
+    assert noted(path, groups=dict.fromkeys("abcd", "q")) == []
+    assert [kind for kind, _ in noted(path, groups={"c": "q"})] == ["groups-of-some"]
+    for of_trace in (("", "", "", ""), ("a", "a", "q", "q")):  # none; the name of a trace, which others share
+        rows = "".join(f"{t},{g},1\n" for t, g in zip("abcd", of_trace, strict=True))
+        assert noted(written(tmp_path, "rows.csv", "trace,group,reward\n" + rows)) == []
