@@ -69,7 +69,7 @@ LITTLE, MUCH = 0.3, 0.6
 
 CLAIMS_PAY = (
     "claims pay: credit.PosteriorSignal needed 0.25 to 0.92 times the events of rloo, in the median, where outcomes "
-    "add up over 30 to 300 decisions and steps have 16 traces or more"
+    "add up over 30 to 300 decisions and steps have 16 to 128 traces"
 )
 UNDECIDED = "that is too wide or too large for a recommendation: `credit plan --for luck` narrows it"
 NEITHER = "neither claims nor re-runs pay for sure: credit.PosteriorSignal needed 0.26 to 1.42 times the events of rloo"

@@ -204,7 +204,7 @@ def median_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]
 
 
 def _between(outer: float, inner: float, part: float) -> float:
-    return float(outer + part * (inner - outer)) if np.isfinite(inner - outer) else float(outer)
+    return float(outer + part * (inner - outer)) if np.isfinite([outer, inner]).all() else float(outer)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -3,11 +3,12 @@
 A decision x moves the gradient by A sign(x), since its two choices have equal chances. SNR is that of this product,
 over all decisions, which are alike (`credit.bench.snr_logs`):
 
-    m = E[A sign(x)]        SNR = |m| / sqrt(E[A²] − m²)
-    unconditional (Eq. 8 of arXiv:2605.02801) = |m| / sqrt(E[A²])
+    m = E[A sign(x)]        SNR = m / sqrt(E[A²] − m²)
+    unconditional (Eq. 8 of arXiv:2605.02801) = m / sqrt(E[A²])
 
 and the second is SNR / sqrt(1 + SNR²). An offset, E[A] other than 0, counts as noise; without one SNR is
-|E[A | s, a]| / sd(A | s, a) for choice a in situation s. The relative variance, of A sign(x) over m², is 1 / SNR².
+sign(a) E[A | s, a] / sd(A | s, a) for choice a in situation s. The relative variance, that of A sign(x) over m², is
+1 / SNR².
 
 All schemes of a run see the same traces, except those of messages, which draw contexts. Bands are 99 %, of Student's t
 from the spread between independent parts of what was drawn; those of a difference have the spread of pairs.

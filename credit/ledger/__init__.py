@@ -4,7 +4,7 @@
 
     expected       the worth of the trace before anybody acted
     increment      the change by one action
-    outcome        the luck after the last action, where a claim states it
+    outcome        the luck after the last action, where `outcome=` states it
     unexplained    the rest, for which no claim accounts
     remainder      the rounding that the grid of exact arithmetic leaves; mostly 0
 

@@ -39,7 +39,8 @@ class Ledger(Entries):
       scored: bool [T], the traces that have a reward and entries.
       expected: float [T], what each trace was worth at its start.
       increments: float [E], what each event changed in the expected reward.
-      outcome: float [T], luck: the reward minus its expectation after the last event, where a critic states it.
+      outcome: float [T], luck: the reward minus its expectation after the last event, where `outcome=` states it;
+        else 0 (`holding_luck`).
       unexplained: float [T], what the claims leave of the reward.
       remainder: float [T], what rounding leaves; it is added last.
       stderr: float [E], standard error of each increment; infinite where no source states one, NaN without a claim.

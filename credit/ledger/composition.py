@@ -66,7 +66,8 @@ def compose(
       expected: float [T], the expected reward of each trace at its start; by default the baseline of the first "total"
         among the claims that adds up to `reward`, else the mean of the other traces of its group, and 0 where there are
         none. Under rule "shares" with shares of a game, v(∅), by default 0.
-      outcome: float [T], R − V at the end, where a critic states it; 0 by default.
+      outcome: float [T], R − V at the end, beside claims that leave it out (`critic` with `value_after=`). By default
+        0, and it is in entries of claims that hold their own outcome, as `gae` does at the last action.
       propensity: float [E], π of the chosen actions, by which contrasts become increments.
 
     Returns:

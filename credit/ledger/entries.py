@@ -104,6 +104,7 @@ class Entries:
         traces, entries = int(np.asarray(self.scored).sum()), int(np.asarray(self.claimed).sum())
         refused = f"; refused: {', '.join(self.refused)}" if self.refused else ""
         refused += f"; of other rewards: {', '.join(self.other_rewards)}" if self.other_rewards else ""
+        refused += f"; {self.holding_luck}" if self.holding_luck else ""
         return (
             f"{type(self).__name__}(rule {self.rule!r}, {counted(traces, 'trace')}, "
             f"{counted(entries, 'action')} with an entry of "
@@ -123,6 +124,7 @@ class Entries:
         }
         facts |= {f"refused: {name}": why for name, why in self.refused.items()}
         facts |= {f"of other rewards: {name}": why for name, why in self.other_rewards.items()}
+        facts |= {"outcome": self.holding_luck} if self.holding_luck else {}
         parts = {
             "reward": self.reward,
             "expected": self.expected,
@@ -133,6 +135,14 @@ class Entries:
         }
         rows = [{"part": name, "sum over traces": float(np.asarray(v, np.float64).sum())} for name, v in parts.items()]
         return html_table(type(self).__name__, facts, rows)
+
+    @property
+    def holding_luck(self) -> str:
+        """Which claims hold the luck after the last action, in words, where `outcome` does not have it; else ""."""
+        holding = dict.fromkeys(claim.source for claim in self.claims if claim.own_outcome)
+        if not holding or np.asarray(self.outcome).any():
+            return ""
+        return f"luck after the last action in entries of {', '.join(holding)}, as no outcome= states it"
 
     @property
     def reward_or_nan(self) -> jax.Array:

@@ -52,11 +52,15 @@ POWER = 0.8
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
 UNPRICED = "no row of the table prices a model of it"
+FIRST = ("success", "outcome")
+"""What a change is judged by."""
 SUMMED = ("errors", "tokens", "input_tokens", "money", "tool_calls")
 """Sums over events, of which a part may be known."""
 STATED = ("system", "model")
 EXPECTED = "expected two folders A,B, a table, `system`, `model` or `before=DATE`"
 APART = "expected two folders that are apart, of logs"
+MOST_TOLD = 5
+"""Metrics that a sentence on a change names."""
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
 
@@ -205,21 +209,36 @@ class SideComparison:
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
         rows = [dataclasses.asdict(row) | {"stands_out": row.stands_out} for row in self.rows]
         bounds = [dataclasses.asdict(row) for row in self.bounds]
-        return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "lines": self.lines()}
+        told = {"changed": self.changed(), "lines": self.lines()}
+        return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, **told}
 
-    def too_few(self) -> str:
-        """That the tasks cannot tell any metric apart from chance; "" where they might."""
+    def changed(self) -> str:
+        """Success, or the outcome, whatever it did, and what else stands out or why nothing does."""
         least = [row.least for row in self.rows if row.p is not None and row.least is not None]
-        if not least or min(least) * len(least) < LEVEL:
-            return ""
-        most = counted(max(row.tasks for row in self.rows), "task")
-        return f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance."
+        head = next((row for row in self.rows if row.metric in FIRST), None)
+        told = [] if head else [f"success: {one.reason}" for one in self.lost if one.metric == "success"]
+        for row in self.rows:
+            if row.stands_out or row is head:
+                few = f": too few tasks {'differ ' if row.paired else ''}to tell"
+                why = "" if row.stands_out or not least else few if row.p is None else ": within chance"
+                told.append(f"{row.metric} {_short(row.first)} to {_short(row.second)}{why}")
+        if len(told) > MOST_TOLD:
+            told[MOST_TOLD:] = [f"{len(told) - MOST_TOLD} more"]
+        if not least:
+            told.append(f"too few tasks {'differ ' if any(row.paired for row in self.rows) else ''}to test")
+        elif min(least) * len(least) >= LEVEL:
+            most = counted(max(row.tasks for row in self.rows), "task")
+            told.append(f"{most} are too few to tell {counted(len(least), 'metric')} apart from chance")
+        elif not any(row.stands_out for row in self.rows):
+            told.append(f"of {counted(len(least), 'tested metric')} none beyond chance")
+        return "; ".join(told)
 
     def lines(self) -> list[str]:
-        """What was compared, and what too few tasks tell apart, in sentences."""
+        """What changed, what was compared, and what too few tasks tell apart, in sentences."""
         without = int((self.sides.side < 0).sum())
         lines = [f"{counted(without, 'trace')} without a side"] if without else []
-        lines += filter(None, [self.too_few(), self._compared_traces() if self.rows else ""])
+        lines.append(f"What changed from {' to '.join(self.sides.heads)}: {self.changed()}.")
+        lines += [self._compared_traces()] if self.rows else []
         few: dict[str, list[str]] = {}
         for row in self.rows:
             if row.differing and row.p is None:
@@ -268,6 +287,10 @@ def compare_sides(
     metrics = {"success": measured["success"]} | costs_of_traces(traces, prices) | measured
     rows, lost = side_differences(traces, metrics, sides.side), uncompared(metrics, sides.side)
     return SideComparison(sides, rows, bounds_of_sides(traces, metrics, sides.side, prices), lost)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:z.3g}"
 
 
 def read_sides(path: str | Path, traces: Traces) -> tuple[tuple[str, str], np.ndarray, tuple[Problem, ...]]:

@@ -102,7 +102,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         credit = claims.get(SUMMARY, claims.get(_opening(matters) or ""))
         measured = trace_metrics(traces, MetricOptions(findings.success_at, credit))
         compared = compare_sides(traces, findings.sides, measured, findings.prices)
-        result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "too_few": compared.too_few()}
+        result["sides"] = compared.as_json() | {"heads": findings.sides.heads}
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)
         result["ledger"] = summary.as_json() | {

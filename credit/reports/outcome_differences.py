@@ -345,8 +345,14 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     acted = np.flatnonzero(action)
     agents = _frequent(acting, trace[acted])
     if len(agents) > 1:
+        task = task_ids(traces)
         for name in agents:
-            yield f"actions of {name}", count(acted[acting == name])
+            acts = count(acted[acting == name])
+            took = np.bincount(task, acts > 0)
+            if some := np.any((took > 0) & (took < np.bincount(task))):  # not in all traces of a task
+                yield f"traces with {name}", (acts > 0).astype(np.float64)
+            if not some or acts.max() > 1:  # else the same number again
+                yield f"actions of {name}", acts
     tool: list[str | None] = traces.events["tool"].to_pylist()
     called = np.array([tool[row] or "unnamed tool" for row in calls.rows.tolist()], object)
     for name in _frequent(called, trace[calls.rows]):

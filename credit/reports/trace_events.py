@@ -22,7 +22,7 @@ class EventRow:
     Attributes:
       position: its place within the trace, from 0.
       event: its id in the log.
-      agent, role: who it belongs to.
+      agent, name, role: who it belongs to: the id of the instance, its name and its role.
       type: a name of `EventType`.
       action: whether a policy of the team chose it.
       tool: name of the tool; None where the log has none.
@@ -36,6 +36,7 @@ class EventRow:
     position: int
     event: str
     agent: str
+    name: str
     role: str
     type: str
     action: bool
@@ -45,6 +46,11 @@ class EventRow:
     causes: tuple[tuple[int, str], ...]
     line: int
     text: str
+
+    @property
+    def who(self) -> str:
+        """The agent's name, with its id where that is another."""
+        return self.agent if self.name == self.agent else f"{self.name} {self.agent}"
 
 
 def event_rows(
@@ -85,6 +91,7 @@ def event_rows(
             position=position,
             event=columns["event"][i],
             agent=agents[i]["agent"],
+            name=agents[i]["name"],
             role=agents[i]["role"],
             type=EventType(int(graph.event_type[events[i]])).name.lower(),
             action=bool(graph.action_mask[events[i]]),

@@ -34,7 +34,7 @@ __all__ = ["render", "trace_json"]
 
 MOST_AGENTS = 40  # rows of the table of agents and nodes of the spawn tree
 MOST_CAUSES = 3  # edges into an event that are written out where its row may have several lines
-WIDEST = {"event": 16, "agent": 14, "type": 21, "causes": 16, "tool": 16, "status": 12}  # columns of a line
+WIDEST = {"event": 16, "agent": 20, "type": 21, "causes": 16, "tool": 16, "status": 12}  # columns of a line
 WHOLE = 400  # length of excerpts from which they are written out
 LEAST_TEXT = 24  # width of the column of text
 MOST_STEPS = 12  # events of the critical path that are written out
@@ -279,7 +279,7 @@ def _events(traces: Traces, view: _View, index: int, first: int, last: int, limi
         table.add_row(
             str(row.position),
             _text(row.event),
-            _text(row.agent),
+            _text(row.who),
             row.type,
             "yes" if row.action else "",
             _causes(row, 1 if one_line else MOST_CAUSES),

@@ -5,7 +5,7 @@
     {key, score, run_id, trace_id}                                                                      (feedback)
 
 one a line, a list, or `{"runs": [...]}`. A trace id is a trace; its group is its `reference_example_id`, or itself.
-Siblings are in the order of `dotted_order` if all runs of the trace have one, else in the order of the log.
+Siblings are in the order of `dotted_order` if all runs of the trace have one, else of `start_time`, else of the log.
 
 LangSmith has no agents. A chain run is an agent if its name is the `langgraph_node` or `lc_agent_name` of its metadata
 and it calls a model. Inside an agent, a further such run is an agent only below a tool. Visits to one node under one
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import math
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -34,6 +33,7 @@ from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Span, add_span
 from graphs.formats.common.team_writing import Written, write_spans
+from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.keys import opening
@@ -271,19 +271,16 @@ def _record(trace_id: str, trace: _Trace) -> TraceRecord | Problem:
 
 
 def _in_order(trace: _Trace, name: str) -> list[Span]:
-    """The spans by `dotted_order`; as in the file where a run has none, in several files by `start_time`.
+    """The spans by `dotted_order`; by `start_time` where a run has none.
 
     Raises:
-      TraceError: "unordered-events", a run has neither, and the trace lies in several files.
+      TraceError: as `order_by_start`.
     """
     dotted = {run.id: run.dotted_order for run in trace.runs.values() if run.dotted_order}
-    are_dotted = len(dotted) == len(trace.runs)
-    spans = [trace.spans[run] for run in trace.runs]
-    spans = in_any_files(spans, lambda span: are_dotted or not math.isnan(span.start), name, "start_time")
-    if are_dotted:
-        return sorted(spans, key=lambda span: dotted[span.id])
-    is_one_file = len({span.place.file for span in spans}) == 1
-    return spans if is_one_file else sorted(spans, key=lambda span: span.start)
+    if len(dotted) < len(trace.runs):
+        return order_by_start(trace.spans.values(), name, "start_time")
+    spans = in_any_files(list(trace.spans.values()), lambda _: True, name, "dotted_order")
+    return sorted(spans, key=lambda span: dotted[span.id])
 
 
 def _set_rewards(written: Written, trace: _Trace) -> None:

@@ -23,10 +23,10 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.input_tokens import InputDetails
-from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.span_tree import Kind, Span, add_span
 from graphs.formats.common.team_writing import write_spans
+from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.source import Source
@@ -212,25 +212,11 @@ class _Log:
                 continue
             record = TraceRecord(name, name, *trace.place, format="openai-agents", sources=list(trace.files))
             try:
-                write_spans(record, _in_order_of_time(list(trace.spans.values()), name), trace.name or "workflow")
+                write_spans(record, order_by_start(trace.spans.values(), name, "started_at"), trace.name or "workflow")
             except TraceError as error:
                 yield error.problem
             else:
                 yield record
-
-
-def _in_order_of_time(spans: list[Span], trace: str) -> list[Span]:
-    """By `started_at`, since the files of a trace may be read in any order; as in the file where a span has no time.
-
-    Raises:
-      TraceError: "unordered-events", a span has no time, and the trace lies in several files.
-    """
-    spans = in_any_files(spans, _is_timed, trace, "started_at")
-    return sorted(spans, key=lambda span: span.start) if all(map(_is_timed, spans)) else spans
-
-
-def _is_timed(span: Span) -> bool:
-    return span.start > 0  # 0 is an unknown time, NaN an absent one
 
 
 def _first(*counts: int | None) -> int | None:

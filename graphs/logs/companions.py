@@ -53,6 +53,10 @@ COMPANIONS = (
     _Companion("rollouts", "rollout_verdicts.jsonl", frozenset({"rollout_id", "verdict"})),
     _Companion("rollouts", "*_failures.jsonl"),  # empty where no run has failed; else it is read
     _Companion("cline", "*.json", frozenset({"session_id", "messages_path"})),  # SESSION.json, the session's manifest
+    # Gemini CLI (logger.ts, checkpointUtils.ts) keeps, too, what was typed, first `[]`, and states to go back to.
+    _Companion("gemini-cli", "logs.json"),
+    _Companion("gemini-cli", "checkpoint-*.json", frozenset({"history"})),
+    _Companion("gemini-cli", "*.json", frozenset({"toolCall", "commitHash"})),
 )
 
 # prime-rl writes each finished episode to rollouts/step_N/KIND/all/traces.jsonl. The episodes that it trains on stand

@@ -85,7 +85,7 @@ def read(
     Raises:
       NothingReadError: not one trace is usable.
       CreditError: an unknown `format`, `errors` or `orphans`, or an argument of a wrong type.
-      UnreadWarning: some input is not in the batch; it counts the problems, without notes, and quotes the first.
+      UnreadWarning: some input is not in the batch, or twice; it counts the problems, without notes, and quotes one.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -104,7 +104,7 @@ def read(
     )  # fmt: skip
     if wrong := [problem for problem in traces.problems if problem.is_failure]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in count_kinds(wrong).items())
-        text = f"some of the logs could not be read ({kinds}), and `problems` of the result says what; {wrong[0]}"
+        text = f"problems of reading, which `problems` of the result has ({kinds}), the first of them: {wrong[0]}"
         warnings.warn(text, UnreadWarning, stacklevel=3)  # the caller, past the check of arguments
     return traces
 

@@ -39,7 +39,7 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("vmap", flawed.keeps_the_last_axis, "(mapped)"),
     ("no_event_reward", flawed.dislikes_no_event_reward, "credit of event"),
     ("no_event_reward", flawed.forgets_event_rewards, "read it, or leave the parameter out"),
-    ("replays", flawed.counts_each_replay, "counts the traces of a cluster as one sample"),
+    ("replays", flawed.counts_each_replay, "compare none with those of its own m.clusters.pair"),
     ("unit", flawed.splits_units, "another event of its trace"),
     ("unit", flawed.names_no_unit, "unit is 'team'"),
 ]

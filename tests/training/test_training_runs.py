@@ -350,6 +350,22 @@ def test_a_rate_at_the_edge_of_those_tried_is_marked() -> None:
     assert _rate(0.4, (0.4,)) == "0.4"
 
 
+@pytest.mark.parametrize("other", [0.2, 0.4])
+def test_a_difference_beside_another_rate_is_marked(monkeypatch: pytest.MonkeyPatch, other: float) -> None:
+    """Stars stood beside differences that the choice of the rates had made."""
+    shared = {"task": "t", "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0, "cosine": 0.5,
+              "entropy": 0.1, "teaching": 1.0}  # fmt: skip
+    rows = [{**shared, "signal": signal, "seed": seed, "learning_rate": rate, "mean_return": area + seed / 100,
+             "curve": [area]} for signal, rate, area in (("rloo", 0.2, 0.5), ("zero", other, 0.3))
+            for seed in range(8)]  # fmt: skip
+    monkeypatch.setattr(training_runs, "run_training", lambda *_, **__: rows)
+    call = ["bench", "train", "-m", "rloo,zero", "--tasks", "pivotal", "--seeds", "8"]
+    printed = CliRunner().invoke(cli, [*call, "--learning-rates", "0.1,0.2,0.4,0.8"]).stdout
+    assert ("*†" in printed) == ("†: not the rate of the first method" in printed) == (other > 0.3)
+    assert "on 3 other seeds" in printed and "intervals and * take it as given" in printed
+    assert "as given" not in CliRunner().invoke(cli, [*call, "--learning-rates", "0.2"]).stdout
+
+
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a module `edited_idea`, found beside the working directory."""

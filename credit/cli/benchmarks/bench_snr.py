@@ -64,7 +64,7 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     multiple=True,
     callback=each_once,
     metavar="NAME",
-    help="Scheme, method, or your own function as module:function. May be repeated.",
+    help="Scheme, as tables name it ('control, claims'), method, or your own module:function. May be repeated.",
 )
 @click.option("--all", "all_", is_flag=True, help="Run every scheme and every method that the logs of the world allow.")
 @click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")

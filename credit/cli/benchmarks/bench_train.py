@@ -31,6 +31,11 @@ MARK = (
     "seeds with its {comparisons}"
 )
 EDGE = "; at edge: the smallest or the largest that was tried, so that a rate beyond it may be better"
+TAKEN = "; intervals{mark} take it as given, as if other seeds could not have chosen another"
+OTHER = (
+    ". †: not the rate of the first method, so that the difference may come of the choice; `--learning-rates` with one "
+    "number compares at that"
+)
 SHARED_MEAN = (
     "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
     "others on tasks that differ."
@@ -158,8 +163,9 @@ def train(
         _draw(rows, plot, group_size)
         return
     table = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "", "ahead")
+    base_rate = {cell.task: cell.learning_rate for cell in compared if cell.signal == signals[0]}
     for cell in compared:
-        mark = "*" if cell.ahead_p < 0.05 else ""
+        mark = ("*" if cell.ahead_p < 0.05 else "") + ("†" if cell.learning_rate != base_rate[cell.task] else "")
         base = cell.signal == signals[0]
         table.add_row(*map(words, (
             cell.task, cell.signal, _rate(cell.learning_rate, rates),
@@ -171,7 +177,11 @@ def train(
     stdout().print(table)
     number = comparisons(compared, signals[0])
     seeds_for = {"seeds": least_seeds(number), "comparisons": counted(number, "comparison")} if number else {}
-    rate = f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds{EDGE}. " if len(rates) > 1 else ""
+    taken = TAKEN.format(mark=" and *" if number else "")
+    other = OTHER if any(cell.learning_rate != base_rate[cell.task] for cell in compared) else ""
+    rate = (
+        f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds{EDGE}{taken}{other}." if len(rates) > 1 else ""
+    )
     legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     stdout().print(SHARED_MEAN, soft_wrap=True)
@@ -288,4 +298,5 @@ def _by_length(
             _within(_events(row["events_to_90"]), row["events_interval"], _events),
         )))  # fmt: skip
     stdout().print(table)
-    stdout().print(f"events to 90 %: median over seeds{_intervals(seeds)}", soft_wrap=True)
+    rate = f" rate: the best on five other seeds{TAKEN.format(mark='')}." if rates is None or len(rates) > 1 else ""
+    stdout().print(f"events to 90 %: median over seeds{_intervals(seeds)}{rate}", soft_wrap=True)

@@ -39,8 +39,9 @@ LEGEND = (
 ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
-    "equal pair counting half; 50 % is no difference. tasks: that this rests on, where traces of a task are compared "
-    "those in which they differ. 95 % interval: over tasks; – where fewer than {least} differ, or all do alike. "
+    "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
+    "not 50 %; else all compared. traces with an agent: the part in which it acted. "
+    "95 % interval: over tasks; – where fewer than {least} differ, or all do alike. "
     "* p < 0.05 with Holm's correction for all that were looked at."
 )
 FEW, MANY = 5, 10

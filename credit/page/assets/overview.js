@@ -63,10 +63,9 @@
   const used = (rows) => rows.reduce((all, row) => all + row.tokens, 0);
   const theirs = differences.cut == null || tokens.missing || lost || !used(scored) ? null : used(scored.filter((row) => row.reward < differences.cut)) / used(scored);
   const [worst] = triage.suspects;
-  const moved = (sides?.differences ?? []).filter((row) => row.stands_out).map((row) => `${row.metric} ${number(row.first)} to ${number(row.second)}`);
   document.getElementById("lead").append(...[
     said("What failed:", scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
-    sides ? said(`What changed from ${sides.heads.join(" to ")}:`, moved.length ? `${moved.slice(0, 5).join("; ")}${moved.length > 5 ? `; ${number(moved.length - 5)} more` : ""}.` : sides.too_few || "nothing beyond chance.") : null,
+    sides ? said(`What changed from ${sides.heads.join(" to ")}:`, `${sides.changed}.`) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : ""),
     said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" → ").pop(), 100)})` : ""}. `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
@@ -178,7 +177,7 @@
       picture?.box,
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
         ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
-      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at; intervals are not corrected.`));
+      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared. Traces with an agent: the part in which it acted. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at; intervals are not corrected.`));
   }
 
   if (sides) {

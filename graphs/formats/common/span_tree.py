@@ -158,7 +158,7 @@ class Tree:
 
     Attributes:
       trace: id of the trace, for errors.
-      spans: by id, parents before children, siblings in the order of the log.
+      spans: by id, parents before children, siblings in the order of the log, by `Rules.CLOCKS` of their clocks.
       rank: the position of each span in the log.
       parent: by id, the id of the parent; "" where it has none in this log.
       children: by id.
@@ -202,8 +202,7 @@ class Tree:
             if by_id.setdefault(span.id, span) is not span:
                 add_span(by_id, span, self.fields[0], self.trace)
         self.rank = {span_id: position for position, span_id in enumerate(by_id)}
-        if self.rules is Rules.CLOCKS and any(span.kind is Kind.HANDOFF for span in by_id.values()):
-            # An agent may be logged before the one that handed over to it.
+        if self.rules is Rules.CLOCKS:  # an agent may be logged before one that began earlier
             by_id = dict(sorted(by_id.items(), key=lambda item: (item[1].clock[0], self.rank[item[0]])))
         self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
         waiting = []

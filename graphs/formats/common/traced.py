@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
@@ -57,12 +56,17 @@ def order_by_start(
 ) -> list[Span]:
     """The spans by their starts, then by a count that the format states; in the order of the file without starts.
 
+    A start of 0 is an unknown one.
+
     Raises:
       TraceError: "unordered-events", a span has no start, `field` in the format, and the trace lies in several files.
     """
-    listed = in_any_files(list(spans), lambda span: not math.isnan(span.start), trace, field)
-    listed = sorted(listed, key=count)
-    return listed if any(math.isnan(span.start) for span in listed) else sorted(listed, key=lambda span: span.start)
+    listed = sorted(in_any_files(list(spans), _has_start, trace, field), key=count)
+    return sorted(listed, key=lambda span: span.start) if all(map(_has_start, listed)) else listed
+
+
+def _has_start(span: Span) -> bool:
+    return span.start > 0  # false of NaN, too
 
 
 def sole_channel(record: TraceRecord) -> None:

@@ -413,7 +413,7 @@ def test_a_median_is_told_from_a_mean_by_the_size_of_the_group(tmp_path: Path, m
     small = CliRunner().invoke(cli, command)
     assert small.exit_code == 0, small.output
     assert "middling:middle gives the numbers of rloo in groups of 2 and 3" in small.stderr
-    assert "--group-size 4 may tell them apart" in small.stderr and "`credit.check` of the function" in small.stderr
+    assert "--group-size 4 may tell them apart" in small.stderr and "credit.check(middling.middle)" in small.stderr
     larger = CliRunner().invoke(cli, [*command, "--group-size", "4", "--json"])
     assert larger.exit_code == 0 and "gives the numbers of rloo" not in larger.stderr, larger.output
     ((_, _, k, *_),) = json.loads(larger.stdout)["rows"]
@@ -473,7 +473,7 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
     assert found.exit_code == 0, found.output
     assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()
-    assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Each batch here is one task" in found.stderr
+    assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Returns in relay-and have two" in found.stderr
     assert "credit bench truth -m of_bias:a -m of_bias:b" in found.stderr and "group-size" not in found.stderr
     assert "median" not in found.stderr
     narrow = CliRunner().invoke(cli, [*call, "--plot", "bias.svg", "--size", "0.5x0.5"])

@@ -327,6 +327,7 @@ def test_explain_prints_the_receipt(tmp_path: Path) -> None:
     result = run("explain", path, "t111", "c1", *GAE)
     assert result.exit_code == 0, result.output
     assert "event c1 of trace t111" in result.stdout and "the ledger pays 0.4" in result.stdout
+    assert "luck after the last action in entries of gae" in result.stdout
     plain = json.loads(run("explain", path, "t111", "c1", *GAE, "--json").stdout)
     assert plain["entry"] == pytest.approx(0.4, abs=1e-6) and plain["reward"] == 1
     assert [line["claim"] for line in plain["lines"]] == ["gae", "rloo"]

@@ -246,3 +246,25 @@ def test_an_event_without_a_claim_states_no_error(world, tmp_path) -> None:
     entry = ledger.advantage("entry", limit=np.inf).credit
     valid = np.asarray(entry.valid)
     assert valid[actions].all() and np.isinf(np.asarray(entry.stderr)[valid & ~some]).all()
+
+
+def test_a_ledger_says_which_claims_hold_the_luck_after_the_last_action() -> None:
+    """`outcome` was 0 with the luck R − V_T in the entry of the last action, and nothing said so."""
+    world = World()
+    episodes = world.sample(jax.random.key(0), 16)
+    truth = world.increments(episodes)
+    traces = world.traces(episodes, truth)
+    graph, value = traces.graph, np.asarray(traces.evidence["value"].array)
+    held = compose(graph, traces.reward, [credit.gae(graph, traces.reward, value=value, lambda_=0.0)])
+    assert not np.asarray(held.outcome).any() and "luck after the last action in entries of gae" in repr(held)
+    increments = truth.flat(graph.num_events).astype(np.float32)
+    luck = np.zeros(graph.num_traces, np.float32)
+    luck[: len(truth.outcome)] = truth.outcome
+    claim = credit.critic(graph, traces.reward, value=value, value_after=value + increments)
+    start = np.zeros_like(luck)
+    start[: len(truth.expected)] = truth.expected
+    stated = compose(graph, traces.reward, [claim], expected=start, outcome=luck)
+    np.testing.assert_allclose(stated.outcome, luck, atol=1e-6)
+    np.testing.assert_allclose(stated.increments, increments, atol=1e-5)
+    np.testing.assert_allclose(stated.unexplained, 0, atol=1e-5)
+    assert not stated.holding_luck

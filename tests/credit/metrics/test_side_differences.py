@@ -13,6 +13,8 @@ from credit.metrics.event_costs import Price, Prices, read_prices
 from credit.metrics.side_differences import (
     SILENT,
     UNPRICED,
+    SideComparison,
+    Sides,
     Uncompared,
     costs_of_traces,
     read_sides,
@@ -105,6 +107,7 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     assert row["low"] is None and row["p"] is None and not row["paired"]
     printed = run("metrics", log, "--sides", table).stdout
     assert "1 trace without a side" in printed and "\ntraces: 7 and 6\n" in printed
+    assert "\nWhat changed from before to after: success 0 to 1; too few tasks to test.\n" in printed
 
 
 def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first(tmp_path: Path) -> None:
@@ -125,7 +128,33 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     found = {row["metric"]: row for row in rows}
     assert (found["loops"]["first"], found["loops"]["second"]) == (0, 1)
     assert (found["success"]["differing"], found["success"]["p"], found["tokens"]["differing"]) == (3, None, 12)
-    assert "\ntoo few tasks differ to tell: success (3 of 12)\n" in run(*command).stdout
+    printed = run(*command).stdout
+    assert "\ntoo few tasks differ to tell: success (3 of 12)\n" in printed
+    assert (
+        "\nWhat changed from before to after: success 0 to 0.25: too few tasks differ to tell; loops 0 to 1; "
+        in printed
+    )
+
+
+def test_a_change_is_never_called_nothing_where_success_was_not_tested() -> None:
+    """`nothing beyond chance` stood there while success went from 0 to 0.25, which no test had looked at."""
+    side, task, steps = np.tile([0, 1], 12), [f"q{i // 2}" for i in range(24)], np.arange(24.0)
+    traces, sides = traces_of(task), Sides(("a", "b"), side, ("a", "b"))
+    untested = numbered((steps < 6) * side * 1.0)  # three tasks differ
+    same = numbered(np.where(steps // 2 % 2 == side, 0.0, 1.0))
+
+    def changed(**metrics: TraceMetric) -> str:
+        rows, lost = side_differences(traces, metrics, side), uncompared(metrics, side)
+        return SideComparison(sides, rows, [], lost).changed()
+
+    few = "success 0 to 0.25: too few tasks differ to tell"
+    assert changed(success=untested, x=same) == f"{few}; of 1 tested metric none beyond chance"
+    assert changed(success=untested, x=numbered(1500.0 * side)) == f"{few}; x 0 to 1,500"
+    assert changed(success=untested) == "success 0 to 0.25; too few tasks differ to test"
+    assert changed(success=same) == "success 0.5 to 0.5: within chance; of 1 tested metric none beyond chance"
+    lost = numbered(np.full(24, np.nan), (np.ones(24, bool), "the trace has no outcome"))
+    assert changed(success=lost, x=numbered(steps)).startswith("success: the trace has no outcome; x ")
+    assert changed(**{str(i): numbered(1.0 * side) for i in range(9)}).endswith("; 4 0 to 1; 4 more")
 
 
 def test_rows_of_traces_that_were_not_read_are_named(tmp_path: Path) -> None:

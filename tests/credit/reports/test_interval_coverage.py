@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -261,3 +262,10 @@ def test_intervals_of_medians_over_seeds_hold_the_median(seeds: int) -> None:
         low, high = np.array([median_interval(values) for values in drawn]).T
         held = float(np.mean((low <= median[world]) & (median[world] <= high)))
         assert 0.925 < held < 0.965, (world, held)
+
+
+def test_seeds_that_never_arrive_make_an_interval_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        low, high = median_interval([1.0, 2.0, 3.0, *[float("inf")] * 4])
+    assert 1 < low < 2 and math.isinf(high)

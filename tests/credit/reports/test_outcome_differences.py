@@ -59,3 +59,24 @@ def test_a_single_tool_or_agent_is_not_named(tmp_path: Path) -> None:
     errors = next(row for row in found.rows if row.what == "errors")
     assert [one.name for one in errors.owners] == ["a"]  # there is one tool, but a second agent
     assert errors.failed == pytest.approx(3)
+
+
+def test_whether_an_agent_took_part_is_compared(tmp_path: Path) -> None:
+    """Where a verifier acted or not, only its number of actions was compared, which says it less directly."""
+    lines = []
+    for i in range(2 * TASKS):
+        acts = (0, 1, 3)[i % 3] if i % 2 else 0
+        events = [{"id": f"e{k}", "type": "message", "agent": "check"} for k in range(acts)]
+        for agent in ("ann", *(["once"] if i % 2 and i % 4 == 1 else []), *(["half"] if i // 2 < 8 else [])):
+            events.append({"id": agent, "type": "message", "agent": agent})
+        lines.append({"trace_id": f"{i}", "task_id": f"q{i // 2}", "events": events, "edges": [],
+                      "rewards": {"team": float(i % 2)}})  # fmt: skip
+    for task in (1, 3):  # `once` is then in 8 traces
+        lines[2 * task + 1]["events"].append({"id": "once", "type": "message", "agent": "once"})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = {row.what: row for row in outcome_differences(credit.read(tmp_path / "log.jsonl")).rows}
+    check = found["traces with check"]
+    assert (check.failed, check.succeeded, check.tasks, check.stands_out) == (0, pytest.approx(2 / 3), 8, True)
+    assert found["actions of check"].succeeded == pytest.approx(4 / 3)
+    assert "traces with once" in found and "actions of once" not in found  # the same number
+    assert "traces with ann" not in found and "traces with half" not in found  # of a task, all have it or none

@@ -105,6 +105,11 @@ def test_agents_are_listed_with_what_they_did() -> None:
     assert "    ├── s1 search" in text
 
 
+def test_events_are_of_agents_by_name_and_id() -> None:
+    """A sub-agent's event was `c4a8a1f message`, while other tables call it Explore."""
+    assert line_of(printed(assemble([team()]), first=3), "1  s1a").split()[:4] == ["1", "s1a", "s", "s1"]
+
+
 def test_events_show_their_causes() -> None:
     text = printed(assemble([team()]), first=2, last=1)
     assert line_of(text, "7  done").split() == ["7", "done", "lead", "stop", "yes", "0", "causal", "+2"]

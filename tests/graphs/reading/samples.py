@@ -87,7 +87,7 @@ def phoenix(one: dict[str, Any], kind: str) -> dict[str, Any]:
         "context": {"trace_id": one["trace_id"], "span_id": one["span_id"]},
         "span_kind": kind,
         "parent_id": one["parent_span_id"],
-        "start_time": "2026-01-01T00:00:00.000001+00:00",
+        "start_time": f"2026-01-01T00:00:00.00000{one['span_id'][-1]}+00:00",
         "end_time": "2026-01-01T00:00:01+00:00",
         "status_code": "OK",
         "status_message": "",

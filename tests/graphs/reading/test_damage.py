@@ -65,7 +65,7 @@ def test_a_user_of_python_is_told_once_of_what_was_not_read(tmp_path: Path) -> N
     with pytest.warns(UnreadWarning) as seen:
         assert read(tmp_path).sizes == good.sizes
     (warning,) = seen
-    said = f"some of the logs could not be read (2 bad-json), and `problems` of the result says what; {log}:"
+    said = f"problems of reading, which `problems` of the result has (2 bad-json), the first of them: {log}:"
     assert str(warning.message).startswith(said) and warning.filename == __file__
     log.write_text(log.read_text().partition('{"broken"')[0])
     (tmp_path / "again.jsonl").write_text(log.read_text())

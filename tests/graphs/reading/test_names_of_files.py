@@ -1,8 +1,9 @@
-"""Names of files state no order: a trace whose records lie in several files is one graph under all names, or none."""
+"""Names of files and places in one state no order where records state times: a trace is one graph in each, or none."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,48 @@ def test_names_of_files_are_no_order(tmp_path: Path, name: str, times: str) -> N
             found.append(graphs_of(folder))
     assert found[0] == found[1]
     assert times != "as they are" or found[0][0].startswith("{"), "it reads"
+
+
+OF_BEGIN = re.compile(r"start(ed|_|T)")
+
+
+def in_other_order(value: Any, draw: Callable[[list[Any]], list[Any]]) -> Any:
+    """The same value with each list of records that state when they began in another order."""
+    if isinstance(value, dict):
+        return {key: in_other_order(part, draw) for key, part in value.items()}
+    if not isinstance(value, list):
+        return value
+    parts = [in_other_order(part, draw) for part in value]
+    return draw(parts) if all(isinstance(part, dict) and any(map(OF_BEGIN.match, part)) for part in parts) else parts
+
+
+def without_order(value: Any) -> Any:
+    """The same records of LangSmith without the key that orders them beside their times."""
+    return {key: part for key, part in value.items() if key != "dotted_order"} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("order", ["backwards", "drawn", "drawn again"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, sample in ALL.items()
+        if name in SPREAD or in_other_order(sample.values, lambda parts: parts[::-1]) != sample.values
+    ],
+)
+def test_places_in_a_file_are_no_order_where_records_state_times(tmp_path: Path, name: str, order: str) -> None:
+    """Runs of LangSmith without `dotted_order` stood as in the file, which the API begins with the newest; agents of
+    spans were numbered so."""
+    sample, chance = ALL[name], random.Random(order)
+    values = [without_order(value) for value in sample.values]
+
+    def draw(items: list[Any]) -> list[Any]:
+        return items[::-1] if order == "backwards" else chance.sample(items, len(items))
+
+    moved = in_other_order(values, draw)
+    sample._replace(values=values).write(tmp_path / "as it is" / "logs")
+    sample._replace(values=draw(moved) if sample.lines else moved).write(tmp_path / "moved" / "logs")
+    assert graphs_of(tmp_path / "moved") == graphs_of(tmp_path / "as it is")
 
 
 def test_formats_whose_traces_are_spread_are_tried() -> None:

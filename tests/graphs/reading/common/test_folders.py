@@ -301,6 +301,14 @@ COMPANIONS: dict[str, tuple[str, str, Any]] = {
     "metrics of NeMo Gym": ("rollouts of nemo gym", "rollouts_aggregate_metrics.json", [{"agent_metrics": {}}]),
     "health of NeMo Gym": ("rollouts of nemo gym", "quality_summary.json", {"run": {}, "metrics": {}}),
     "verdicts of NeMo Gym": ("rollouts of nemo gym", "rollout_verdicts.jsonl", {"rollout_id": "0", "verdict": "x"}),
+    "what was typed to Gemini CLI": (
+        "gemini-cli",
+        "logs.json",
+        [{"sessionId": "s", "messageId": 0, "type": "user", "message": "look", "timestamp": "2026-08-01T00:00:00Z"}],
+    ),
+    "nothing typed to Gemini CLI": ("gemini-cli", "logs.json", []),
+    "named states of Gemini CLI": ("gemini-cli", "checkpoint-x.json", {"history": [], "authType": "x"}),
+    "states of tools of Gemini CLI": ("gemini-cli", "x-write_file.json", {"toolCall": {}, "commitHash": "x"}),
     "OpenHands": ("openhands", "metadata.json", {"agent_class": "CodeActAgent", "llm_config": {"model": "m"}}),
 }
 

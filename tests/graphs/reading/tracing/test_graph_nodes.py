@@ -48,6 +48,13 @@ ASKED = [
     node(8, "boss"), Run(9, 8, "model", "llm", "boss"),
 ]  # fmt: skip
 
+TWICE = [
+    Run(1, 0, "lead", "agent"),
+    node(2, "planner"), Run(3, 2, "model", "llm", "planner"),
+    node(4, "planner"), Run(5, 4, "model", "llm", "planner"),
+    Run(6, 1, "model", "llm"),
+]  # fmt: skip
+
 
 def stamp(number: int) -> str:
     return f"2026-11-20T10:00:{number:02}.000000"
@@ -143,6 +150,10 @@ def weave(runs: list[Run]) -> Iterator[Any]:
 
 FORMATS: dict[str, Callable[[list[Run]], Iterator[Any]]] = {
     "langsmith": langsmith,
+    "langsmith, by times": lambda runs: (
+        {("start_time" if key == "dotted_order" else key): value for key, value in run.items()}
+        for run in langsmith(runs)
+    ),
     "langfuse": langfuse,
     "langfuse, spans alone": lambda runs: json.loads(  # in which the name of the node alone tells a tool
         json.dumps([*langfuse(runs, tool="SPAN")]).replace("tool_node", "tools")
@@ -169,10 +180,11 @@ def acts(tmp_path: Path, log: Iterator[Any]) -> list[str]:
     return [f"{name} {'calls' if kind in calls else kind}{' error' * (s == 'error')}" for kind, name, s in said]
 
 
+@pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_runs_in_the_node_tools_belongs_to_the_agent_that_asked(tmp_path: Path, name: str) -> None:
+def test_what_runs_in_the_node_tools_belongs_to_the_agent_that_asked(tmp_path: Path, name: str, order: int) -> None:
     """In LangSmith's logs an agent `workflow` used all tools, and the coder none."""
-    assert acts(tmp_path, FORMATS[name](TEAM)) == [
+    assert acts(tmp_path, FORMATS[name](TEAM[::order])) == [
         "planner calls",
         "coder calls", "coder tool_call", "coder tool_result error",
         "coder calls", "coder tool_call", "coder tool_result",
@@ -185,4 +197,14 @@ def test_an_agent_that_a_tool_of_that_node_runs_is_started_by_who_asked(tmp_path
     """The node `tools` was an agent, since a model call lies below it."""
     assert acts(tmp_path, FORMATS[name](ASKED)) == [
         "boss calls", "boss spawn", "worker calls", "worker return", "boss calls",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("name", ["otlp", "phoenix", "mlflow"])
+def test_an_agent_is_started_by_its_earliest_span(tmp_path: Path, name: str, order: int) -> None:
+    """With the newest span first the later visit was the spawn: "use-before-spawn"."""
+    assert acts(tmp_path, FORMATS[name](TWICE[::order])) == [
+        "lead spawn", "planner calls", "planner return", "lead calls", "planner calls", "planner return",
+        "lead calls",
     ]  # fmt: skip
