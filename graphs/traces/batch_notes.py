@@ -62,8 +62,11 @@ def batch_notes(
     of_tables = [heading for heading in headings if heading.format == "table"]
     sizes = collections.Counter(heading.group_id for heading in of_tables)
     alone = [heading for heading in of_tables if heading.group_id == heading.trace_id and sizes[heading.group_id] == 1]
-    beside = len(of_tables) - len(alone)
-    if alone and beside and all(problem.kind != "groups-of-some" for problem in problems):
+    filled = collections.Counter(heading.file for heading in of_tables)
+    filled.subtract(heading.file for heading in alone)
+    alone = [heading for heading in alone if filled[heading.file]]  # a table without the column is another matter
+    if alone and all(problem.kind != "groups-of-some" for problem in problems):
+        beside = sum(filled[file] for file in {heading.file for heading in alone})
         shown = f"missing in {counted(len(alone), 'trace')} beside {beside} with one"
         expected = "a group in every trace or in none: each of these is a group of its own"
         yield Problem("some-without-group", alone[0].file, alone[0].line, "group", shown, expected)

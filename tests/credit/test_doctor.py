@@ -62,7 +62,7 @@ LOGS: dict[str, tuple[tuple[str, ...], dict[str, float | str]]] = {
 def read(folder: Path, *lines: dict[str, Any]) -> Traces:
     (folder / "log.jsonl").write_text("".join(json.dumps({"schema_version": "1.0"} | line) + "\n" for line in lines))
     traces = credit.read(folder / "log.jsonl")
-    assert traces.problems == ()
+    assert {problem.kind for problem in traces.problems} <= {"several-versions"}
     return traces
 
 
@@ -256,4 +256,5 @@ def test_logs_with_a_planted_fault_are_read_whole_where_agents_start_late() -> N
         records = healthy_team(rng, TeamWorld(form, agents=9, events=130, kind="bernoulli"), 2)
         for fault in FAULTS:
             planted = plant(fault, rng, records)
-            assert planted is None or not assemble(planted).problems, (form, fault)
+            noted = {"several-versions"} if fault == "mixed_groups" else set()
+            assert planted is None or {problem.kind for problem in assemble(planted).problems} <= noted, (form, fault)

@@ -124,13 +124,14 @@ def test_rows_without_a_group_are_never_one_group(tmp_path: Path) -> None:
         return dict(zip(*columns, strict=True)), [(p.kind, p.trace) for p in traces.problems]
 
     alone = {"a": "a", "b": "b", "c": "q"}
-    assert groups("rows.csv", b'trace,group,reward\na,,0\nb,"",1\nc,q,1\n') == (alone, [])
+    named = [("some-without-group", "")]
+    assert groups("rows.csv", b'trace,group,reward\na,,0\nb,"",1\nc,q,1\n') == (alone, named)
     assert groups("rows.jsonl", b'{"trace":"a","group":null,"reward":0}\n{"trace":"b","reward":0}\n'
-                  b'{"trace":"c","group":"q","reward":0}') == (alone, [])  # fmt: skip
+                  b'{"trace":"c","group":"q","reward":0}') == (alone, named)  # fmt: skip
     three: dict[str, list[Any]] = {"trace": ["a", "b", "c"], "reward": [0.0, 1.0, 1.0]}
-    assert groups("rows.parquet", three | {"group": [None, None, "q"]}) == (alone, [])
+    assert groups("rows.parquet", three | {"group": [None, None, "q"]}) == (alone, named)
     nan = float("nan")
-    assert groups("rows.parquet", three | {"group": [nan, nan, 7.0]}) == (alone | {"c": "7"}, [])
+    assert groups("rows.parquet", three | {"group": [nan, nan, 7.0]}) == (alone | {"c": "7"}, named)
     empty = [("empty-id", "a"), ("empty-id", "b")]
     assert groups("rows.csv", b"trace,group,reward\na, ,0\nb, ,1\nc,q,1\n") == ({"c": "q"}, empty)
     assert groups("rows.parquet", three | {"group": ["", "", "q"]}) == ({"c": "q"}, empty)

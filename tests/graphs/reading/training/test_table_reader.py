@@ -388,6 +388,7 @@ def test_words_that_stand_for_no_name_are_no_group_and_no_trace(tmp_path: Path, 
     assert traces.traces["trace"].to_pylist() == ["b", "d"]
     assert [(p.kind, p.line, p.field) for p in traces.problems] == [
         ("missing-field", 2, "group"), ("missing-field", 4, "group"), ("missing-field", 6, "trace"),
+        ("some-without-group", 7, "group"),
     ]  # fmt: skip
 
 
