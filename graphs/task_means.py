@@ -79,10 +79,15 @@ def task_mean(values: np.ndarray, nothing: float = 0.0) -> TaskMean:
     mean = float(np.mean(values)) if count else float("nan")
     if np.count_nonzero(values != nothing) < LEAST_TASKS:
         return TaskMean(mean, float("nan"), float("nan"), float("nan"))
-    p = flipped(values - nothing).p
+    return TaskMean(mean, *_of_mean(values), flipped(values - nothing).p)
+
+
+def _of_mean(values: np.ndarray) -> tuple[float, float]:
+    """Student's interval of a mean; NaN where all values are equal."""
     if np.ptp(values) <= ROUNDING * np.abs(values).max():
-        return TaskMean(mean, float("nan"), float("nan"), p)
-    return TaskMean(mean, *_around(mean, float(values.std(ddof=1)) / count**0.5, count - 1), p)
+        return math.nan, math.nan
+    count = len(values)
+    return _around(float(np.mean(values)), float(values.std(ddof=1)) / count**0.5, count - 1)
 
 
 def share_interval(values: np.ndarray) -> tuple[float, float]:
@@ -113,19 +118,19 @@ def share_interval(values: np.ndarray) -> tuple[float, float]:
 def mean_of_tasks(numbers: np.ndarray) -> tuple[TaskMean, str]:
     """The mean of one number a task with its interval, and why there is none: "" where there is one.
 
-    Numbers from 0 to 1 have the interval of a share, others Student's.
+    Numbers from 0 to 1 have the interval of a share, others Student's. Nothing is tested: p is NaN.
     """
-    found = task_mean(numbers)
-    margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
-    sides = np.sum(numbers > found.mean + margin), np.sum(numbers < found.mean - margin)
+    mean = float(np.mean(numbers)) if len(numbers) else math.nan
     if len(numbers) < LEAST_OF_ANY:
-        return TaskMean(found.mean, *(math.nan,) * 3), f"fewer than {LEAST_OF_ANY} tasks"
+        return TaskMean(mean, *(math.nan,) * 3), f"fewer than {LEAST_OF_ANY} tasks"
+    margin = 8 * np.finfo(np.float64).eps * np.abs(numbers)  # rounding of the mean
+    sides = np.sum(numbers > mean + margin), np.sum(numbers < mean - margin)
     if min(sides) > 0 and numbers.min() >= 0 and numbers.max() <= 1:
-        return found._replace(**dict(zip(("low", "high"), share_interval(numbers), strict=True))), ""
+        return TaskMean(mean, *share_interval(numbers), math.nan), ""
     if min(sides) < LEAST_EACH_SIDE:
         words = f"fewer than {LEAST_EACH_SIDE} tasks above the mean, or below it"
-        return TaskMean(found.mean, *(math.nan,) * 3), words
-    return found, ""
+        return TaskMean(mean, *(math.nan,) * 3), words
+    return TaskMean(mean, *_of_mean(numbers), math.nan), ""
 
 
 def chance_above(first: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:

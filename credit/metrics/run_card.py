@@ -96,8 +96,8 @@ def _tasks(traces: Traces, found: Survey) -> list[CardLine]:
     names, model = event_models(traces)
     action = np.asarray(traces.graph.action_mask)[: traces.sizes.events]
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    used = set(zip(trace[action].tolist(), model[action].tolist(), strict=True))
-    models = collections.Counter(names[number] for _, number in used)
+    used = np.unique(trace[action].astype(np.int64) * len(names) + model[action])  # by trace and model
+    models = collections.Counter(names[number % len(names)] for number in used.tolist())
     sizes = ", ".join(f"{counted(count, 'group')} of {size}" for size, count in found.group_sizes.items())
     versions = traces.evidence.get("policy_version")
     stated = [] if versions is None else versions.amounts.tolist()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from graphs.traces.batch import Traces
 
@@ -24,8 +26,10 @@ def outside_team(traces: Traces) -> np.ndarray:
       [False]
     """
     graph, n = traces.graph, traces.sizes.events
-    agent = np.asarray(graph.agent_ids)[:n]
-    outside = np.array([role in OUTSIDE for role in traces.agents["role"].to_pylist()], bool)
+    outside = pc.is_in(traces.agents["role"], pa.array(OUTSIDE)).to_numpy()
+    if not outside.any():
+        return np.zeros(n, bool)
+    agent, outside = np.asarray(graph.agent_ids)[:n], outside.copy()
     outside[agent[np.asarray(graph.action_mask)[:n]]] = False
     found: np.ndarray = outside[agent]
     return found
