@@ -134,7 +134,7 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     if by == "model":
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
     lacking = lacking_events(traces)
-    if by not in ("agent", "role"):  # a missing line may be of any tool, decision or model of the trace
+    if by not in ("agent", "role"):  # any unit of the trace may have a missing line
         lacking = lacking_traces(traces)[trace]
     logged = token_counts(traces, "money", of_team=by == "trace")
     rows = _rows(list(number), unit, costs, logged, ToolCalls(traces, of_team=by == "trace"), lacking)

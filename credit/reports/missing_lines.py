@@ -25,9 +25,9 @@ def silent_agents(traces: Traces) -> np.ndarray:
 def lacking_events(traces: Traces) -> np.ndarray:
     """Whether lines are missing of the agent of each real event: bool [number of real events].
 
-    A trace states how many parts it is read without (`LOST_PARTS`). They are of its `silent_agents`; where these are
-    fewer, they may be of any of its agents. Counts over such events are lower bounds: of events, actions, calls,
-    errors, retries, loops, tokens, seconds and money.
+    A trace states how many parts it is read without (`LOST_PARTS`). Each part belongs to one of its `silent_agents`.
+    Where parts are more than these, any agent of the trace may lack lines. Every count over such events is a lower
+    bound.
 
     Examples:
       >>> import credit
