@@ -107,7 +107,7 @@ CHECKS: Mapping[str, Check] = {
         "look at the runtime: workers, rate limits, locks",
     ),
     "duplicated_work": Check(
-        "messages and calls of sub-agents that repeat one of a sibling / all of theirs",
+        "messages and calls of sub-agents that a sibling has, too / all of theirs",
         0.35,
         "split the task before starting sub-agents, and pay for what is new",
     ),
@@ -127,7 +127,7 @@ CHECKS: Mapping[str, Check] = {
         "pay the aggregation against the best of its inputs, and log what it read",
     ),
     "verifier_drift": Check(
-        "Kendall's tau of verdicts, at equal outcomes, with the version of the policy",
+        "correlation of verdicts, at equal outcomes, with the rank of the policy's version",
         None,
         "judge old traces again with the verifier of today, and train on the outcome until both agree",
     ),
@@ -177,11 +177,11 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
 
     A task shows a fault of behaviour if the mean over its traces exceeds the limit. In healthy worlds at most 5 % of
     the tasks do. If k of G tasks show the fault, the exact test is p = P(Binomial(G, 0.05) ≥ k). Verdicts are tested by
-    Kendall's τ and by Mantel and Haenszel's test. P-values are corrected together by Holm's method: with a chance of at
-    most `level` the tests find something in a team without faults. Where too few traces failed to see most drifts, a
-    drift that is not found is no answer. The last four checks are facts of the log without a test: the lower end of the
-    interval of how often verdicts say otherwise than outcomes is above the limit; more than half of the groups teach
-    nothing; a group is of several policies; an advantage is above its limit.
+    their correlation with time and by Mantel and Haenszel's test. P-values are corrected together by Holm's method:
+    with a chance of at most `level` the tests find something in a team without faults. Where too few traces failed to
+    see most drifts, a drift that is not found is no answer. The last four checks are facts of the log without a test:
+    the lower end of the interval of how often verdicts say otherwise than outcomes is above the limit; more than half
+    of the groups teach nothing; a group is of several policies; an advantage is above its limit.
 
     Args:
       traces: what was read.

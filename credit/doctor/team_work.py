@@ -94,7 +94,7 @@ class TeamWork:
         return numbered(value, *untimed, self.apart, few)
 
     def duplicated_work(self) -> TraceMetric:
-        """Messages and tool calls that repeat an earlier one of a sibling / those of agents with siblings."""
+        """Messages and tool calls that a sibling has, too / those of agents with siblings: 1 where all do the same."""
         rows, ids = self._contents
         family = self.parent[self.agent]
         size = np.bincount(self.parent[self._siblings], minlength=len(self.acts))
@@ -102,13 +102,13 @@ class TeamWork:
         of_family[self._siblings] = True
         mine = of_family[self.agent[rows]] & (size[family[rows]] > 1)
         rows, ids = rows[mine], ids[mine]
-        # One number for a family and a content. A row repeats if another sibling has the first row of its number.
-        key, agent = family[rows] * (ids.max(initial=0) + 2) + ids, self.agent[rows]
-        _, first, which = np.unique(key, return_index=True, return_inverse=True)
-        repeats = agent[first][which] != agent
+        # One number for a family and a content; one for these and a sibling, so that each sibling counts once.
+        key, of_row = np.unique(family[rows] * (ids.max(initial=0) + 2) + ids, return_inverse=True)
+        mentions = np.unique(of_row * len(self.acts) + self.agent[rows])
+        shared = np.bincount(mentions // max(len(self.acts), 1), minlength=len(key))[of_row] > 1
         total = np.bincount(self.trace[rows], minlength=self.count)
         unknown = np.bincount(self.trace[rows][ids < 0], minlength=self.count) > 0
-        value = divided(np.bincount(self.trace[rows], repeats, self.count), total)
+        value = divided(np.bincount(self.trace[rows], shared, self.count), total)
         return numbered(value, (total == 0, NO_PAIR), (unknown, NO_CONTENT))
 
     def dominant_agent(self) -> TraceMetric:

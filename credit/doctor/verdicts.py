@@ -6,6 +6,7 @@ hypotheses orders of tasks, and choices within tasks, are equally likely.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ __all__ = ["FAILED_TRACES", "Disagreement", "Suspicion", "collusion", "disagreem
 
 FAILED_TRACES = 120
 """Failed traces, and others, from which nine of ten verifiers that come to pass eight tenths of what failed were found:
-at 112 it were 83 %, at 128 92 % of 400 draws, at the level of a report of ten tests."""
+at 112 it were 90 %, at 120 93 % of 4,000 draws, at the level of a report of ten tests."""
 
 NO_VERDICT = "the log has no verdict beside the outcome"
 LEAST_ORDERED = 5  # below which no order of tasks has a chance of 1 in 30
@@ -107,11 +108,12 @@ def drift(traces: Traces) -> Suspicion:
     """Whether verdicts, at equal outcomes, rise or fall with time.
 
     Failed traces, below the greatest outcome of the batch, and the others are looked at apart. The residual of a
-    verdict is what a straight line on the outcome does not explain. The statistic is Kendall's τ between the sum of
-    the residuals of a task and its time, the mean `policy_version` of its traces. Means would let a task with one trace
-    count as much as one with ten. Under the null hypothesis every order of the tasks is equally likely.
+    verdict is what a straight line on the outcome does not explain. The statistic is r, the correlation of the sum of
+    the residuals of a task with the rank of its time, the mean `policy_version` of its traces. Means would let a task
+    with one trace count as much as one with ten. Under the null hypothesis every order of the n tasks is equally
+    likely; then r √((n − 2) / (1 − r²)) has nearly Student's distribution with n − 2 degrees of freedom.
 
-    Reference: Kendall 1938.
+    References: Pitman 1937 (the test); Armitage 1955 (sums for trends of proportions).
     """
     channels = _channels(traces)
     version = traces.evidence.get("policy_version")
@@ -127,18 +129,36 @@ def drift(traces: Traces) -> Suspicion:
             size = np.bincount(of_task)
             if len(size) < LEAST_ORDERED or not (np.ptp(verdict[known]) > 0 and np.ptp(when[known]) > 0):
                 continue
-            from scipy.stats import kendalltau  # comes with JAX; takes a second and 45 MB to import
-
             left = _residual(verdict[known], outcome[known])
-            tau, p = kendalltau(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left))
+            r, p = _trend(np.bincount(of_task, when[known]) / size, np.bincount(of_task, left))
             if np.isfinite(p):
                 rows = np.flatnonzero(known)[np.argsort(-np.abs(left), kind="stable")]
-                words = f"{name} of traces that {which} {'rises' if tau > 0 else 'falls'} with policy_version"
-                found.append(Suspicion(float(tau), float(p), len(size), rows, words))
+                words = f"{name} of traces that {which} {'rises' if r > 0 else 'falls'} with policy_version"
+                found.append(Suspicion(r, p, len(size), rows, words))
     if not found:
         return _none(f"fewer than {LEAST_ORDERED} tasks with verdicts that differ, or all of one policy_version")
     best = min(found, key=lambda finding: finding.p)
     return best._replace(p=min(1.0, best.p * len(found)), least=min(len(finding.rows) for finding in found))
+
+
+def _trend(time: np.ndarray, amount: np.ndarray) -> tuple[float, float]:
+    """The correlation of amounts with the ranks of their times, and its two-sided p; NaN where one does not differ.
+
+    Ranks bound what a single time can do. With times as they are, one task long after the others whose amount is large,
+    too, has a p near 0, although one order of n has it there.
+    """
+    from scipy.special import stdtr  # comes with JAX; slow to import
+
+    _, place, count = np.unique(time, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[place]
+    a, b = rank - rank.mean(), amount - amount.mean()
+    scale = float(np.sqrt((a @ a) * (b @ b)))
+    if not scale > 1e-9:  # sums of residuals that should all be 0 are rounding
+        return float("nan"), float("nan")
+    r = float(np.clip((a @ b) / scale, -1, 1))
+    freedom = len(time) - 2
+    t = np.inf if abs(r) >= 1 else abs(r) * np.sqrt(freedom / (1 - r * r))
+    return r, max(float(2 * stdtr(freedom, -t)), 2 / math.factorial(len(time)))  # an order and its reverse
 
 
 def collusion(traces: Traces) -> Suspicion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from credit.bench.doctor_trial import doctor_trials
 from credit.bench.planted_faults import FAULTS, healthy_team, plant
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
+from credit.doctor.verdicts import _trend
 from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -43,7 +45,7 @@ STARTS = ("d s1 causal", "d s2 causal", "s1 a1 spawn", "s2 b1 spawn", "a1 a2 cau
 LOGS: dict[str, tuple[tuple[str, ...], dict[str, float | str]]] = {
     "one after another by their times only": (
         (*STARTS, "a2 z return", "b2 z return"),
-        {"serial_collapse": 0, "pseudo_parallelism": 1, "duplicated_work": 2 / 4, "communication_padding": 1 / 2,
+        {"serial_collapse": 0, "pseudo_parallelism": 1, "duplicated_work": 1, "communication_padding": 1 / 2,
          "free_riding": 0, "aggregation_leakage": 0, "dominant_agent": (2 / 6 - 1 / 3) / (2 / 3), "tool_spam": 0},
     ),
     "one waits, and the other's work is not read": (
@@ -91,6 +93,20 @@ def test_an_agent_that_is_asked_again_after_its_sibling_waited(tmp_path: Path) -
     at_once = [link for link in links if "q2" not in link.split()[1]] + ["d q2 causal"]  # w1 goes on beside w2
     work = TeamWork(read(tmp_path, line | {"costs": {}, "edges": edges(*at_once)}))
     assert work.serial_collapse().value.tolist() == [4 / 5]
+
+
+@pytest.mark.parametrize(
+    ("of_w1", "of_w2", "wanted"),
+    [("xm", "xm", 1), ("xx", "yy", 0), ("xxy", "x", 3 / 4), ("xym", "xnn", 2 / 6)],
+    ids=["the same", "each repeats itself", "all of three and one have x, once y", "x"],
+)
+def test_duplicated_work_is_what_a_sibling_has_too(tmp_path: Path, of_w1: str, of_w2: str, wanted: float) -> None:
+    """Of two siblings that did all the same, half was called repeated, and seven tenths was hardly above the limit."""
+    said = [(name, text) for name, texts in (("w1", of_w1), ("w2", of_w2)) for text in texts]
+    events = [*TEAM[:3], *(event(f"e{i}", "message", name, 1, content_ref=text) for i, (name, text) in enumerate(said))]
+    line = {"trace_id": "t", "task_id": "q", "events": events, "edges": edges("d s1 causal"), "rewards": {"team": 1.0}}
+    work = TeamWork(read(tmp_path, line | {"costs": {}}))
+    assert work.duplicated_work().value.tolist() == [pytest.approx(wanted)]
 
 
 def one(number: int, task: int, **more: Any) -> dict[str, Any]:
@@ -205,14 +221,28 @@ def test_verdicts_that_rise_are_found_and_others_not(tmp_path: Path) -> None:
 
 
 def test_tasks_with_more_failed_traces_count_more_for_drift(tmp_path: Path) -> None:
-    passed = [(0, 0, 0, 0), (0,), (0, 1), (1,), (1, 1, 1, 1)]  # sums of residuals rise each time, means do not
+    """The sums of residuals are −2, −1/2, 0, 1/2, 2, so r = 9 / √(10 · 8.5); of their means it is 3 / √10."""
+    passed = [(0, 0, 0, 0), (0,), (0, 1), (1,), (1, 1, 1, 1)]
     rows = [(task, verdict, 0.0) for task, verdicts in enumerate(passed) for verdict in verdicts] + [(4, 1, 1.0)]
     lines = [
         one(i, task, evidence={"policy_version": task}) | {"rewards": {"team": outcome, "judge": float(verdict)}}
         for i, (task, verdict, outcome) in enumerate(rows)
     ]
     finding = found(read(tmp_path, *lines))["verifier_drift"]
-    assert finding.statistic == pytest.approx(1)
+    assert finding.statistic == pytest.approx(9 / 85**0.5)
+
+
+def test_the_test_for_drift_is_right_over_every_order_of_the_tasks() -> None:
+    """P-values are compared with all 5,040 orders of seven tasks, with tied times and amounts."""
+    time, amount = np.array([0, 1, 1, 2, 3, 5, 900.0]), np.array([0, 0, 1, -1, 2, 3, 2.5])
+    r, p = _trend(time, amount)
+    rank = np.array([1, 2.5, 2.5, 4, 5, 6, 7])
+    assert r == pytest.approx(np.corrcoef(rank, amount)[0, 1])
+    every = np.array(list(itertools.permutations(amount)))
+    as_great = np.abs((every - amount.mean()) @ (rank - rank.mean())) >= abs((amount - amount.mean()) @ rank) - 1e-9
+    assert p == pytest.approx(as_great.mean(), abs=0.02)
+    assert _trend(np.arange(5), np.arange(5.0))[1] == pytest.approx(2 / 120)  # Student's would be 0
+    assert np.isnan(_trend(time, np.full(7, 0.1))).all()
 
 
 def test_the_level_and_the_batch_are_checked(tmp_path: Path) -> None:
