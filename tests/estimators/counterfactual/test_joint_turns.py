@@ -202,3 +202,139 @@ def test_assign(method: str, tmp_path: Path) -> None:
     by_event = {int(row["event"]): row for row in table}
     found = [by_event[i] for i in range(len(rows))]
     compare([row["advantage"] for row in found], [row["valid"] for row in found], expected)
+
+
+OPTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("c3", {"own_outcome": False}),
+    ("c3", {"baseline": "mean"}),
+    ("c3", {"normalise": True}),
+    ("c3", {"variant": "value_assisted", "mix": 0.5}),
+    ("c3", {"variant": "value_only"}),
+    ("magrpo", {"baseline": "leave_one_out"}),
+    ("magrpo", {"baseline": "max"}),
+    ("off_policy", {"evaluation": estimators.Evaluation("snips")}),
+    ("off_policy", {"q": True}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "options"), OPTIONS)
+def test_an_action_of_a_joint_turn_gets_what_it_would_alone(method: str, options: dict[str, Any]) -> None:
+    """Rows of all agents against those of one agent of each turn, which is the log of single-agent decisions."""
+    rows, _ = logged(4, method)
+    rng = np.random.default_rng(0)
+    q = {context: rng.random(2) for context in {row["context"] for row in rows}}
+
+    def run(kept: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[float, float, int]]:
+        given, evidence = columns(kept, method)
+        given.pop("order")
+        critic = {"q_value": [float(q[row["context"]][int(row["alternative"])]) for row in kept]}
+        if "q" in options:
+            critic["target_value"] = [float(q[row["context"]] @ [0.4, 0.6]) for row in kept]
+        evidence |= critic if {"q", "variant"} & options.keys() else {}
+        graph, reward, found = credit.from_columns(**given, evidence=evidence, **SIZES)
+        taken = {name: found.evidence[name] for name in evidence}
+        function = getattr(estimators, method)
+        result = function(graph, reward, **taken, **{k: v for k, v in options.items() if k != "q"})
+        numbers = zip(*(found.gather(x).tolist() for x in (result.advantage, result.stderr, result.reason)), strict=True)
+        return {(row["trace"], row["context"]): n for row, n in zip(kept, numbers, strict=True)}
+
+    first: dict[tuple[str, str], str] = {}  # by name: replays of a draw have its actions in any order
+    for row in rows:
+        first[row["trace"], row["context"]] = min(row["agent"], first.get((row["trace"], row["context"]), "z"))
+    alone = run([row for row in rows if row["agent"] == first[row["trace"], row["context"]]])
+    together = run(rows)
+    assert any(reason == Reason.VALID for *_, reason in alone.values())
+    for place, number in together.items():
+        assert number == pytest.approx(alone[place], rel=1e-5, abs=1e-5), place
+
+
+TEAM = {"group": ["q"] * 6, "trace": list("aabbcc"), "agent": ["planner", "worker"] * 3}
+REWARD = np.repeat([1.0, 0.0, 0.5], 2)
+AT_THE_ROOT = [list("aabbcc"), ["a1", "a2", "b1", "b2", "c1", "c2"]]
+
+
+@pytest.mark.filterwarnings("ignore:method")  # one turn an agent
+@pytest.mark.parametrize("node", AT_THE_ROOT, ids=["one node", "own nodes"])
+@pytest.mark.parametrize("method", ["rloo", "dr_mas_rloo", "turn_baseline", "c3"])
+def test_a_first_joint_turn_is_no_replay(method: str, node: list[str]) -> None:
+    evidence = {"context": ["q"] * 6, "node": node}
+    result = RowAdvantages(method)(**TEAM, reward=REWARD, evidence=evidence)
+    expected = RowAdvantages("rloo")(**TEAM, reward=REWARD)
+    assert result.valid.all()
+    np.testing.assert_allclose(result.advantages, expected.advantages, atol=1e-6)
+
+
+def test_a_joint_turn_after_a_decision_is_one() -> None:
+    """The planner's choice is shared by the traces of a context below it."""
+    columns = {"group": ["q"] * 6, "trace": list("aaabbb"), "agent": ["planner", "x", "y"] * 2, "reward": [1.0] * 6}
+    graph, _, _ = credit.from_columns(**columns, evidence={"context": [None, "c", "c"] * 2, "node": [None, *"ss", None, *"tt"]})
+    assert graph.cluster_ids is not None
+
+
+def reasons(method: str, evidence: dict[str, list], **changes: Any) -> set[str]:
+    """The reasons of a log's rows, the same at the function and at a trainer's door."""
+    rows = TEAM | {"reward": REWARD} | changes
+    graph, reward, found = credit.from_columns(**rows, evidence=evidence)
+    result = getattr(estimators, method)(graph, reward, **{name: found.evidence[name] for name in evidence})
+    by_row = RowAdvantages(method)(**rows, evidence=evidence)
+    assert by_row.valid.tolist() == found.gather(result.valid).tolist()
+    return {REASONS[code] for code in found.gather(result.reason).tolist()}
+
+
+@pytest.mark.filterwarnings("ignore:method")
+@pytest.mark.parametrize("method", ["c3", "magrpo"])
+def test_what_is_no_single_draw_is_refused(method: str) -> None:
+    partly = {"context": ["q"] * 6, "node": ["x", "a", "x", "b", "y", "c"]}  # a and b answer one draw of the planner
+    assert reasons(method, partly) == {REASONS[Reason.CONTEXTS_DIFFER]}
+    without = {"context": ["q"] * 6, "node": ["x", "a", "x", "x", "y", "c"]}
+    assert reasons(method, without) == {REASONS[Reason.CONTEXTS_DIFFER]}
+    back = {"context": list("qpqqpq"), "node": list("abcdef")}  # an agent decides at q, at p, and at q again
+    alone = {"trace": list("aaabbb"), "agent": ["planner"] * 6, "reward": [1.0] * 3 + [0.0] * 3}
+    assert REASONS[Reason.CONTEXTS_DIFFER] in reasons(method, back, **alone)
+
+
+@pytest.mark.filterwarnings("ignore:method")
+def test_decisions_above_an_unclear_one_are_refused() -> None:
+    """Two workers log one node under a context each: the planner above them has no value, and 0 is none."""
+    columns = {
+        "group": ["q"] * 9,
+        "trace": list("aaabbbccc"),
+        "agent": ["planner", "x", "y"] * 3,
+        "reward": np.repeat([1.0, 0.0, 0.5], 3),
+    }
+    evidence = {"context": ["top", *"uv", "top", *"wz", "top", *"mn"], "node": [*"abb", *"cdd", *"eff"]}
+    assert reasons("c3", evidence, **columns) == {REASONS[Reason.CONTEXTS_DIFFER]}
+    graph, reward, found = credit.from_columns(**columns, evidence=evidence)
+    tree = {name: found.evidence[name] for name in evidence}
+    assert np.isnan(found.gather(subtree_values(graph, reward, **tree))).all()
+
+
+@pytest.mark.filterwarnings("ignore:method")
+def test_what_the_actions_of_a_joint_turn_state_must_agree() -> None:
+    chances = {"propensity": [0.5] * 6, "target_propensity": [0.5] * 6}
+    own = {"context": ["q"] * 6, "alternative": ["yes", "no", "no", "yes", "yes", "yes"], **chances}
+    assert reasons("off_policy", own) <= {REASONS[Reason.CONTEXTS_DIFFER], REASONS[Reason.CONTRADICTION]}
+    apart = {"context": ["q"] * 6, "alternative": ["1", "1", "2", "2", "1", "1"], **chances}
+    apart["propensity"] = [0.5, 0.25] * 3
+    assert reasons("off_policy", apart) == {REASONS[Reason.CONTRADICTION]}
+    for values in ([0.5, 0.25] * 3, [0.5, np.nan] * 3):
+        tree = {"context": ["q"] * 6, "node": list("aabbcc"), "q_value": values}
+        graph, reward, found = credit.from_columns(**TEAM, reward=REWARD, evidence=tree)
+        result = credit.c3(graph, reward, **{name: found.evidence[name] for name in tree}, variant="value_only")
+        assert set(found.gather(result.reason).tolist()) == {Reason.CONTRADICTION}
+
+
+@pytest.mark.filterwarnings("ignore:method")
+@pytest.mark.parametrize("node", AT_THE_ROOT, ids=["one node", "own nodes"])
+def test_a_ledger_refuses_increments_of_joint_turns(node: list[str]) -> None:
+    """Each action has the increment of the turn: their sum is twice what the turn changed."""
+    evidence = {"context": ["q"] * 6, "node": node}
+    graph, reward, rows = credit.from_columns(**TEAM, reward=REWARD, evidence=evidence)
+    claim = credit.c3(graph, reward, **{name: rows.evidence[name] for name in evidence})
+    ledger = credit.compose(graph, reward, [claim])
+    assert "joint turn" in ledger.refused["c3"] and not np.asarray(ledger.claimed).any()
+    assert "joint turn" in estimators.control_advantage(graph, reward, [claim]).refused["c3"]
+    advice = credit.choose(rows.traces)
+    assert "c3" in [branch.method for branch in advice.branches]
+    assert "c3" not in advice.compose
