@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.documents import Place
-from graphs.traces.record import LOST_PARTS, UNLOGGED_CALLS, Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["Team"]
 
@@ -234,10 +234,7 @@ class Team:
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
         if set(record.files) <= {record.file}:
             record.files = []
-        known = [money for money in record.columns.get("money", ()) if money is not None]
-        whole = len(known) == self._parts.count(_Part.CALL) and not {UNLOGGED_CALLS, LOST_PARTS} & record.metrics.keys()
-        if known and whole and "money" not in record.costs:
-            record.costs["money"], record.summed = math.fsum(known), ("money",)  # one that lacks a call is too low
+        record.sum_money(self._parts.count(_Part.CALL))
         return record
 
     def _acting(self) -> list[bool]:
