@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from graphs.event_types import EventType
 from graphs.formats.common.event_order import in_order
+from graphs.formats.common.graph_nodes import Visits
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import name_models
@@ -135,6 +136,7 @@ class _Writer:
         self.calls: dict[str, int] = {}  # instance -> its latest call
         self.asked_at: dict[tuple[str, str], int] = {}  # instance, id of a tool call -> the latest call that asked
         self.opened: dict[str, int] = {}
+        self.visits = Visits(tree)
         agents = [i for i, kind in tree.kind.items() if kind is Kind.AGENT and not tree.owner[i]]
         self.only_root = agents[0] if len(agents) == 1 else ""
 
@@ -149,6 +151,10 @@ class _Writer:
             events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
         for event in events:
             position = self._append(event, asked)
+            is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
+            causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
+            if causes:
+                self.team.hear(position, causes)
             if not event.closing:
                 self.opened[event.span.id] = position
         self.team.finish()
