@@ -142,7 +142,8 @@ class Span:
     def seconds(self) -> float | None:
         """Seconds from its begin to its end; None where they are not both stated, or are one moment."""
         begin, end = self.clock
-        took = (end - begin) / 1e9 if min(begin, end) > 0 else self.end - self.start
+        is_exact = min(begin, end) > 0 and not math.isnan(self.start)  # else the clock only has the span's place
+        took = (end - begin) / 1e9 if is_exact else self.end - self.start
         return took if took > 0 else None
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
