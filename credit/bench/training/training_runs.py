@@ -71,8 +71,8 @@ def run_training(
       budget) and `curve`, the expected return at even shares of the budget. The area and the final share of a `Cell`
       are `mean_return` and `final_return` on the way from `start` to `optimum`. `events_to_90` counts the events
       before the first policy that has 90 % of this way; None if there is none. `at_rates` has `mean_return` at each of
-      `common_rates`, if there are any. The file holds a row for each run, with `sweep` true those of the sweep and those
-      at another rate than the chosen one.
+      `common_rates`, if there are any. The file holds a row for each run: with `sweep` true those of the sweep, and
+      those at another rate than the chosen one.
 
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a seed is
