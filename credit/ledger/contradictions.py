@@ -72,8 +72,8 @@ def _off_centre(
         return ""
     return (
         f"it declares to be centred, but its sum over a trace is {mean:.3g} ± {error:.2g} (one standard error) on "
-        f"average over {len(size)} independent traces, {abs(mean) / error:.3g} errors from 0: it is off centre, or which "
-        "events carry it follows from what they chose"
+        f"average over {len(size)} independent traces, {abs(mean) / error:.3g} errors from 0: it is off centre, or "
+        "which events carry it follows from what they chose"
     )
 
 

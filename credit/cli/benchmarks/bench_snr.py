@@ -34,8 +34,8 @@ NOTES = (
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
 LESS = (
-    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands of "
-    "100 pairs, 97 to 98 % held the truth; * of draws of its own"
+    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
+    "of 100 pairs, 97 to 98 % held the truth; * of draws of its own"
 )
 
 
