@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
 from credit.bench.doctor_trial import doctor_trials
 from credit.bench.planted_faults import FAULTS, healthy_team, plant
+from credit.cli import cli
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
 from credit.doctor.verdicts import _trend
+from credit.reports.missing_lines import LACKING
 from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -138,6 +141,37 @@ def test_one_task_is_not_enough_for_a_test_and_two_are(tmp_path: Path) -> None:
     assert enough["tool_spam"].as_json()["statistic"] == 3 / 4  # words stood here in place of the number
     assert enough["tool_spam"].p == pytest.approx(0.05**2)
     assert enough["tool_spam"].traces == tuple(f"t{i}" for i in range(8))
+
+
+def test_traces_that_lack_lines_are_in_no_check_of_what_agents_do(tmp_path: Path) -> None:
+    """Traces that metrics refuse by name counted as whole."""
+    lost = {"metrics": {"lost_parts": 1, "unlogged_calls": 1}}
+    lines = [one(i, i // 4, **(lost if i < 8 else {})) for i in range(16)]
+    cut = found(read(tmp_path, *lines))
+    assert cut["tool_spam"].traces == tuple(f"t{i}" for i in range(8, 16)) and cut["tool_spam"].tasks == 2
+    assert cut["idle_groups"].tasks == 4, "outcomes are whole"
+    alone = found(read(tmp_path, *lines[:8]))
+    assert {alone[name].words for name in BEHAVIOUR} == {LACKING}
+    read(tmp_path, *lines)
+    shown = CliRunner().invoke(cli, ["doctor", str(tmp_path)])
+    assert "The log lacks lines of 8 traces" in shown.stdout
+
+
+def test_who_is_missing_from_a_trace_without_some_lines_did_not_stay_away(tmp_path: Path) -> None:
+    """Eight failed traces of each task, the judge kind where b took part. Where half lack lines, b may be in those."""
+
+    def line(number: int, lacks: bool) -> dict[str, Any]:
+        who = "b" if number % 2 else "a"
+        rewards = {"team": float(number % 9 == 8), "judge": float(who == "b")}
+        events = [event("e0", "message", "a", 0), event("e1", "message", who, 1)]
+        lost = {"metrics": {"lost_parts": 1, "unlogged_calls": 1}} if lacks and who == "a" else {}
+        return one(number, number // 9, events=events, edges=[]) | {"rewards": rewards} | lost
+
+    whole, cut = (
+        found(read(tmp_path, *(line(i, lacks) for i in range(90))))["verifier_collusion"] for lacks in (False, True)
+    )
+    assert whole.found and whole.words.startswith("judge is higher on failed traces of agent b")
+    assert cut.found is None
 
 
 def test_a_repeat_is_no_spam_where_the_same_call_failed_and_is_where_another_did(tmp_path: Path) -> None:

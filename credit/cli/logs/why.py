@@ -16,7 +16,7 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 __all__ = ["why"]
 
 LEGEND = (
-    "credit: credit − baseline of the action. * it is beyond two standard errors. – the method states no error. "
+    "credit: credit − baseline of the action. ±: one standard error, – where the method states none. * beyond two. "
     "path: events from the action to the event, over logged edges and the order of each agent."
 )
 
