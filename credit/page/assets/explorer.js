@@ -1,7 +1,7 @@
 "use strict";
 /* Traces as swim lanes: one pane, or two traces of a group side by side. */
 (() => {
-  const { data, views, make, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
+  const { data, views, make, sentence, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
   const { traces } = data.overview;
   const methods = Object.keys(data.overview.methods);
   const held = traces.slice(0, data.explorer.held);
@@ -275,6 +275,7 @@
       const call = named(of.call, i);
       this.receipt.replaceChildren(...parts.filter(Boolean),
         make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, name === "return" ? number(amount) : name.startsWith("remainder") ? number(amount, true) : paid(amount)]))),
+        of.holding_luck ? make("p", { class: "note" }, sentence(of.holding_luck)) : "",
         make("p", {}, (call ? `Its credit is looked up at the action that it came from: ${call}. ` : "") +
           `Added up, the claims would pay ${paid(of.naive[i])}; the ledger pays ${paid(of.entry[i])}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
           `${noise ? ", which is noise: within two standard errors of 0" : ""}.`),

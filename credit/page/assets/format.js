@@ -18,6 +18,8 @@ const page = (() => {
   /* Text whose parts between backticks are code. */
   const prose = (text) => text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
+  const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
   const whole = new Intl.NumberFormat("en-US");
   function number(value, signed = false) {
     if (value == null) return "–";
@@ -153,5 +155,5 @@ const page = (() => {
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
-  return { data, views, make, prose, number, undusted, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, sentence, number, undusted, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

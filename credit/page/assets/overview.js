@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
+  const { data, make, prose, sentence, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -235,7 +235,7 @@
       units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
-      make("p", {}, prose(`${summary.doubt ? `${summary.doubt[0].toUpperCase()}${summary.doubt.slice(1)}. ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
+      make("p", {}, prose(`${summary.doubt ? `${sentence(summary.doubt)} ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
       make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0. –: ${none}. Colour and *: p < 0.05 with Holm's correction for all rows.`),
       make("div", { class: "controls" },
         choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
