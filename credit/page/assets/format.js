@@ -30,6 +30,8 @@ const page = (() => {
   }
   /* 0 for what is no more than rounding of amounts of a size. */
   const undusted = (value, size) => (value != null && Math.abs(value) < 1e-6 * size ? 0 : value);
+  /* What marks mean in a table of these rows; one interval alone needs no correction. */
+  const starred = (marks, of, rows) => `${marks}: p < 0.05 with Holm's correction for ${of}${rows.filter((row) => row.low != null).length > 1 ? "; intervals are not corrected" : ""}.`;
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
   /* columns: [title, value of a row, "n" for numbers]; a value may be an element. */
@@ -155,5 +157,5 @@ const page = (() => {
   const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
-  return { data, views, make, prose, sentence, number, undusted, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, sentence, number, undusted, starred, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

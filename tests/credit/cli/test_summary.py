@@ -503,6 +503,28 @@ def test_a_long_name_of_a_tool_is_whole_in_json_and_leaves_room_in_the_table(
     assert "error of mcp__github__create_pul…; no later call succeeded" in run("summary", log).stdout
 
 
+@pytest.mark.parametrize("columns", ["50", "80", "100", "200"])
+def test_an_error_is_read_at_any_width_before_the_arguments_of_its_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """At 80 columns neither text nor number was left of rows whose tool has a name; arguments came before the error."""
+    error, lines = "No module 'numpy'", []
+    for i in range(4):
+        record = tool_log(f"django-{i}", f"q{i // 2}", float(i % 2), [("execute_bash", "error")])
+        for event in record["events"]:
+            event |= {"tool_call": {"arguments": {"command": f"cd /testbed/{i} && pytest " + "long " * 90}}, "tool_result":
+                      {"text": error}}.get(event["type"], {})  # fmt: skip
+        record["edges"].append({"src": "c0", "dst": "r0", "type": "tool_dependency"})
+        lines.append(record)
+    log = write(tmp_path / "x.jsonl", lines)
+    assert json.loads(run("summary", log, "--json").stdout)["suspects"][0]["text"].startswith(f"{error} ← cd /testbed")
+    monkeypatch.setenv("COLUMNS", columns)
+    printed = run("summary", log).stdout.partition("Look at these first")[2].partition("The first one")[0]
+    assert printed.count(error) == 4 and "error of execute_b" in printed
+    head, row = printed.splitlines()[1:3]
+    assert columns == "50" or (head.split()[:5] == ["trace", "outcome", "#", "agent", "why"] and row.split()[2] == "2")
+
+
 def test_suspects_have_the_names_of_their_agents(tmp_path: Path) -> None:
     record = tool_log("a", "q", None, [("book", "error: full")])
     agents = {event["agent"] for event in record["events"]}
