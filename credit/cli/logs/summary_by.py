@@ -241,7 +241,8 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     if len(shown) < len(found.rows):
         console.print(f"{len(found.rows) - len(shown)} more; --json lists them.", soft_wrap=True)
     if shown:
-        stars = starred("all that were looked at", sum(math.isfinite(row.low) for row in found.rows))
+        once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
+        stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in found.rows))
         console.print(DIFFERENCES.format(least=LEAST_TASKS, starred=stars), soft_wrap=True)
     console.print()
 

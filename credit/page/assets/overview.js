@@ -177,7 +177,7 @@
       picture?.box,
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
         ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
-      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared. Traces with an agent: the part in which it acted. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. ${starred("Colour and *", "all that were looked at", differences.rows)}`));
+      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared. Traces with an agent: the part in which it acted. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. ${starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, differences.rows)}`));
   }
 
   if (sides) {

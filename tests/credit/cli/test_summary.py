@@ -308,19 +308,19 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tasks", "found"), [(8, False), (9, True)])
 def test_a_perfect_separation_of_nine_tasks_stands_out(tasks: int, found: bool, tmp_path: Path) -> None:
-    """Six errors in each failed trace and none beside it, in nine of nine tasks: p was 0.069, and none "differs"."""
+    """Six errors and more in each failed trace and none beside it, in nine of nine tasks: none "differs" was told."""
     lines = [
         tool_log(
             f"t{i}",
             f"q{i // 2}",
             float(i % 2),
-            [("edit", None if i % 2 else "error: full")] * 6 + [("test", None)] * (2 - i % 2),
+            [("edit", None if i % 2 else "error: full")] * (6 + i % 8) + [("test", None)] * ((2 + i % 3) * (1 - i % 2) + 1),
         )
         for i in range(2 * tasks)
     ]
     log = write(tmp_path / "x.jsonl", lines)
     rows = json.loads(run("summary", log, "--json").stdout)["failed_against_succeeded"]["rows"]
-    tested = [row for row in rows if row["p"] is not None]
+    tested = [row for row in rows if row["p"] is not None and not row["same_as"]]
     assert len(tested) >= 7 and all(row["stands_out"] == found for row in tested)
     assert all(row["p"] == pytest.approx(len(tested) * 2 / 2**tasks) for row in tested)
     said = f"{tasks} tasks are too few to tell {len(tested)} numbers apart from chance."
