@@ -314,7 +314,7 @@ def test_a_perfect_separation_of_nine_tasks_stands_out(tasks: int, found: bool, 
             f"t{i}",
             f"q{i // 2}",
             float(i % 2),
-            [("edit", None if i % 2 else "error: full")] * (6 + i % 8) + [("test", None)] * ((2 + i % 3) * (1 - i % 2) + 1),
+            [("edit", None if i % 2 else "error: full")] * (6 + i % 8) + [("test", None)] * (1 if i % 2 else 3 + i % 3),
         )
         for i in range(2 * tasks)
     ]
@@ -512,8 +512,8 @@ def test_an_error_is_read_at_any_width_before_the_arguments_of_its_call(
     for i in range(4):
         record = tool_log(f"django-{i}", f"q{i // 2}", float(i % 2), [("execute_bash", "error")])
         for event in record["events"]:
-            event |= {"tool_call": {"arguments": {"command": f"cd /testbed/{i} && pytest " + "long " * 90}}, "tool_result":
-                      {"text": error}}.get(event["type"], {})  # fmt: skip
+            asked = {"arguments": {"command": f"cd /testbed/{i} && pytest {'long ' * 90}"}}
+            event |= {"tool_call": asked, "tool_result": {"text": error}}.get(event["type"], {})
         record["edges"].append({"src": "c0", "dst": "r0", "type": "tool_dependency"})
         lines.append(record)
     log = write(tmp_path / "x.jsonl", lines)
