@@ -297,7 +297,7 @@ def _print_suspects(console: Console, suspects: tuple[Suspect, ...], ids: list[s
     wide = [max(map(cell_len, (name.strip("#"), *cells))) for (name, _), *cells in zip(places, *rows, strict=True)]
     wide = [width if name == "trace" else min(width, most) for (name, most), width in zip(places, wide, strict=True)]
     room = console.width - sum(wide) - 2 * len(wide)
-    beside = room - reason - 2 >= LEAST_ERROR
+    beside = any(text for _, text in texts) and room - reason - 2 >= LEAST_ERROR
     table = plain_table(*(name for name, _ in places), "why", *(["text"] if beside else []))
     for column in table.columns:
         column.no_wrap, column.overflow = True, "ellipsis"

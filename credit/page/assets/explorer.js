@@ -231,7 +231,7 @@
         ...(state.arrows === "all" ? [edges((kind, apart) => !ACROSS.has(kind) || !apart, { color: color("none"), width: 0.8, opacity: 0.6 }, false)] : []),
       ];
       const ring = this.selected == null ? [] : [{ value: [this.x(this.selected), y(this.selected)] }];
-      const left = Math.min(190, this.chart.box.clientWidth * 0.3);
+      const left = Math.min(190, this.chart.box.clientWidth * 0.36);
       return { height: 96 + 34 * Math.max(2, lanes.length), option: {
         grid: { left, right: 16, top: 22, bottom: 66 },
         xAxis: { type: "value", min: low, max: high, ...axis({ split: false, more: { name: this.timed() ? "seconds" : "event", nameGap: 22, minInterval: this.timed() ? undefined : 1 }, axisLabel: { showMinLabel: false, showMaxLabel: false, formatter: (v) => number(this.timed() ? +v.toFixed(2) : Math.round(v)) } }) },

@@ -121,7 +121,7 @@ const page = (() => {
       box.style.height = `${chosen.height}px`;
       drawn ??= echarts.init(box);
       drawn.resize(printing ? { width: Math.round(PAPER * box.clientWidth / document.getElementById("main").clientWidth) } : { width: "auto" });
-      drawn.setOption({ animation: false, textStyle: { fontFamily: "inherit", color: color("text") }, ...chosen.option }, true);
+      drawn.setOption({ animation: false, textStyle: { fontFamily: getComputedStyle(box).fontFamily, color: color("text") }, ...chosen.option }, true);
       if (printing) { // a chart may have several layers, of which paper shows the last; this draws all into one
         const paper = drawn.renderToCanvas({ pixelRatio: 2, backgroundColor: color("surface") });
         paper.className = "paper"; paper.removeAttribute("style");
@@ -154,7 +154,7 @@ const page = (() => {
   const zoom = (of) => ({ type: "slider", filterMode: "none", borderColor: color("line"), fillerColor: color("accent") + "22",
     handleStyle: { color: color("surface"), borderColor: color("soft") }, textStyle: { color: color("soft") }, showDataShadow: false,
     brushSelect: false, ...of });
-  const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
+  const margin = (most) => Math.round(Math.min(most, innerWidth * 0.36)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
   return { data, views, make, prose, sentence, number, undusted, starred, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
