@@ -189,8 +189,11 @@ class TraceRecord:
         self.offsets.append(offset)
         for name, value in columns.items():
             if value is not None:
-                column = self.columns.setdefault(name, [])
-                column.extend([None] * (position - len(column)))
+                column = self.columns.get(name)
+                if column is None:
+                    column = self.columns[name] = []
+                if len(column) < position:
+                    column.extend([None] * (position - len(column)))
                 column.append(value)
         return position
 

@@ -195,10 +195,10 @@ class Team:
         for i, part in enumerate(self._parts):
             agent, link = record.agents[i], self._links[i]
             to = (ends[i] if i < len(ends) else None) or ""
-            for spawn in begun.pop(agent, ()):
+            for spawn in begun.pop(agent, ()) if begun else ():
                 record.edge(spawn, i, EdgeType.SPAWN)
             if acting[i]:
-                for cause, edge_type in news.pop(agent, ()):
+                for cause, edge_type in news.pop(agent, ()) if news else ():
                     record.edge(cause, i, edge_type)
                 if agent in last:
                     record.edge(last[agent], i, EdgeType.TEMPORAL)
@@ -229,10 +229,10 @@ class Team:
                 news.setdefault(to, []).append((i, EdgeType.MESSAGE))
             elif part is _Part.NEWS:
                 news.setdefault(to or agent, []).append((i, EdgeType.MESSAGE if to else EdgeType.CAUSAL))
-        if self._acts != "by instance":
+        if self._acts != "by instance" and record.senders:
             edges = sorted(zip(record.receivers, record.senders, record.edge_types, strict=True))
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
-        if set(record.files) <= {record.file}:
+        if record.files.count(record.file) == len(record.files):
             record.files = []
         known = [money for money in record.columns.get("money", ()) if money is not None]
         whole = len(known) == self._parts.count(_Part.CALL) and not {UNLOGGED_CALLS, LOST_PARTS} & record.metrics.keys()
