@@ -201,23 +201,23 @@ class Tree:
         for span in spans:
             if by_id.setdefault(span.id, span) is not span:
                 add_span(by_id, span, self.fields[0], self.trace)
-        self.rank = {span_id: position for position, span_id in enumerate(by_id)}
+        self.rank = dict(zip(by_id, range(len(by_id)), strict=True))
         if self.rules is Rules.CLOCKS:  # an agent may be logged before one that began earlier
             by_id = dict(sorted(by_id.items(), key=lambda item: (item[1].clock[0], self.rank[item[0]])))
         self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
-        waiting = []
+        self.roots = []
         for span_id, span in by_id.items():
             if span.parent in by_id:
                 self.children[span.parent].append(span_id)
             else:
-                waiting.append(span_id)
-        self.roots = list(waiting)
+                self.roots.append(span_id)
         self.spans: dict[str, Span] = {}
-        waiting.reverse()
+        waiting = self.roots[::-1]
         while waiting:
             current = waiting.pop()
             self.spans[current] = by_id[current]
-            waiting.extend(reversed(self.children[current]))
+            if self.children[current]:
+                waiting += reversed(self.children[current])
         if len(self.spans) < len(by_id):
             span = next(span for span_id, span in by_id.items() if span_id not in self.spans)
             expected = "the id of a span that is not its own descendant"
@@ -230,8 +230,9 @@ class Tree:
         holders = {kind for span_id, kind in self.kind.items() if self.children[span_id]}
         if Kind.JUDGE in kinds or Kind.GUARD in kinds:
             self._silence_judges()
-        self._drop_workflows()
-        if any(span.decides for span in self.spans.values()):
+        if Kind.AGENT in holders:
+            self._drop_workflows()
+        if Kind.CALL in kinds and any([span.decides for span in self.spans.values()]):  # a generator takes twice as long
             self._find_plans()
         if Kind.CALL in holders:
             self._drop_wrappers()
