@@ -7,13 +7,13 @@ they act, rewards are finite, and no time is negative. A trace whose edges run a
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import math
 import operator
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import msgspec
 import numpy as np
 
 from graphs.errors import Problem, TraceError
@@ -84,8 +84,7 @@ def stray_zoneless(times: Iterable[float]) -> int | None:
     return next(i for i, time in enumerate(listed) if type(time) is ZonelessTime) if is_mixed else None
 
 
-@dataclasses.dataclass(slots=True)
-class Agent:
+class Agent(msgspec.Struct):
     """An agent instance of one trace: its name and role (shared across traces) and the instance that spawned it."""
 
     name: str = ""
@@ -93,8 +92,7 @@ class Agent:
     parent: str = ""
 
 
-@dataclasses.dataclass(slots=True)
-class TraceRecord:
+class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times as long to make
     """Columns of one trace. Lists of events have one entry per event; edges refer to events by position.
 
     Attributes:
@@ -132,30 +130,30 @@ class TraceRecord:
     line: int = 0
     offset: int = 0
     format: str = ""
-    ids: list[str] = dataclasses.field(default_factory=list)
-    types: list[int] = dataclasses.field(default_factory=list)
-    agents: list[str] = dataclasses.field(default_factory=list)
-    actions: list[bool] = dataclasses.field(default_factory=list)
-    times: list[float] = dataclasses.field(default_factory=list)
-    lines: list[int] = dataclasses.field(default_factory=list)
-    offsets: list[int] = dataclasses.field(default_factory=list)
-    files: list[str] = dataclasses.field(default_factory=list)
-    columns: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
-    turns: list[Any] = dataclasses.field(default_factory=list)
-    senders: list[int] = dataclasses.field(default_factory=list)
-    receivers: list[int] = dataclasses.field(default_factory=list)
-    edge_types: list[int] = dataclasses.field(default_factory=list)
-    instances: dict[str, Agent] = dataclasses.field(default_factory=dict)
-    rewards: dict[str, float] = dataclasses.field(default_factory=dict)
-    evidence: dict[str, float] = dataclasses.field(default_factory=dict)
-    costs: dict[str, float] = dataclasses.field(default_factory=dict)
-    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+    ids: list[str] = []
+    types: list[int] = []
+    agents: list[str] = []
+    actions: list[bool] = []
+    times: list[float] = []
+    lines: list[int] = []
+    offsets: list[int] = []
+    files: list[str] = []
+    columns: dict[str, list[Any]] = {}
+    turns: list[Any] = []
+    senders: list[int] = []
+    receivers: list[int] = []
+    edge_types: list[int] = []
+    instances: dict[str, Agent] = {}
+    rewards: dict[str, float] = {}
+    evidence: dict[str, float] = {}
+    costs: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     topology: str = ""
     system: str = ""
     model: str = ""
     group_is_text: bool | None = None
     summed: tuple[str, ...] = ()
-    sources: list[str] = dataclasses.field(default_factory=list)
+    sources: list[str] = []
     complete: bool = False
     run: str = ""
     logged_as: str = ""
@@ -565,7 +563,7 @@ def _reorder(record: TraceRecord, order: list[int]) -> TraceRecord:
         for name in ("ids", "types", "agents", "actions", "times", "lines", "offsets", "files", "turns")
         if getattr(record, name)
     }
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         record,
         **per_event,
         columns={name: sorted_column(column) for name, column in record.columns.items()},

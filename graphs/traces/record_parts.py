@@ -22,11 +22,8 @@ def joined(records: Sequence[TraceRecord]) -> TraceRecord:
     """Traces behind each other as one record: columns of events and edges, whose positions stay those of the traces."""
     counts = [len(record.ids) for record in records]
     names = {name for record in records for name, column in record.columns.items() if column}
-    return TraceRecord(
-        "", "", "",
-        columns={name: _column(records, name, counts) for name in names},
-        **{name: _joined(records, name) for name in _JOINED},
-    )  # fmt: skip
+    lists: dict[str, Any] = {name: _joined(records, name) for name in _JOINED}
+    return TraceRecord("", "", "", columns={name: _column(records, name, counts) for name in names}, **lists)
 
 
 def part_of(records: Sequence[TraceRecord], whole: TraceRecord | None = None) -> Part:

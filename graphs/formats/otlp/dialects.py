@@ -111,7 +111,7 @@ class BadAttribute(ValueError):
         self.key, self.value, self.expected = key, value, expected
 
 
-class Meaning(NamedTuple):
+class Meaning(msgspec.Struct, frozen=True):
     """What a span says in a dialect; the fields are those of `graphs.formats.common.span_tree.Span`.
 
     `known` is False for a span of neither dialect; `response_id` is that of a model call.
