@@ -14,7 +14,7 @@ from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
 from graphs.traces.record import SPANNED
 
-__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "since_previous"]
+__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "positions", "since_previous"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -128,7 +128,6 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     span = high - low  # minus infinity without a time
     whole = np.fmax(span, _of_traces(traces, f"metrics.{SPANNED}"))
     stated = _of_traces(traces, "costs.wall_clock_s")
-    positions = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
     known = np.isfinite(stated) & (stated > 0)
     untimed = np.bincount(trace[np.isnan(time)], minlength=m) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -136,7 +135,7 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     reasons = np.select(
         [
             untimed,
-            positions,
+            positions(traces),
             (span <= 0) & (np.bincount(trace, minlength=m) < 2),
             span <= 0,
             high > LATEST,
@@ -242,6 +241,12 @@ def since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.n
     """Seconds since all events of the trace that come before in time had ended, 0 at the first: float64 [events]."""
     before = _ended_before(trace, time, end)
     found: np.ndarray = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))
+    return found
+
+
+def positions(traces: Traces) -> np.ndarray:
+    """The traces whose times are positions, as the survey's form writes them where the log has none: bool [traces]."""
+    found: np.ndarray = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
     return found
 
 

@@ -112,9 +112,7 @@ COUNTS = tuple(name for name, key in EVENT_EVIDENCE.items() if key.kind == "coun
 _WIDE = (FLOAT_RANGE, EVENT_EVIDENCE["tokens"].within.words)
 NARROW = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.within.words not in _WIDE}
 """Of evidence that is not any number, the range."""
-EXTENSION_KEYS = frozenset(
-    {"action", "stop", "turn", "agent_name", "status", "model", *TOKEN_COLUMNS, *EVENT_EVIDENCE}
-)
+EXTENSION_KEYS = frozenset({"action", "stop", "turn", "agent_name", "status", "model", *TOKEN_COLUMNS, *EVENT_EVIDENCE})
 """Keys of an event that the survey's schema does not know: in its form they may hold anything."""
 
 
