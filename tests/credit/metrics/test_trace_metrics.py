@@ -223,6 +223,9 @@ def test_positions_are_not_seconds(tmp_path: Path) -> None:
     traces = native(tmp_path, untimed)
     assert TeamFacts(traces).durations.reasons == ["an event has no time"]
     survey.write(traces, tmp_path / "survey")
+    assert [line.missing for line in run_card(credit.read(tmp_path / "survey")) if line.item == "times"] == [
+        "no event has a time"
+    ]
     assert TeamFacts(credit.read(tmp_path / "survey")).durations.reasons == [
         "the log says that its times are positions"
     ]
