@@ -20,9 +20,10 @@ __all__ = ["LOOP", "PERIOD", "Failures", "Loop", "ToolCalls", "call_mask", "repe
 
 LOOP, PERIOD = 3, 5
 """A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is
-the calls that one message makes, with their arguments; in logs without messages, one call. Where agents call each other
-by turns, each has a loop. Of steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance:
-with ten, one in 111 for p = 1 and one in 11,000 for p = 2."""
+the calls that one message asks for at once, with their arguments. A call that began after the result of the one before
+is a step of its own, and so is one that no message asks for. Where agents call each other by turns, each has a loop. Of
+steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance: with ten, one in 111 for
+p = 1 and one in 11,000 for p = 2."""
 
 LONGEST = 100_000  # characters of arguments that are compared
 
@@ -106,7 +107,9 @@ class ToolCalls:
         senders, receivers = real_edges(graph)
         answers = is_call[senders] & is_result[receivers]
         self.results, self.calls = receivers[answers], senders[answers]
-        asks = is_call[receivers] & np.asarray(graph.action_mask)[senders]
+        action = np.asarray(graph.action_mask)
+        # Of two calls that are actions the earlier one only came before.
+        asks = is_call[receivers] & action[senders] & ~(is_call[senders] & action[receivers])
         self._message = np.arange(n)  # that a call is of; a call of none counts as its own
         self._message[receivers[asks]] = senders[asks]
         self.counted = self.errors.copy()
@@ -217,12 +220,23 @@ class ToolCalls:
 
     @functools.cached_property
     def _repeats(self) -> tuple[list[Loop], list[int]]:
-        messages: dict[tuple[int, int], list[int]] = {}
-        for row in self.rows.tolist():
-            messages.setdefault((int(self._agent[row]), int(self._message[row])), []).append(row)
+        answer = dict(zip(self.calls.tolist(), self.results.tolist(), strict=True))
+        time = self._traces.events["time"].to_numpy().astype(np.float64)
+
+        def came_after(call: int, row: int) -> bool:
+            """Whether a call began after the result of the one before, by its place and, where stated, its time."""
+            result = answer.get(call, row)
+            return result < row and not time[result] > time[row]
+
+        latest: dict[tuple[int, int], list[int]] = {}  # the step that goes on, by agent and message
         agents: dict[int, list[list[int]]] = {}
-        for (agent, _), step in messages.items():
-            agents.setdefault(agent, []).append(step)
+        for row in self.rows.tolist():
+            agent = int(self._agent[row])
+            step = latest.get((agent, int(self._message[row])))
+            if step is None or came_after(step[-1], row):
+                step = latest[agent, int(self._message[row])] = []
+                agents.setdefault(agent, []).append(step)
+            step.append(row)
 
         def known(step: list[int], names: Mapping[int, str | None] | list[str | None]) -> bool:
             return all(names[row] for row in step)
