@@ -117,7 +117,7 @@ CHECKS: Mapping[str, Check] = {
         "put a price on tokens (a channel with a negative weight)",
     ),
     "tool_spam": Check(
-        "calls that repeat the agent's latest one with the same arguments, which had not failed / calls",
+        "calls in later rounds of a loop (the same calls in one order, 3 or more times in a row) / calls",
         0.35,
         "put a price on calls, and pay for outcomes and not for calls",
     ),

@@ -59,11 +59,13 @@ class Loop:
       tools: of the calls of one round.
       rows: of the first call of each step, in order.
       times: how many whole rounds there are.
+      again: rows of all calls after the first round.
     """
 
     tools: tuple[str, ...]
     rows: tuple[int, ...]
     times: int
+    again: tuple[int, ...]
 
 
 def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
@@ -212,11 +214,18 @@ class ToolCalls:
 
     def loop_counts(self) -> np.ndarray:
         """Loops of each trace, NaN where calls lack the arguments to tell: float [traces]."""
-        n = self._traces.sizes.traces
-        trace = np.asarray(self._traces.graph.trace_ids)
-        first = np.array([loop.rows[0] for loop in self.loops], np.int64)
-        lacking = np.bincount(trace[np.array(self.uncompared, np.int64)], minlength=n) > 0
-        return np.where(lacking, np.nan, np.bincount(trace[first], minlength=n))
+        return self._where_compared([loop.rows[0] for loop in self.loops])
+
+    def calls_again(self) -> np.ndarray:
+        """Calls of each trace in later rounds of loops, NaN where calls lack the arguments to tell: float [traces]."""
+        return self._where_compared(sorted({row for loop in self.loops for row in loop.again}))
+
+    def _where_compared(self, rows: list[int]) -> np.ndarray:
+        n, trace = self._traces.sizes.traces, np.asarray(self._traces.graph.trace_ids)
+        found, lacking = (
+            np.bincount(trace[np.array(of, np.int64)], minlength=n) for of in (rows, self.uncompared)
+        )
+        return np.where(lacking > 0, np.nan, found)
 
     @functools.cached_property
     def _repeats(self) -> tuple[list[Loop], list[int]]:
@@ -255,14 +264,23 @@ class ToolCalls:
             for start, stop, period in repeated(said):
                 tools = dict.fromkeys(str(self._tool[row]) for step in steps[start : start + period] for row in step)
                 rows = tuple(step[0] for step in steps[start:stop])
-                loops.append(Loop(tuple(tools), rows, (stop - start) // period))
+                again = tuple(itertools.chain.from_iterable(steps[start + period : stop]))
+                loops.append(Loop(tuple(tools), rows, (stop - start) // period, again))
         return sorted(loops, key=lambda loop: loop.rows[0]), [step[0] for step in maybe if not known(step, texts)]
 
     def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
-        """What each call executes, or the call that a result answers, as text; "" where the log has none."""
+        """What each call executes, or the call that a result answers, as text; "" where the log has none.
+
+        That is its arguments, or else the reference of its content, which is the same where the content is.
+        """
         calls = {row: self.call_of(row) for row in rows}
-        own = sorted(set(calls.values()) & set(self.rows.tolist()))
-        texts = dict(zip(own, call_arguments(self._traces, np.array(own, np.int64), LONGEST), strict=True))
+        own = np.array(sorted(set(calls.values()) & set(self.rows.tolist())), np.int64)
+        said = zip(
+            call_arguments(self._traces, own, LONGEST),
+            self._traces.events["content_ref"].take(own).to_pylist(),
+            strict=True,
+        )
+        texts = dict(zip(own.tolist(), (text or ref or "" for text, ref in said), strict=True))
         return {row: texts.get(call, "") for row, call in calls.items()}
 
 
