@@ -140,7 +140,8 @@ class TeamWork:
         total = np.bincount(trace, minlength=self.count)
         unknown = np.bincount(trace[ids < 0], minlength=self.count) > 0
         value = 1 - divided(different(trace, ids, self.count), total)
-        return numbered(value, (total < 2, "the team wrote fewer than two messages"), (unknown, NO_CONTENT))
+        few = (total < 2, "the team wrote fewer than two messages")
+        return numbered(value, few, self.facts.unread, (unknown, NO_CONTENT))
 
     def tool_spam(self) -> TraceMetric:
         """Calls in later rounds of a loop, as `credit.reports.tool_calls.LOOP` has it / calls."""

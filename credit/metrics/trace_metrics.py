@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "PARTS", "MetricOptions", "metrics_of_facts", "trace_metrics"]
 
-ALONE = "the trace has no second agent, who could read a message"
 OF_TEAM = [KIND_NAMES.index(name) for name in ("spawn", "whom", "aggregate", "stop")]
 
 
@@ -191,9 +190,8 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     count = np.bincount(trace, minlength=m)
     none = (count == 0, "the team wrote no message")
     unknown = (np.bincount(trace[ids < 0], minlength=m) > 0, absent)
-    alone = (np.bincount(np.asarray(traces.graph.agent_trace)[: traces.sizes.agents], minlength=m) < 2, ALONE)
     messages = {
-        "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, alone, unknown),
+        "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, facts.unread, unknown),
         **_debate(facts, rows, ids, none, unknown),
     }
     tokens = traces.evidence.get("tokens")

@@ -222,9 +222,7 @@ class ToolCalls:
 
     def _where_compared(self, rows: list[int]) -> np.ndarray:
         n, trace = self._traces.sizes.traces, np.asarray(self._traces.graph.trace_ids)
-        found, lacking = (
-            np.bincount(trace[np.array(of, np.int64)], minlength=n) for of in (rows, self.uncompared)
-        )
+        found, lacking = (np.bincount(trace[np.array(of, np.int64)], minlength=n) for of in (rows, self.uncompared))
         return np.where(lacking > 0, np.nan, found)
 
     @functools.cached_property

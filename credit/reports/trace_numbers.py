@@ -82,6 +82,13 @@ class TeamFacts:
         return TeamCounts(acts, members, np.bincount(self.trace[self.action], minlength=m))
 
     @functools.cached_property
+    def unread(self) -> tuple[np.ndarray, str]:
+        """The traces in which no message has a reader, so that none is one too many, and why: bool [traces]."""
+        graph, sizes = self.traces.graph, self.traces.sizes
+        agents = np.bincount(np.asarray(graph.agent_trace)[: sizes.agents], minlength=sizes.traces)
+        return agents < 2, "the trace has no second agent, who could read a message"
+
+    @functools.cached_property
     def debates(self) -> np.ndarray:
         """The traces that are debates: bool [traces]."""
         found: np.ndarray = (

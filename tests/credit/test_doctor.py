@@ -18,6 +18,7 @@ from credit.bench.planted_faults import FAULTS, healthy_team, plant
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
 from credit.doctor.verdicts import _trend
+from credit.metrics.trace_metrics import trace_metrics
 from credit.reports.tool_calls import ToolCalls
 from graphs.errors import CreditError
 from graphs.event_types import EventType
@@ -161,6 +162,18 @@ def test_tool_spam_is_the_calls_in_later_rounds_of_the_loops_that_a_summary_coun
         for number, call in enumerate(line["events"]):
             call["content_ref"] = f"edit {number}" if number % 2 else "pytest"
     assert found(read(tmp_path, *other))["tool_spam"].found is False
+
+
+def test_an_agent_alone_pads_no_communication(tmp_path: Path) -> None:
+    """Sessions of one agent that said the same now and then were "found", where `credit metrics` refused the number."""
+    said = [event(f"m{i}", "message", "a", i, content_ref="next") for i in range(4)]
+    heard = [*said, event("b", "message", "b", 9, content_ref="?")]
+    alone, team = (read(tmp_path, *(one(i, i // 4, events=events, edges=[]) for i in range(12)))
+                   for events in (said, heard))  # fmt: skip
+    words = "the trace has no second agent, who could read a message"
+    assert (found(alone)["communication_padding"].found, found(alone)["communication_padding"].words) == (None, words)
+    assert set(trace_metrics(alone)["message_redundancy"].reasons) == {words}
+    assert found(team)["communication_padding"].found
 
 
 def test_facts_of_groups_are_named(tmp_path: Path) -> None:
