@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, each_once
@@ -76,7 +77,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     """,
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
-              help="Methods, by commas; your own as module:function; also compositions and oracles.")  # fmt: skip
+              help="Methods, by commas; your own as module:function; also compositions and oracles. "
+                   f"{GIVEN_VALUES['train'].capitalize()}.")  # fmt: skip
 @click.option("--tasks", callback=_names, metavar="NAMES",
               help="Tasks, by commas, or patterns as 'stopping*'; default: all.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
@@ -194,7 +196,8 @@ def train(
     legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
     legend["common"] = COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common_rates))) if common_rates else ""
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    stdout().print(SHARED_MEAN, soft_wrap=True)
+    for line in (f"{GIVEN_VALUES['train']}.", SHARED_MEAN):
+        stdout().print(line, soft_wrap=True)
     for line in [*_alike(rows, groups, group_size), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size)
@@ -255,7 +258,7 @@ def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> Non
     if plot is not None:
         from credit.plot import draw_training
 
-        save_picture(draw_training(rows, group_size=group_size), plot)
+        save_picture(draw_training(rows, group_size=group_size, values=GIVEN_VALUES["train"]), plot)
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:

@@ -33,6 +33,7 @@ from credit.bench.bias import (
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
 from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
+from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
 from credit.methods.registry import METHODS
@@ -479,7 +480,7 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     call = ["bench", "bias", "-m", "of_bias:a", "-m", "of_bias:b", "--world", "relay-and", "--group-size", "4"]
     found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
     assert found.exit_code == 0, found.output
-    assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()
+    assert f"<!-- groups of 4; {GIVEN_VALUES['bias']} -->" in (tmp_path / "bias.svg").read_text()
     assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Returns in relay-and have two" in found.stderr
     assert "credit bench truth -m of_bias:a -m of_bias:b" in found.stderr and "group-size" not in found.stderr
     assert "median" not in found.stderr

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import estimators
 from credit.bench import snr_theory as theory
+from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, Point, Report, fit, measure, run
 from credit.bench.snr_draws import Effort, _first_of
 from credit.bench.snr_logs import Streams, draw_log, fitted, plain_graph
@@ -390,4 +391,4 @@ def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
         "rloo, groups of 8",
     ]
     (one,) = draw_snr_report(Report(points[:2], fits[:1], {})).legends
-    assert one.get_title().get_text() == "groups of 4"
+    assert one.get_title().get_text().replace("\n", " ") == f"groups of 4; {GIVEN_VALUES['snr']}"
