@@ -27,7 +27,8 @@ METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exac
 LEGEND = (
     "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
     "budget. final: at the end, mean over seeds. events to 90 %: evidence included. difference: of the area from the "
-    "first method's. {medians} ahead: seeds on which the area is larger{mark}. {rate}{common}"
+    "first method's. {medians} ahead: seeds on which the area is larger by more than rounding{mark}. as: equal but "
+    "for rounding. {rate}{common}"
 )
 MEDIANS = "area, events to 90 % and difference: each the median over seeds"
 MARK = (
@@ -198,19 +199,19 @@ def train(
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     for line in (f"{GIVEN_VALUES['train']}.", SHARED_MEAN):
         stdout().print(line, soft_wrap=True)
-    for line in [*_alike(rows, groups, group_size), *_refused(rows)]:
+    for line in [*_alike(compared, groups, group_size), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size)
 
 
-def _alike(rows: list[dict[str, Any]], groups: int, group_size: int) -> list[str]:
-    """A line about each method whose curves are those of an earlier one."""
-    curves: dict[str, list[list[float]]] = {}
-    for row in rows:
-        curves.setdefault(row["signal"], []).append(row["curve"])
-    lines, names = [], list(curves)
+def _alike(compared: Sequence[Cell], groups: int, group_size: int) -> list[str]:
+    """A line about each method that has the numbers of an earlier one on every task."""
+    firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
+    for cell in compared:
+        firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
+    lines, names = [], list(firsts)
     for place, name in enumerate(names):
-        same = [other for other in names[:place] if curves[other] == curves[name]]
+        same = [other for other in names[:place] if firsts[other] == firsts[name]]
         lines += [alike(name, other, str(group_size), group_size, one_task=groups == 1) for other in same[:1]]
     return lines
 
