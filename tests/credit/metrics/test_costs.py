@@ -78,6 +78,23 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
 
 
+def test_the_order_of_edges_changes_no_seconds(tmp_path: Path) -> None:
+    """Of two calls that a result answers, the one whose edge came last in the log was paid for it."""
+
+    def sums(edges: list[str]) -> dict[str, float | None]:
+        kinds = (("m", "message"), ("c", "tool_call"), ("d", "tool_call"), ("r", "tool_result"))
+        events = [
+            {"id": name, "t": 2 * i, "type": kind, "agent": "a", "tool": name} for i, (name, kind) in enumerate(kinds)
+        ]
+        both = [dict(zip(("src", "dst", "type"), edge.split(), strict=True)) for edge in edges]
+        line = {"trace_id": "t", "task_id": "q", "events": events, "edges": both, "rewards": {}, "costs": {}}
+        (tmp_path / "log.jsonl").write_text(json.dumps(line))
+        return {row.unit: row.seconds.total for row in cost_rows(credit.read(tmp_path / "log.jsonl"), "tool")}
+
+    edges = ["c r return", "d r return"]
+    assert sums(edges) == sums(edges[::-1]) and sums(edges)["d"] == 2 + 2
+
+
 @pytest.mark.parametrize("name", ["tokens", "input_tokens", None])
 def test_a_simulated_user_is_in_no_sum_but_its_own(tmp_path: Path, name: str | None) -> None:
     """Its seconds were in the total and in channels, on the card and in the wall clock, and its tokens, if logged."""
