@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.metrics.message_contents import text_ids
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEAST_TASKS, share_interval
 from graphs.text import counted
@@ -185,8 +186,9 @@ def _kurtosis(x: np.ndarray) -> float:
 def collusion(traces: Traces) -> Suspicion:
     """Whether verdicts on failed traces are higher where a certain agent, or model, took part.
 
-    Failed are traces below the greatest outcome of the batch. Within the n failed traces of a task, of which a have the
-    agent, every choice of a is equally likely under the null hypothesis. With v the verdicts and v̄ their mean,
+    Failed are traces below the greatest outcome of the batch. One that lacks lines is left out: who is not in it may be
+    in those. Within the n failed traces of a task, of which a have the agent, every choice of a is equally likely under
+    the null hypothesis. With v the verdicts and v̄ their mean,
 
         S = Σ over tasks ( Σ v of traces with the agent − a v̄ )
         Var S = Σ over tasks a (n − a) / (n (n − 1)) Σ (v − v̄)²
@@ -202,7 +204,7 @@ def collusion(traces: Traces) -> Suspicion:
     if not channels:
         return _none(NO_VERDICT)
     outcome, task = _outcome(traces), task_ids(traces)
-    failed, size = _failed(outcome), int(task.max()) + 1
+    failed, size = _failed(outcome) & ~lacking_traces(traces), int(task.max()) + 1
     found = []
     for channel, verdict in channels.items():
         usable = failed & np.isfinite(verdict)

@@ -88,9 +88,9 @@ def if_edited(
             table.add_row(f"{name.replace('_', ' ')} they took", _amount(getattr(effect, name), effect.lacks_lines))
         error = "" if effect.stderr is None else f" ± {effect.stderr:.3g}"
         change = "–" if effect.change is None else f"{effect.change:+z.4g}{error}, by {effect.source}"
-        table.add_row("expected change of the return", change)
+        table.add_row("expected change of the return, ± one standard error", change)
         if made is not None:
-            table.add_row(f"change of the return by {counted(made.runs, 'run')}", _change(made))
+            table.add_row(f"change of the return by {counted(made.runs, 'run')}, ± one standard error", _change(made))
         stdout().print(table)
         if made is not None and made.strayed:
             stdout().print(words(f"the prefix did not reproduce: {made.strayed}"), soft_wrap=True)

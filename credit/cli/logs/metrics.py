@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, json_option, plain_table, print_json, starred, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number, sides_option, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
@@ -215,7 +215,7 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         "no spread: all tasks differ alike, or those of a side are alike. "
         "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones it "
         "tends to miss. "
-        "* p < 0.05 with Holm's correction for all rows; intervals are not corrected. "
+        f"{starred('all rows', sum(row.low is not None for row in found.rows))} "
         "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
         "`credit costs` has sums of what events took."
     )
