@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import credit
 from credit.bench.planted_faults import copied, healthy_team
 from credit.cli import cli
+from credit.ledger.channels import channel
 from credit.metrics.cost_summary import cost_rows
 from credit.metrics.decision_values import step_values
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
@@ -191,6 +192,26 @@ def test_credit_beyond_two_errors(tmp_path: Path) -> None:
     assert useful.reasons[1] == signal.reasons[1] == "the method gives an action of the trace no number, or no error"
     with pytest.raises(credit.CreditError, match=r"credit has shape \(2,\)"):
         trace_metrics(traces, MetricOptions(credit=Credit(*(np.zeros(2),) * 5, "event", "score", "t", False, False)))
+
+
+def test_what_one_message_or_one_speaker_cannot_show_is_no_number(tmp_path: Path) -> None:
+    """One message repeated nothing, 0; an agent that alone spoke agreed with itself, 1."""
+    calls = [step | {"type": "tool_call", "tool": "web"} if step["agent"] == "b" else step for step in DEBATE["events"]]
+    both = by_trace(native(tmp_path, DEBATE | {"events": calls}))["debate"]
+    assert both["message_redundancy"] == 0
+    assert both["consensus"] == both["diversity"] == "one agent alone wrote messages"
+    first = [calls[0], *(step | {"type": "tool_call", "tool": "web"} for step in calls[1:])]
+    found = by_trace(native(tmp_path, DEBATE | {"events": first}))["debate"]
+    assert found["message_redundancy"] == "the team wrote one message, which can repeat none"
+
+
+def test_a_trace_has_the_stages_that_its_own_log_states(tmp_path: Path) -> None:
+    """Beside a trace that states stages, one that states none had no critical steps."""
+    stated = STAR | {"trace_id": "stated", "events": [step | {"stage": 0} for step in STAR["events"]]}
+    traces = native(tmp_path, STAR, stated)
+    assert [row["critical_steps"] for row in by_trace(traces).values()] == [3, 3]
+    assert steps_of_decisions(traces)[1] == ["", ""]
+    assert np.isfinite(channel(traces, "parallel_saving").total[:2]).all()
 
 
 def test_embeddings_tell_what_is_alike(tmp_path: Path) -> None:
