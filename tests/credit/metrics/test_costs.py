@@ -78,6 +78,16 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
 
 
+def test_without_a_status_errors_are_not_0(tmp_path: Path) -> None:
+    """`credit summary` said "–" of the same log."""
+    line = {"trace_id": "t", "task_id": "q", "edges": [], "rewards": {}, "costs": {}}
+    call = {"id": "c", "type": "tool_call", "agent": "a", "tool": "web"}
+    for status, total in (({}, None), ({"status": "ok"}, 0), ({"status": "error"}, 1)):
+        (tmp_path / "log.jsonl").write_text(json.dumps(line | {"events": [call | status]}))
+        rows = cost_rows(credit.read(tmp_path / "log.jsonl"), "tool")
+        assert (rows[0].errors.total, total_costs(rows).errors.total) == (total, total)
+
+
 def test_the_order_of_edges_changes_no_seconds(tmp_path: Path) -> None:
     """Of two calls that a result answers, the one whose edge came last in the log was paid for it."""
 
@@ -151,7 +161,7 @@ def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> No
     failed["events"][2]["status"] = "error"
     traces = read(tmp_path, failed)
     rows = {row.unit: row for row in cost_rows(traces, "tool")}
-    assert {name: (row.events, row.tool_calls, row.errors) for name, row in rows.items()} == {
+    assert {name: (row.events, row.tool_calls, row.errors.total) for name, row in rows.items()} == {
         "web": (2, 1, 1), "no tool": (2, 0, 0),
     }  # fmt: skip
     assert (rows["web"].seconds.total, rows["no tool"].seconds.total) == (2, 3)
