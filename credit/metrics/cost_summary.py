@@ -13,6 +13,7 @@ from credit.reports.corpus import Survey, survey
 from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_list import has_statuses
 from graphs.errors import CreditError
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.traces.batch import Traces
@@ -60,7 +61,7 @@ class CostRow:
     unit: str
     events: int
     tool_calls: int
-    errors: int
+    errors: Amount
     tokens: Amount
     input_tokens: Amount
     seconds: Amount
@@ -138,7 +139,9 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     if by not in ("agent", "role"):  # any unit of the trace may have a missing line
         lacking = lacking_traces(traces)[trace]
     logged = token_counts(traces, "money", of_team=by == "trace")
-    rows = _rows(list(number), unit, costs, logged, ToolCalls(traces, of_team=by == "trace"), lacking)
+    called = ToolCalls(traces, of_team=by == "trace")
+    failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
+    rows = _rows(list(number), unit, costs, logged, called, failed, lacking)
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]
     return sorted(
@@ -151,20 +154,21 @@ def total_costs(rows: Sequence[CostRow]) -> CostRow:
 
     Examples:
       >>> known, unknown = Amount(2.0, 0), Amount(None, 3)
-      >>> row = CostRow("a", 4, 1, 0, known, unknown, known, unknown)
+      >>> row = CostRow("a", 4, 1, known, known, unknown, known, unknown)
       >>> total_costs([row, row]).tokens, total_costs([row, row]).money
       (Amount(total=4.0, missing=0), Amount(total=None, missing=6))
     """
     events = sum(row.events for row in rows)
     rows = [row for row in rows if not row.outside]
-    calls, errors = (sum(getattr(row, name) for row in rows) for name in ("tool_calls", "errors"))
+    calls = sum(row.tool_calls for row in rows)
 
     def summed(name: str) -> Amount:
         each: list[Amount] = [getattr(row, name) for row in rows]
         total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
         return Amount(total if total or not missing else None, missing)
 
-    tokens, read, seconds, money, logged = map(summed, ("tokens", "input_tokens", "seconds", "money", "logged_money"))
+    names_of = ("errors", "tokens", "input_tokens", "seconds", "money", "logged_money")
+    errors, tokens, read, seconds, money, logged = map(summed, names_of)
     names = dict.fromkeys(name for row in rows for name in row.stated)
     stated = {name: sum(row.stated.get(name, 0.0) for row in rows) for name in names}
     lacks = any(row.lacks_lines for row in rows)
@@ -177,6 +181,7 @@ def _rows(
     costs: EventCosts,
     logged: np.ndarray,
     called: ToolCalls,
+    failed: np.ndarray,
     lacking: np.ndarray,
 ) -> list[CostRow]:
     count = len(names)
@@ -184,17 +189,31 @@ def _rows(
     at_call = unit.copy()
     at_call[called.results] = unit[called.calls]
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
-    errors = np.bincount(at_call[called.counted], minlength=count)
-    sums = [amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
+    sums = [amounts(failed, at_call, count)]
+    sums += [amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
     sums += [amounts(costs.seconds, at_call, count), amounts(costs.money, unit, count, costs.least_money)]
     sums += [amounts(logged, unit, count)]
     lacks, rows = np.bincount(unit[lacking], minlength=count) > 0, []
     for i, (name, outside) in enumerate(names):
-        tokens, read, seconds, money, own = (
+        errors, tokens, read, seconds, money, own = (
             Amount(each[i].total or None, each[i].missing) if outside else each[i] for each in sums
         )
-        counts = int(events[i]), int(calls[i]), int(errors[i])
-        rows.append(CostRow(name, *counts, tokens, read, seconds, money, {}, outside, bool(lacks[i]), own))
+        rows.append(
+            CostRow(
+                name,
+                int(events[i]),
+                int(calls[i]),
+                errors,
+                tokens,
+                read,
+                seconds,
+                money,
+                {},
+                outside,
+                bool(lacks[i]),
+                own,
+            )
+        )
     return rows
 
 

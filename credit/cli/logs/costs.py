@@ -122,7 +122,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
         amounts = [_text(amount, row.lacks_lines) for amount in (row.tokens, row.input_tokens, row.seconds)]
         paid = [] if gaps is None else [_text(row.money, row.lacks_lines)]
         paid += [_text(row.logged_money, row.lacks_lines)] if is_logged else []
-        wrong = [at_least(str(row.errors), row.lacks_lines)] if by == "tool" else []
+        wrong = [_text(row.errors, row.lacks_lines)] if by == "tool" else []
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
         table.add_row(words(row.unit), *counts, *amounts, *wrong, *paid, *told)
     console.print(table)

@@ -78,6 +78,33 @@ def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
     assert {amount.money.total for amount in cost_rows(traces, "trace")} == {None}
 
 
+def test_without_a_status_errors_are_not_0(tmp_path: Path) -> None:
+    """`credit summary` said "–" of the same log."""
+    line = {"trace_id": "t", "task_id": "q", "edges": [], "rewards": {}, "costs": {}}
+    call = {"id": "c", "type": "tool_call", "agent": "a", "tool": "web"}
+    for status, total in (({}, None), ({"status": "ok"}, 0), ({"status": "error"}, 1)):
+        (tmp_path / "log.jsonl").write_text(json.dumps(line | {"events": [call | status]}))
+        rows = cost_rows(credit.read(tmp_path / "log.jsonl"), "tool")
+        assert (rows[0].errors.total, total_costs(rows).errors.total) == (total, total)
+
+
+def test_the_order_of_edges_changes_no_seconds(tmp_path: Path) -> None:
+    """Of two calls that a result answers, the one whose edge came last in the log was paid for it."""
+
+    def sums(edges: list[str]) -> dict[str, float | None]:
+        kinds = (("m", "message"), ("c", "tool_call"), ("d", "tool_call"), ("r", "tool_result"))
+        events = [
+            {"id": name, "t": 2 * i, "type": kind, "agent": "a", "tool": name} for i, (name, kind) in enumerate(kinds)
+        ]
+        both = [dict(zip(("src", "dst", "type"), edge.split(), strict=True)) for edge in edges]
+        line = {"trace_id": "t", "task_id": "q", "events": events, "edges": both, "rewards": {}, "costs": {}}
+        (tmp_path / "log.jsonl").write_text(json.dumps(line))
+        return {row.unit: row.seconds.total for row in cost_rows(credit.read(tmp_path / "log.jsonl"), "tool")}
+
+    edges = ["c r return", "d r return"]
+    assert sums(edges) == sums(edges[::-1]) and sums(edges)["d"] == 2 + 2
+
+
 @pytest.mark.parametrize("name", ["tokens", "input_tokens", None])
 def test_a_simulated_user_is_in_no_sum_but_its_own(tmp_path: Path, name: str | None) -> None:
     """Its seconds were in the total and in channels, on the card and in the wall clock, and its tokens, if logged."""
@@ -134,7 +161,7 @@ def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> No
     failed["events"][2]["status"] = "error"
     traces = read(tmp_path, failed)
     rows = {row.unit: row for row in cost_rows(traces, "tool")}
-    assert {name: (row.events, row.tool_calls, row.errors) for name, row in rows.items()} == {
+    assert {name: (row.events, row.tool_calls, row.errors.total) for name, row in rows.items()} == {
         "web": (2, 1, 1), "no tool": (2, 0, 0),
     }  # fmt: skip
     assert (rows["web"].seconds.total, rows["no tool"].seconds.total) == (2, 3)
