@@ -83,7 +83,8 @@ def test_units_cross_and_their_rows_add_up_to_those_of_each(tmp_path: Path) -> N
     for wrong in ("agent,agent", "agent,", "team"):
         with pytest.raises(CreditError, match="each once"):
             cost_rows(traces, wrong)
-        assert CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", wrong]).exit_code == 2
+        refused = CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", wrong])
+        assert refused.exit_code == 1 and "each once" in refused.output
     told = json.loads(CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", "agent, model", "--json"]).stdout)
     assert told["by"] == "agent,model" and told["costs"][0]["unit"] == "worker, big"
 
