@@ -83,6 +83,7 @@ class Span:
       decides: of a model call, it is a plan.
       emitted: of a model call, the ids of the tool calls that it asked for.
       call_id: of a tool, the tool call that it answers.
+      stopped: of a model call, why its reply ended, as the log states it.
       service: the process that recorded it, an agent for what has none.
     """
 
@@ -108,6 +109,7 @@ class Span:
     decides: bool = False
     emitted: tuple[str, ...] = ()
     call_id: str = ""
+    stopped: Any = None
     service: str = ""
     money: float | None = dataclasses.field(default=None, repr=False)
 
