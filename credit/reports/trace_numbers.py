@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.durations import Durations, durations
+from credit.reports.missing_lines import LACKING, lacking_traces
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
@@ -23,6 +24,7 @@ __all__ = [
     "different",
     "divided",
     "numbered",
+    "of_whole_traces",
     "untold_shape",
 ]
 
@@ -204,4 +206,19 @@ def untold_shape(facts: TeamFacts) -> tuple[tuple[np.ndarray, str], ...]:
     _, members, actions = facts.counts
     edges = np.bincount(facts.trace[facts.edges[0]], minlength=facts.traces.sizes.traces)
     loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    return loose, ((members > 1) & ~facts.linked, UNLINKED)
+    return (lacking_traces(facts.traces), LACKING), loose, ((members > 1) & ~facts.linked, UNLINKED)
+
+
+def of_whole_traces(metric: TraceMetric, lacking: np.ndarray) -> TraceMetric:
+    """A number of what is in a trace, without the traces that lack lines: these have `LACKING` as the reason.
+
+    Args:
+      metric: of every trace.
+      lacking: of `lacking_traces`.
+
+    Examples:
+      >>> of_whole_traces(TraceMetric(np.array([1.0, 0.5]), ["", ""]), np.array([True, False]))
+      TraceMetric(value=array([nan, 0.5]), reasons=['the log lacks lines of the trace', ''])
+    """
+    reasons = [LACKING if lacks else why for lacks, why in zip(lacking, metric.reasons, strict=True)]
+    return TraceMetric(np.where(lacking, np.nan, metric.value), reasons)

@@ -26,7 +26,7 @@ from graphs.traces.batch import Traces
 __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 
 EXCERPT, CALL = 120, 60
-"""Length of the text of a suspect, and of the words of a call in it."""
+"""Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
 ARGUMENTS = 2000
 """Length of the arguments in which a command is looked for."""
 
@@ -88,7 +88,8 @@ class Suspect:
       position: its place within the trace.
       why: in words, the tool's name among them.
       outcome: of its trace; None where it has none.
-      text: the beginning of its tool's input, or of the command there, and of its text; "" where the log has neither.
+      text: the beginning of its text, then behind `←` of its tool's input, or of the command there; "" where the log
+        has neither.
       traces: that have such an event: of the same agent, why and input, or text where the log has no input.
     """
 
@@ -347,7 +348,7 @@ def _suspects(
         same = row if most is None else command_of(asked[row]) or row
         alike.setdefault((why, names[int(graph.agent_ids[row])], same), []).append(row)
     shown = list(alike.values())[:most]
-    own = texts(np.array([row for row, *_ in shown], np.int64), EXCERPT)
+    own = texts(np.array([row for row, *_ in shown], np.int64), ARGUMENTS + EXCERPT)
     suspects = tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -366,9 +367,9 @@ def _suspects(
 
 
 def _words(asked: str, came: str) -> str:
-    """What was called, and what came of it; a span says both at once."""
-    call, came = printable(command_of(asked), CALL if came else EXCERPT), came.removeprefix(asked).strip()
-    return printable(" → ".join(filter(None, (call, came))), EXCERPT)
+    """What came of a call, then the call, which gives way where a line is short; a span says both, the call first."""
+    came = printable(came.removeprefix(asked).strip(), EXCERPT)
+    return " ← ".join(filter(None, (came, printable(command_of(asked), CALL if came else EXCERPT))))
 
 
 def _failure_words(run: Failures) -> str:
