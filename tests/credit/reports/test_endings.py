@@ -67,6 +67,7 @@ def with_key(value: Any, key: str, new: Any, beside: str) -> Any:
     ("name", "beside", "key", "limit", "other"),
     [
         ("adk", "invocationId", "finishReason", "MAX_TOKENS", "STOP"),
+        ("art", "index", "finish_reason", "length", "stop"),
         ("mini-swe-agent", "mini_version", "exit_status", "LimitsExceeded", "Submitted"),
         ("opencode", "tokens", "reason", "length", "tool-calls"),
         ("rllm", "episode_id", "termination_reason", "max_turns_exceeded", "env_done"),
