@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -21,17 +20,16 @@ from graphs.traces.batch import Traces
 __all__ = [
     "UNITS_OF_COST",
     "CostRow",
-    "CostUnit",
     "GroupCosts",
     "amounts",
     "cost_rows",
+    "cost_units",
     "group_costs",
     "stated_sums",
     "total_costs",
 ]
 
-CostUnit = Literal["agent", "role", "decision", "tool", "model", "trace"]
-UNITS_OF_COST: tuple[CostUnit, ...] = ("agent", "role", "decision", "tool", "model", "trace")
+UNITS_OF_COST = ("agent", "role", "decision", "tool", "model", "trace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,18 +90,19 @@ class GroupCosts:
     untaught: float | None
 
 
-def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = None) -> list[CostRow]:
+def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -> list[CostRow]:
     """Costs by unit, the most expensive first.
 
     Args:
       traces: what was read.
-      by: names of agents, of roles, kinds of decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or
-        traces. Seconds and errors of a tool's result belong to its call. A model's seconds are its calls' alone. Those
-        outside the team (`outside_team`) have rows of their own, by name or role, unless units are traces.
+      by: one of `UNITS_OF_COST`, or several with commas, such as "agent,model": names of agents, of roles, kinds of
+        decisions (`graphs.structure.decision_kinds.KIND_NAMES`), tools, models or traces. Seconds and errors of a
+        tool's result belong to its call. A model's seconds are its calls' alone. Those outside the team
+        (`outside_team`) have rows of their own, by name or role, unless units are traces.
       prices: of models and tools; without them money is None.
 
     Raises:
-      CreditError: `by` is something else.
+      CreditError: `by` is something else, or names a unit twice.
 
     Examples:
       >>> import credit
@@ -111,32 +110,21 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
       >>> cost_rows(rows.traces)[0].tokens
       Amount(total=None, missing=1)
     """
-    if by not in UNITS_OF_COST:
-        raise CreditError(f"by is {by!r}; expected one of {', '.join(UNITS_OF_COST)}")
+    parts = cost_units(by)
     costs = event_costs(traces, prices, of_team=by == "trace")
     graph, n = traces.graph, traces.sizes.events
     trace, outside = np.asarray(graph.trace_ids)[:n], outside_team(traces)
-    column = traces.agents["role" if by == "role" else "name"].to_pylist()
-    whose = [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
-    if by in ("agent", "role"):
-        texts = whose
-    elif by == "decision":
-        texts = np.array(KIND_NAMES)[decision_kind(graph)[:n]].tolist()
-    elif by == "tool":
-        texts = [tool or "no tool" for tool in traces.events["tool"].to_pylist()]
-    elif by == "model":
-        models, model = event_models(traces)
-        texts = [models[i] or "unknown" for i in model.tolist()]
-    else:
-        column = traces.traces["trace"].to_pylist()
-        texts, outside = [column[t] for t in trace.tolist()], np.zeros(n, bool)
+    whose = _texts(traces, "role" if "role" in parts else "agent")
+    if by == "trace":
+        outside = np.zeros(n, bool)
+    texts = [", ".join(names) for names in zip(*(_texts(traces, part) for part in parts), strict=True)]
     number: dict[tuple[str, bool], int] = {}
     named = [(other, True) if out else (text, False) for text, other, out in zip(texts, whose, outside, strict=True)]
     unit = np.array([number.setdefault(name, len(number)) for name in named], np.int64)
-    if by == "model":
+    if "model" in parts:
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
     lacking = lacking_events(traces)
-    if by not in ("agent", "role"):  # any unit of the trace may have a missing line
+    if not {"agent", "role"} & {*parts}:  # any unit of the trace may have a missing line
         lacking = lacking_traces(traces)[trace]
     logged = token_counts(traces, "money", of_team=by == "trace")
     called = ToolCalls(traces, of_team=by == "trace")
@@ -147,6 +135,40 @@ def cost_rows(traces: Traces, by: CostUnit = "agent", prices: Prices | None = No
     return sorted(
         rows, key=lambda row: (-(row.money.total or row.logged_money.total or 0), -(row.tokens.total or 0), -row.events)
     )
+
+
+def cost_units(by: str) -> tuple[str, ...]:
+    """The units that a text with commas names.
+
+    Raises:
+      CreditError: one is none of `UNITS_OF_COST`, or is named twice.
+
+    Examples:
+      >>> cost_units("agent,model")
+      ('agent', 'model')
+    """
+    parts = tuple(part.strip() for part in by.split(","))
+    if not {*parts} <= {*UNITS_OF_COST} or len({*parts}) < len(parts):
+        raise CreditError(f"by is {by!r}; expected some of {', '.join(UNITS_OF_COST)}, with commas and each once")
+    return parts
+
+
+def _texts(traces: Traces, by: str) -> list[str]:
+    """The unit of each event."""
+    graph, n = traces.graph, traces.sizes.events
+    if by in ("agent", "role"):
+        column = traces.agents["role" if by == "role" else "name"].to_pylist()
+        return [column[a] for a in np.asarray(graph.agent_ids)[:n].tolist()]
+    if by == "decision":
+        found: list[str] = np.array(KIND_NAMES)[decision_kind(graph)[:n]].tolist()
+        return found
+    if by == "tool":
+        return [tool or "no tool" for tool in traces.events["tool"].to_pylist()]
+    if by == "model":
+        models, model = event_models(traces)
+        return [models[i] or "unknown" for i in model.tolist()]
+    ids = traces.traces["trace"].to_pylist()
+    return [ids[t] for t in np.asarray(graph.trace_ids)[:n].tolist()]
 
 
 def total_costs(rows: Sequence[CostRow]) -> CostRow:

@@ -99,6 +99,7 @@ class Span(msgspec.Struct):
       decides: of a model call, it is a plan.
       emitted: of a model call, the ids of the tool calls that it asked for.
       call_id: of a tool, the tool call that it answers.
+      stopped: of a model call, why its reply ended, as the log states it.
       service: the process that recorded it, an agent for what has none.
       node: the visit to a node of LangGraph that it is.
     """
@@ -125,6 +126,7 @@ class Span(msgspec.Struct):
     decides: bool = False
     emitted: tuple[str, ...] = ()
     call_id: str = ""
+    stopped: Any = None
     service: str = ""
     node: Node | None = None
     money: float | None = None

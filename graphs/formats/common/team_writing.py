@@ -73,6 +73,8 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     written = _Writer(record, tree, root).write()
     name_models(record)
     _note_time(record, spans, times)
+    called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
+    record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
     whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"

@@ -174,6 +174,7 @@ def make_span(
         decides=what.decides,
         emitted=what.emitted,
         call_id=what.call_id,
+        stopped=what.stopped,
         service=str(service) if is_named else "",
         known=what.known,
         response_id=what.response_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -14,10 +15,11 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import Amount, cost_rows, group_costs, stated_sums, total_costs
+from credit.metrics.cost_summary import UNITS_OF_COST, Amount, cost_rows, group_costs, stated_sums, total_costs
 from credit.metrics.event_costs import Price, Prices, event_costs, price_gaps, read_prices
 from credit.metrics.run_card import run_card
 from credit.reports.trace_list import trace_rows
+from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
@@ -60,6 +62,31 @@ def test_a_call_in_no_event_makes_sums_lower_bounds(tmp_path: Path) -> None:
     assert rows["a"].money.missing == 1 and rows["a"].money.total == rows["b"].money.total
     assert rows["b"].tokens == Amount(40, 0) and rows["b"].input_tokens == Amount(300, 0)
     assert group_costs(traces).of_trace is None
+
+
+def test_units_cross_and_their_rows_add_up_to_those_of_each(tmp_path: Path) -> None:
+    """What each agent spent on each model was not to be had."""
+    traces = read(tmp_path, line("a", "q", 1.0, "big"), line("b", "q", 0.0, "big"), line("c", "r", 1.0, "small"))
+    prices = Prices({"big": Price(2, 8), "small": Price(1, 0)}, {"web": 0.01})
+    for by in itertools.permutations(UNITS_OF_COST, 2):
+        crossed = cost_rows(traces, ",".join(by), prices)
+        money = [total_costs(rows).money.total for rows in (crossed, cost_rows(traces, by[0], prices))]
+        assert money[0] == pytest.approx(money[1])
+        for place, unit in enumerate(by):
+            names = [row.unit.split(", ")[place] for row in crossed]
+            for row in cost_rows(traces, unit, prices):
+                its = [other for name, other in zip(names, crossed, strict=True) if name == row.unit]
+                assert total_costs(its).events == row.events and total_costs(its).errors == row.errors
+                assert total_costs(its).tokens == row.tokens and total_costs(its).tool_calls == row.tool_calls
+    first = next(row for row in cost_rows(traces, "agent,model") if row.unit == "worker, big")
+    assert (first.events, first.tokens.total) == (2, 60)
+    for wrong in ("agent,agent", "agent,", "team"):
+        with pytest.raises(CreditError, match="each once"):
+            cost_rows(traces, wrong)
+        refused = CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", wrong])
+        assert refused.exit_code == 1 and "each once" in refused.output
+    told = json.loads(CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", "agent, model", "--json"]).stdout)
+    assert told["by"] == "agent,model" and told["costs"][0]["unit"] == "worker, big"
 
 
 def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
