@@ -285,6 +285,7 @@ class _Writer:
             if span.id in tree.planned:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
             columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
+            columns["status"] = "error" if span.failed else None
             position = team.call(agent, event_id, span.place, **columns | span.columns)
             if self.is_clocks or span.id not in tree.inside_tool:
                 self.calls[agent] = position
@@ -298,7 +299,7 @@ class _Writer:
             return team.spawn(agent, event_id, to, span.place, **columns)
         if act is _Act.SPAWN:
             tool = tree.called_as.get(span.id)
-            columns |= {"tool": tree.spans[tool].name if tool and not self.is_clocks else None} | span.columns
+            columns |= {"tool": tree.spans[tool].name if tool else None} | span.columns
             return team.spawn(agent, event_id, to, span.place, call=self._emitter(event, asked), **columns)
         if act is _Act.WAKE:
             return team.wake(agent, event_id, to, span.place, **columns)

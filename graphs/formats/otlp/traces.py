@@ -137,7 +137,7 @@ def _state_edges(record: TraceRecord, tree: Tree) -> None:
 
 def _take_marks(span: TracedSpan) -> None:
     """Add to the columns of a span's events what its status and its marks say."""
-    if span.failed and span.kind in (Kind.CALL, Kind.GUARD):
+    if span.failed and span.kind is Kind.GUARD:
         span.columns["status"] = "error"
     if span.marks:
         begin = _part(span.marks, EVENT)
