@@ -231,7 +231,7 @@ class Run:
         for number, asked in enumerate(message.tool_calls):
             effect = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, agent, step, tool=asked.name)
             record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
-            self.calls.add(asked.id, effect, asked.name)
+            self.calls.add(asked.id, effect, asked.name, position)
         return position
 
     def finish(self) -> TraceRecord:
