@@ -287,7 +287,7 @@ class _Writer:
             columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
             columns["status"] = "error" if span.failed else None
             position = team.call(agent, event_id, span.place, **columns | span.columns)
-            if self.is_clocks or span.id not in tree.inside_tool:
+            if span.id not in tree.inside_tool:
                 self.calls[agent] = position
             self.asked_at |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
             return position

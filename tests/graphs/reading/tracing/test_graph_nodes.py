@@ -309,3 +309,16 @@ def test_an_agent_below_a_tool_is_one_of_its_own_though_its_name_is_the_callers(
     ]  # fmt: skip
     traces = read(tmp_path / "log.jsonl")
     assert traces.sizes.agents == 2 and traces.events["tool"].to_pylist()[1] == "ask"
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "langfuse, spans alone"])
+def test_a_model_call_inside_a_tool_did_not_ask_for_the_next_tool(tmp_path: Path, name: str) -> None:
+    """As OTLP it had."""
+    runs = [
+        Run(1, 0, "LangGraph", "chain"), node(2, "coder"), Run(3, 2, "model", "llm", "coder"),
+        Run(4, 2, "summarize", "tool", "coder"), Run(5, 4, "model", "llm", "coder"), Run(6, 2, "edit", "tool", "coder"),
+    ]  # fmt: skip
+    drawn = links(tmp_path, FORMATS[name](runs))
+    assert {edge for edge in drawn if edge[2] == "tool_dependency"} == {
+        (3, 4, "tool_dependency"), (3, 6, "tool_dependency"),
+    }  # fmt: skip
