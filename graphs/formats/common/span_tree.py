@@ -18,11 +18,12 @@ No function recurses: logs are untrusted, and spans may nest without limit.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import enum
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
@@ -77,8 +78,7 @@ class Node(NamedTuple):
     after: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(slots=True)
-class Span:
+class Span(msgspec.Struct):
     """A span of a trace. Two spans are equal if they state the same, wherever they stand.
 
     Attributes:
@@ -108,7 +108,7 @@ class Span:
     id: str
     parent: str
     kind: Kind
-    place: Place = dataclasses.field(repr=False)
+    place: Place
     name: str = ""
     start: float = math.nan
     end: float = math.nan
@@ -117,9 +117,9 @@ class Span:
     label: str = ""
     instance: str = ""
     failed: bool = False
-    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    columns: dict[str, Any] = {}
     model: str = ""
-    end_columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    end_columns: dict[str, Any] = {}
     clock: tuple[int, int] = (-1, -1)
     role: str = ""
     agent_id: str = ""
@@ -129,11 +129,14 @@ class Span:
     call_id: str = ""
     service: str = ""
     node: Node | None = None
-    money: float | None = dataclasses.field(default=None, repr=False)
+    money: float | None = None
 
     def __eq__(self, other: object) -> bool:
         """By their texts: NaN, an absent time, equals no other NaN."""
-        return isinstance(other, Span) and repr(self) == repr(other)
+        return isinstance(other, Span) and self._stated() == other._stated()
+
+    def _stated(self) -> str:
+        return repr([getattr(self, name) for name in self.__struct_fields__ if name not in ("place", "money")])
 
     @property
     def event(self) -> str:
@@ -222,23 +225,23 @@ class Tree:
         for span in spans:
             if by_id.setdefault(span.id, span) is not span:
                 add_span(by_id, span, self.fields[0], self.trace)
-        self.rank = {span_id: position for position, span_id in enumerate(by_id)}
+        self.rank = dict(zip(by_id, range(len(by_id)), strict=True))
         if self.rules is Rules.CLOCKS:  # an agent may be logged before one that began earlier
             by_id = dict(sorted(by_id.items(), key=lambda item: (item[1].clock[0], self.rank[item[0]])))
         self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
-        waiting = []
+        self.roots = []
         for span_id, span in by_id.items():
             if span.parent in by_id:
                 self.children[span.parent].append(span_id)
             else:
-                waiting.append(span_id)
-        self.roots = list(waiting)
+                self.roots.append(span_id)
         self.spans: dict[str, Span] = {}
-        waiting.reverse()
+        waiting = self.roots[::-1]
         while waiting:
             current = waiting.pop()
             self.spans[current] = by_id[current]
-            waiting.extend(reversed(self.children[current]))
+            if self.children[current]:
+                waiting += reversed(self.children[current])
         if len(self.spans) < len(by_id):
             span = next(span for span_id, span in by_id.items() if span_id not in self.spans)
             expected = "the id of a span that is not its own descendant"
@@ -251,8 +254,9 @@ class Tree:
         holders = {kind for span_id, kind in self.kind.items() if self.children[span_id]}
         if Kind.JUDGE in kinds or Kind.GUARD in kinds:
             self._silence_judges()
-        self._drop_workflows()
-        if any(span.decides for span in self.spans.values()):
+        if Kind.AGENT in holders:
+            self._drop_workflows()
+        if Kind.CALL in kinds and any([span.decides for span in self.spans.values()]):
             self._find_plans()
         if Kind.CALL in holders:
             self._drop_wrappers()

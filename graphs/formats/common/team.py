@@ -206,7 +206,7 @@ class Team:
         for i, part in enumerate(self._parts):
             agent, link = record.agents[i], self._links[i]
             to = (ends[i] if i < len(ends) else None) or ""
-            spawns, heard = begun.pop(agent, []), self._heard.get(i, [])
+            spawns, heard = begun.pop(agent, ()) if begun else (), self._heard.get(i)
             for spawn in spawns:
                 record.edge(spawn, i, EdgeType.SPAWN)
             if heard:
@@ -218,7 +218,7 @@ class Team:
                     if record.agents[cause] not in known
                 )
             if acting[i]:
-                for cause, edge_type in dict.fromkeys(news.pop(agent, ())):
+                for cause, edge_type in dict.fromkeys(news.pop(agent, ())) if news else ():
                     record.edge(cause, i, edge_type)
                 if agent in last:
                     record.edge(last[agent], i, EdgeType.TEMPORAL)
@@ -249,10 +249,10 @@ class Team:
                 news.setdefault(to, []).append((i, EdgeType.MESSAGE))
             elif part is _Part.NEWS:
                 news.setdefault(to or agent, []).append((i, EdgeType.MESSAGE if to else EdgeType.CAUSAL))
-        if self._acts != "by instance":
+        if self._acts != "by instance" and record.senders:
             edges = sorted(zip(record.receivers, record.senders, record.edge_types, strict=True))
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
-        if set(record.files) <= {record.file}:
+        if record.files.count(record.file) == len(record.files):
             record.files = []
         record.sum_money(self._parts.count(_Part.CALL))
         return record

@@ -295,6 +295,8 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
 
 def _absent(parts: _Parts, trace: str) -> list[Problem]:
     """One problem for the scores, and one for the observations, that a trace names and no file has."""
+    if not parts.named:
+        return []
     met = {"scores": parts.scores.ids, "observations": parts.stated.keys()}
     problems = []
     for field, named in parts.named.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 import sys
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
@@ -101,7 +101,7 @@ _PATH, _BY_PATH = "attributes.", b'"attributes.'  # version 4 of the server keep
 _USAGE = msgspec.json.Decoder(_Usage | None)
 
 
-class Statement(NamedTuple):
+class Statement(msgspec.Struct, gc=False):
     """The fields of one copy of an observation, with its place; None where the copy leaves a field out.
 
     Langfuse's download lists each observation twice, one copy without metadata.
@@ -126,9 +126,8 @@ class Statement(NamedTuple):
 
     def filled(self, other: Statement) -> Statement:
         """This copy, with the fields that it leaves out taken from another copy."""
-        return self._replace(
-            **{name: stated for name, stated in other._asdict().items() if getattr(self, name) is None}
-        )
+        absent = (name for name in self.__struct_fields__ if getattr(self, name) is None)
+        return msgspec.structs.replace(self, **{name: getattr(other, name) for name in absent})
 
 
 def statement_of(document: Document, trace: str) -> Statement:

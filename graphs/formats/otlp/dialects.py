@@ -113,7 +113,7 @@ class BadAttribute(ValueError):
         self.key, self.value, self.expected = key, value, expected
 
 
-class Meaning(NamedTuple):
+class Meaning(msgspec.Struct, frozen=True):
     """What a span says in a dialect; the fields are those of `graphs.formats.common.span_tree.Span`.
 
     `known` is False for a span of neither dialect; `response_id` is that of a model call.
@@ -215,6 +215,8 @@ def graph_node(attributes: Attributes) -> OfNode:
 
 def without_session(word: str, attributes: Attributes) -> str:
     """An agent's name without the id of one run, with which every run would have another name; "" for the id alone."""
+    if not word:
+        return ""
     return "" if word in [attributes.get(key) for key in _SESSIONS] else _UUID.sub("", word).strip(" .:_-/")
 
 
@@ -249,7 +251,7 @@ def _count(attributes: Attributes, keys: tuple[str, ...]) -> int | None:
 
 def _money(attributes: Attributes) -> float | None:
     """What a call cost: OpenInference has a sum or its two parts, OpenLIT and Pydantic AI a sum."""
-    if all("cost" not in key for key in attributes):
+    if "cost" not in "\n".join(attributes):  # one text is searched faster than each key
         return None
     amount = {key: stated_money(number(attributes.get(key))) for key in (*_COSTS, *_PARTS_OF_COST)}
     parts = [amount[key] for key in _PARTS_OF_COST]

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
@@ -39,7 +41,6 @@ class Note:
     marks: Marks
 
 
-@dataclasses.dataclass(slots=True, eq=False)  # as `Span` compares: by texts
 class TracedSpan(Span):
     """A span of OpenTelemetry, with what only its traces have.
 
@@ -55,7 +56,7 @@ class TracedSpan(Span):
 
     known: bool = True
     response_id: str = ""
-    marks: Marks = dataclasses.field(default_factory=dict)
+    marks: Marks = msgspec.field(default_factory=dict)
     evaluations: tuple[Evaluation, ...] = ()
     notes: tuple[Note, ...] = ()
     links: tuple[Marks, ...] = ()

@@ -79,12 +79,14 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
         spans = in_any_files(spans, lambda span: span.clock[0] > 0 or roots == [span], trace, _START)
         written = write_events(record, Tree(trace, list(spans), _FIELDS, Rules.CLOCKS), "agent")
         _check_types(written)
-        record.turns = _turns(written)
+    traced = _traced(written.tree)
+    if not is_stated:
+        record.turns = _turns(written, traced)
     if marks.get("edges"):
         _state_edges(record, written.tree)
-    all_evaluations = [*(e for span in _traced(written.tree) for e in span.evaluations), *evaluations]
+    all_evaluations = [*(evaluation for span in traced for evaluation in span.evaluations), *evaluations]
     if all_evaluations:
-        place_evaluations(written, all_evaluations, {s.id: s.response_id for s in _traced(written.tree)})
+        place_evaluations(written, all_evaluations, {span.id: span.response_id for span in traced})
     files = {span.place.file for span in spans} | {evaluation.place.file for evaluation in evaluations}
     record.sources = sorted(files - {record.file})
     return record
@@ -168,13 +170,13 @@ def _check_types(written: Written) -> None:
             _refuse(tree.spans[span_id], tree.trace, "event.type", stated, expected)
 
 
-def _turns(written: Written) -> list[int]:
+def _turns(written: Written, traced: list[TracedSpan]) -> list[int]:
     """The turns of all events; none where marks state none.
 
     Raises:
       TraceError: "bad-mark", some events have one.
     """
-    spans = {span.id: span.marks for span in _traced(written.tree) if span.marks}
+    spans = {span.id: span.marks for span in traced if span.marks}
     if not spans:
         return []
     turns = [spans.get(span, {}).get((END if closing else EVENT) + "turn") for span, closing in written.events]
