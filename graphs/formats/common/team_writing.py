@@ -163,10 +163,11 @@ class _Writer:
             events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
         for event in events:
             position = self._append(event, asked)
-            is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
-            causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
-            if causes:
-                self.team.hear(position, causes)
+            if self.visits.nodes:
+                is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
+                causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
+                if causes:
+                    self.team.hear(position, causes)
             if not event.closing:
                 self.opened[event.span.id] = position
         self.team.finish()
