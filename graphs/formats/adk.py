@@ -311,7 +311,7 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
             effect, target = f"{name}/call-{number}", targets.get((index, number), "")
             if not target:
                 asked_for = team.tool_call(agent, effect, place, call=call, tool=tool.name, **columns)
-                of_agent.add(tool.id, asked_for, tool.name)
+                of_agent.add(tool.id, asked_for, tool.name, call)
                 continue
             if target in record.instances:
                 team.wake(agent, effect, target, place, **columns)

@@ -196,4 +196,4 @@ def _write(
         call = team.call(instance, name, replied, tokens=len(ids) or None, log_prob=log_prob, env_reward=reward)
         for order, (call_id, tool) in enumerate(reply.calls):
             effect = team.tool_call(instance, f"{name}/call-{order}", replied, call=call, tool=tool)
-            calls.add(call_id, effect, tool)
+            calls.add(call_id, effect, tool, call)

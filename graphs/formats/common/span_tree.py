@@ -48,14 +48,16 @@ class Kind(enum.Enum):
 
 
 class Rules(enum.Enum):
-    """Which rules a tree applies, and how its events are ordered."""
+    """Which rules a tree applies, and how its events are ordered.
+
+    A model call inside a tool is the agent's action, and no cause of its next tool call.
+    """
 
     DEPTH_FIRST = "depth first"
-    """Siblings stand in the order in which they happened. What a tool does inside is the tool's own affair: a model
-    call there is no cause of the agent's next tool call, and a tool there is no event, whatever lies between."""
+    """Siblings stand in the order in which they happened. A tool inside a tool is no event, whatever lies between."""
     CLOCKS = "clocks"
-    """Spans of several processes, in any order: clocks order the events where the tree does not. A model call inside a
-    tool counts as the agent's, and so do the tools inside that call."""
+    """Spans of several processes, in any order: clocks order the events where the tree does not. The tools inside a
+    model call inside a tool are the agent's."""
     STATED = "stated"
     """The log states its events. Every span keeps its kind."""
 

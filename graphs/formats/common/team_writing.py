@@ -165,10 +165,11 @@ class _Writer:
             events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
         for event in events:
             position = self._append(event, asked)
-            is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
-            causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
-            if causes:
-                self.team.hear(position, causes)
+            if self.visits.nodes:
+                is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
+                causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
+                if causes:
+                    self.team.hear(position, causes)
             if not event.closing:
                 self.opened[event.span.id] = position
         self.team.finish()
@@ -300,8 +301,9 @@ class _Writer:
             if span.id in tree.planned:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
             columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
+            columns["status"] = "error" if span.failed else None
             position = team.call(agent, event_id, span.place, **columns | span.columns)
-            if self.is_clocks or span.id not in tree.inside_tool:
+            if span.id not in tree.inside_tool:
                 self.calls[agent] = position
             self.asked_at |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
             return position
@@ -313,7 +315,7 @@ class _Writer:
             return team.spawn(agent, event_id, to, span.place, **columns)
         if act is _Act.SPAWN:
             tool = tree.called_as.get(span.id)
-            columns |= {"tool": tree.spans[tool].name if tool and not self.is_clocks else None} | span.columns
+            columns |= {"tool": tree.spans[tool].name if tool else None} | span.columns
             return team.spawn(agent, event_id, to, span.place, call=self._emitter(event, asked), **columns)
         if act is _Act.WAKE:
             return team.wake(agent, event_id, to, span.place, **columns)
