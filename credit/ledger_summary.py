@@ -93,7 +93,7 @@ class LedgerSummary:
             lines.append("  explained: nothing, since no action has an entry")
         elif self.accounted_for is not None:
             if self.explained is not None:
-                error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
+                error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f} (one standard error)"
                 share = f"{self.explained:.3f}{error} of the variance of returns within groups"
                 share += ", not significantly above 0" if self.explained_doubt else ""
                 lines.append(f"  explained in traces that were left out: {share}")

@@ -8,8 +8,9 @@ import math
 import numpy as np
 
 from credit.metrics.clustered_error import beyond_two_errors
-from credit.metrics.cost_summary import Amount
+from credit.metrics.cost_summary import Amount, amounts
 from credit.metrics.event_costs import event_costs
+from credit.reports.missing_lines import lacking_traces
 from credit.telling_apart import tells_apart
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
@@ -58,6 +59,7 @@ class EditEffect:
       stderr: its standard error; None where it is not known.
       source: "replays" or "value".
       without: why there is no change; "" where there is one.
+      lacks_lines: whether lines of the trace are missing, so that all counts are lower bounds (`lacking_traces`).
     """
 
     invalidated: tuple[str, ...]
@@ -71,6 +73,7 @@ class EditEffect:
     stderr: float | None
     source: str
     without: str
+    lacks_lines: bool
 
 
 def dependents(traces: Traces, events: np.ndarray, *, backward: bool = False) -> np.ndarray:
@@ -164,20 +167,21 @@ def if_edited(traces: Traces, row: int) -> EditEffect:
     edited[row] = True
     undone = dependents(traces, edited) & ~edited
     of_trace = np.asarray(graph.trace_ids)[:n] == graph.trace_ids[row]
-    costs = event_costs(traces)
+    costs, count = event_costs(traces), int(undone.sum())
     change, stderr, source, without = _change(traces, row, of_trace)
     return EditEffect(
         invalidated=tuple(traces.events["event"].take(np.flatnonzero(undone)).to_pylist()),
         actions=int(np.sum(undone & np.asarray(graph.action_mask)[:n])),
         later=int(np.sum(of_trace[row + 1 :])),
         tool_calls=int(np.sum(costs.tool_calls[undone])),
-        tokens=_sum(costs.tokens[undone]),
-        input_tokens=_sum(costs.input_tokens[undone]),
-        seconds=_sum(costs.seconds[undone]),
+        tokens=amounts(costs.tokens[undone], np.zeros(count, np.int64), 1)[0],
+        input_tokens=amounts(costs.input_tokens[undone], np.zeros(count, np.int64), 1)[0],
+        seconds=amounts(costs.seconds[undone], np.zeros(count, np.int64), 1)[0],
         change=change,
         stderr=stderr,
         source=source,
         without=without,
+        lacks_lines=bool(lacking_traces(traces)[int(graph.trace_ids[row])]),
     )
 
 
@@ -224,12 +228,6 @@ def _towards(traces: Traces, row: int) -> dict[int, int]:
                 following[cause] = event
                 waiting.append(cause)
     return following
-
-
-def _sum(cost: np.ndarray) -> Amount:
-    known = np.isfinite(cost)
-    total = float(cost[known].sum()) if known.any() or not len(cost) else None
-    return Amount(total, int((~known).sum()))
 
 
 def _check(traces: Traces, row: int) -> None:

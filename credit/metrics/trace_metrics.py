@@ -13,7 +13,7 @@ from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
 from credit.reports.event_errors import error_mask
-from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.missing_lines import lacking_traces, of_whole_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
@@ -86,10 +86,7 @@ def metrics_of_facts(facts: TeamFacts, options: MetricOptions) -> dict[str, Trac
     found: dict[str, TraceMetric] = {}
     for compute in COMPUTED:
         for name, metric in compute(facts, options).items():
-            if name != "success" and lacking.any():
-                reasons = [LACKING if lacks else why for lacks, why in zip(lacking, metric.reasons, strict=True)]
-                metric = TraceMetric(np.where(lacking, np.nan, metric.value), reasons)
-            found[name] = metric
+            found[name] = metric if name == "success" else of_whole_traces(metric, lacking)
     return found
 
 

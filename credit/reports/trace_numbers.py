@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.durations import Durations, durations
+from credit.reports.missing_lines import LACKING, lacking_traces
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
@@ -197,4 +198,4 @@ def untold_shape(facts: TeamFacts) -> tuple[tuple[np.ndarray, str], ...]:
     _, members, actions = facts.counts
     edges = np.bincount(facts.trace[facts.edges[0]], minlength=facts.traces.sizes.traces)
     loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    return loose, ((members > 1) & ~facts.linked, UNLINKED)
+    return (lacking_traces(facts.traces), LACKING), loose, ((members > 1) & ~facts.linked, UNLINKED)

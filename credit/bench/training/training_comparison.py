@@ -13,9 +13,25 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.task_means import holm, median_interval
 
-__all__ = ["Cell", "cells", "comparisons", "least_seeds", "mean_ranks", "plain"]
+__all__ = ["AtRate", "Cell", "cells", "comparisons", "least_seeds", "mean_ranks", "plain"]
 
 NO_INTERVAL = (float("nan"), float("nan"))
+
+
+class AtRate(NamedTuple):
+    """The difference of a cell where both signals have one learning rate.
+
+    Attributes:
+      learning_rate: of both.
+      difference_median: median over seeds of the area less that of the other signal.
+      difference_interval: its interval, as of a `Cell`.
+      ahead: seeds on which the area is larger.
+    """
+
+    learning_rate: float
+    difference_median: float
+    difference_interval: tuple[float, float]
+    ahead: int
 
 
 class Cell(NamedTuple):
@@ -34,6 +50,7 @@ class Cell(NamedTuple):
       area_interval, events_interval, difference_interval: low and high end of the 95 % interval of such a median
         (`median_interval`), NaN with fewer than five seeds. A mean has none: a run that fails is rare and far off, so
         that Student's interval held the mean difference in 14 to 98 % of draws of 3 to 20 seeds, by cell.
+      at_rates: the difference at each of the `common_rates` of `run_training`.
       same_as: an earlier signal that has the same numbers on every seed of the task; "" where none has.
       cosine, entropy, teaching: means over seeds.
       difference: mean area minus that of the other signal.
@@ -67,6 +84,7 @@ class Cell(NamedTuple):
     area_interval: tuple[float, float] = NO_INTERVAL
     events_interval: tuple[float, float] = NO_INTERVAL
     difference_interval: tuple[float, float] = NO_INTERVAL
+    at_rates: tuple[AtRate, ...] = ()
     same_as: str = ""
 
 
@@ -93,18 +111,20 @@ def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Ce
     first: dict[tuple[str, ...], str] = {}  # the first signal of a task with these numbers
     same = {pair: first.setdefault((pair[0], *map(_numbers, of.values())), pair[1]) for pair, of in by_seed.items()}
     gaps: dict[tuple[str, str], np.ndarray] = {}
+    rates: dict[tuple[str, str], tuple[AtRate, ...]] = {}
     tests: dict[tuple[str, str], tuple[float, float, float]] = {}
     for task, signal in pairs:
         if (task, other) not in by_seed:
             raise CreditError(f"task {task!r} has no rows of {other!r}; expected rows to compare with")
         gaps[task, signal], tests[task, signal] = _paired(by_seed[task, signal], by_seed[task, other])
+        rates[task, signal] = _at_rates(by_seed[task, signal], by_seed[task, other])
     raw = [pair for pair in pairs if same[pair] == pair[1] and same[pair] != same[pair[0], other]]
     corrected = zip(*(holm([tests[pair][test] for pair in raw]) for test in range(3)), strict=True)
     p_values = dict(zip(raw, corrected, strict=True))
     return [
         _cell(
             pair, list(by_seed[pair].values()), gaps[pair], p_values.get((pair[0], same[pair]), (1.0, 1.0, 1.0))
-        )._replace(same_as="" if same[pair] == pair[1] else same[pair])
+        )._replace(same_as="" if same[pair] == pair[1] else same[pair], at_rates=rates[pair])
         for pair in pairs
     ]
 
@@ -122,7 +142,7 @@ def comparisons(table: Iterable[Cell], against: str) -> int:
 
 
 def plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields as JSON holds them: None for what is infinite or NaN, also in pairs.
+    """Fields as JSON holds them: None for what is infinite or NaN, also in pairs and in parts with names.
 
     Examples:
       >>> plain({"task": "t", "events": float("inf"), "interval": (1.0, float("inf"))})
@@ -130,9 +150,13 @@ def plain(fields: dict[str, Any]) -> dict[str, Any]:
     """
 
     def finite(value: Any) -> Any:
+        if hasattr(value, "_asdict"):
+            return plain(value._asdict())
+        if isinstance(value, tuple):
+            return [finite(part) for part in value]
         return None if isinstance(value, float) and not np.isfinite(value) else value
 
-    return {k: [finite(part) for part in v] if isinstance(v, tuple) else finite(v) for k, v in fields.items()}
+    return {name: finite(value) for name, value in fields.items()}
 
 
 def least_seeds(comparisons: int) -> int:
@@ -182,8 +206,7 @@ def _paired(
     from scipy.special import stdtr
 
     seeds = sorted(first.keys() & other.keys())
-    gap = np.array([_share(first[s], "mean_return") - _share(other[s], "mean_return") for s in seeds])
-    gap = np.where(np.abs(gap) <= 1e-12, 0, gap)
+    gap = _gap(first, other)
     student = 1.0
     if len(gap) > 1:
         mean, error = float(gap.mean()), float(gap.std(ddof=1)) / len(gap) ** 0.5
@@ -193,6 +216,24 @@ def _paired(
     events = [(first[s]["events_to_90"] or never, other[s]["events_to_90"] or never) for s in seeds]
     sooner = np.log([a / b for a, b in events])
     return gap, (student, _signed_rank(gap), _signed_rank(sooner))
+
+
+def _gap(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> np.ndarray:
+    """Differences of areas by seed."""
+    seeds = sorted(first.keys() & other.keys())
+    gap = np.array([_share(first[s], "mean_return") - _share(other[s], "mean_return") for s in seeds])
+    return np.where(np.abs(gap) <= 1e-12, 0, gap)
+
+
+def _at_rates(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> tuple[AtRate, ...]:
+    """The differences of areas where both have one learning rate, for each that both were trained at besides."""
+    both = [set.intersection(*(set(row.get("at_rates", ())) for row in of.values())) for of in (first, other)]
+    found = []
+    for rate in sorted(both[0] & both[1]):
+        at = [{seed: row | {"mean_return": row["at_rates"][rate]} for seed, row in of.items()} for of in (first, other)]
+        gap = _gap(*at)
+        found.append(AtRate(rate, float(np.median(gap)), median_interval(gap), int(np.sum(gap > 0))))
+    return tuple(found)
 
 
 def _signed_rank(paired: np.ndarray) -> float:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["snr"]
 
 NOTES = (
-    "SNR: m / sqrt(E[A²] − m²), ± its 99 % band; A: a decision's advantage, x: its true effect, m = E[A sign(x)]. "
-    "An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
+    "SNR: m / sqrt(E[A²] − m²), in brackets half of its 99 % band; A: a decision's advantage, x: its true effect, "
+    "m = E[A sign(x)]. An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
     "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient: `bench bias --score relative`",
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
@@ -34,8 +34,8 @@ NOTES = (
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
 LESS = (
-    "less: on the traces that both were measured on, with its 99 % band from 100 pairs or more. Of such bands of 100 "
-    "pairs, 97 to 98 % held the truth; * of draws of its own"
+    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
+    "of 100 pairs, 97 to 98 % held the truth; * of draws of its own"
 )
 
 
@@ -191,7 +191,7 @@ def _table(report: Report, group: int) -> Table:
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
         cells = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
         cells |= {length: f"{p.text()}{'*' if p.agrees is False else ''}" for length, p in of_scheme.items()}
-        slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
+        slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         cost = f"{of_scheme[max(of_scheme)].cost:,.0f}" if of_scheme else ""
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
@@ -199,7 +199,8 @@ def _table(report: Report, group: int) -> Table:
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
     table.caption = ("* the closed form lies outside the 99 % band\n" if outside else "") + (
-        f"slope: of log SNR on log T, up to T = {fitted:,}, with a 99 % interval; closed form: the slope of the formula"
+        f"slope: of log SNR on log T, up to T = {fitted:,}, in brackets half of its 99 % interval; closed form: the "
+        "slope of the formula"
     )
     return table
 

@@ -142,21 +142,21 @@ def _of_events(
 ) -> None:
     """The course of the team, or what decisions took."""
     from credit.metrics.event_metrics import decision_costs, event_table, steps_of_decisions, team_course
+    from credit.reports.missing_lines import LACKING, lacking_traces
 
     rows: Any = team_course(traces) if what == "team" else decision_costs(traces)
-    reasons = [] if what == "team" else steps_of_decisions(traces)[1]
+    lacking = [LACKING] * int(lacking_traces(traces).sum())
+    reasons = lacking if what == "team" else steps_of_decisions(traces)[1]
     refused = {reason: reasons.count(reason) for reason in sorted({*reasons} - {""})}
     if output is not None:
         save_table(event_table(traces), output)
     if as_json:
-        lacking = {} if what == "team" else {"refused": refused}
-        print_json({"of": what, what: [dataclasses.asdict(row) for row in rows], **lacking})
-    elif what == "team":
-        _print_course(stdout(), rows)
+        print_json({"of": what, what: [dataclasses.asdict(row) for row in rows], "refused": refused})
     else:
-        _print_decisions(stdout(), rows)
+        (_print_course if what == "team" else _print_decisions)(stdout(), rows)
+        number = "a number" if what == "team" else "critical steps"
         for reason, count in refused.items():
-            stdout().print(words(f"traces without critical steps: {reason} ({count})"), soft_wrap=True)
+            stdout().print(words(f"traces without {number}: {reason} ({count})"), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 

@@ -16,7 +16,7 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 __all__ = ["why"]
 
 LEGEND = (
-    "credit: credit − baseline of the action. * it is beyond two standard errors. – the method states no error. "
+    "credit: credit − baseline of the action. ±: one standard error, – where the method states none. * beyond two. "
     "path: events from the action to the event, over logged edges and the order of each agent."
 )
 
@@ -62,6 +62,7 @@ def why(
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from credit.metrics.event_influence import why as find_responsible
+    from credit.reports.missing_lines import LACKING, lacking_traces
     from credit.telling_apart import tells_apart
     from estimators.base import REASONS, Reason
 
@@ -72,10 +73,12 @@ def why(
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **options)
     found = find_responsible(traces, row, credit, most=most)
+    lacks_lines = bool(lacking_traces(traces)[int(traces.graph.trace_ids[row])])
     if as_json:
         print_json(
-            {"trace": trace, "event": event, "method": method, "actions": [dataclasses.asdict(x) for x in found]}
-        )
+            {"trace": trace, "event": event, "method": method, "actions": [dataclasses.asdict(x) for x in found],
+             "lacks_lines": lacks_lines}
+        )  # fmt: skip
     elif found:
         table = plain_table("action", "agent", "type", "#credit", "#±", "", "path")
         for reason in found:
@@ -91,4 +94,6 @@ def why(
         of_trace = np.unique(np.asarray(credit.reason)[acts & ~np.asarray(credit.valid)]).tolist()
         reasons = "".join(f"; without: {REASONS[Reason(reason)]}" for reason in of_trace)
         stdout().print(words(f"no action with credit by {method} leads to event {event}{reasons}"), soft_wrap=True)
+    if lacks_lines and not as_json:
+        stdout().print(f"{LACKING}: other actions may have led to the event, too", soft_wrap=True)
     leave(ctx, traces, allow_bad)

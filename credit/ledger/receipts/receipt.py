@@ -8,8 +8,8 @@ from typing import Any
 __all__ = ["LEGEND", "Line", "Receipt"]
 
 LEGEND = (
-    "±: standard error of the baseline, or of the whole amount where a method estimates that; – where it is not known: "
-    "none is stated, or the traces compared with all agree. noise: within two standard errors of 0."
+    "±: one standard error, of a claim's baseline, or of its whole amount where a method estimates that; – where it is "
+    "not known: none is stated, or the traces compared with all agree. noise: within two standard errors of 0."
 )
 """What the numbers of doubt of a receipt mean, wherever it is shown."""
 

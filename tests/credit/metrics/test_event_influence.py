@@ -122,6 +122,15 @@ def test_an_edit_by_hand(tmp_path: Path) -> None:
         if_edited(traces, 5)
 
 
+def test_what_no_undone_action_tells_is_not_0(tmp_path: Path) -> None:
+    """A tool's result generates nothing, and its 0 was shown as the known part of what the actions did."""
+    line = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "edges": []}
+    events = [{"id": f"e{i}", "type": kind, "agent": "a"} for i, kind in enumerate(("message", "tool_result", "stop"))]
+    effect = if_edited(read(tmp_path, line | {"events": events}), 0)
+    assert (effect.tokens.total, effect.tokens.missing) == (None, 1)
+    assert if_edited(read(tmp_path, line | {"events": events[:2]}), 0).tokens.total == 0
+
+
 def test_untrusted_events_reach_what_depended_on_them(tmp_path: Path) -> None:
     traces = read(tmp_path, LINE, LINE | {"trace_id": "clean", "events": [LINE["events"][0]], "edges": []})
     made = numbers(traces, d=(-0.3, 0.1), u=(0.5, 0.1), x=(0.1, 0.1), z=(0.1, 0.2))

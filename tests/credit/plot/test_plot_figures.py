@@ -162,6 +162,7 @@ def test_luck_and_errors_are_drawn_where_the_ledger_states_them() -> None:
     figure = draw_ledger(traces, ledger, 1)
     assert "luck after the last action" in texts(figure)
     assert any("± 0.500" in text for text in texts(figure))
+    assert "reward, summed from top to bottom; ±: one standard error" in texts(figure)
     unknown = draw_ledger(traces, ledger_of(traces, rng, stderr=np.full(traces.graph.num_events, np.inf)), 1)
     assert not any("±" in text for text in texts(unknown))
 
