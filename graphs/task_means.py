@@ -254,4 +254,4 @@ def fact_of(values: np.ndarray) -> bytes:
     known = np.isfinite(values)
     low, high = values[known].min(), values[known].max()
     up, down = ((part[known] / (high - low)).tobytes() for part in (values - low, high - values))
-    return known.tobytes() + min(up, down)
+    return bytes(known.tobytes() + min(up, down))

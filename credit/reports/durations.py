@@ -14,7 +14,7 @@ from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
 from graphs.traces.record import SPANNED
 
-__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "positions", "since_previous"]
+__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "positions"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -39,6 +39,8 @@ class Durations(NamedTuple):
       added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
       absent: float64 [events], seconds in which a person, real or simulated, was waited for or spoke and nobody of the
         team was at work, at the event by which one stepped in.
+      idle: float64 [events], seconds in which nothing of the trace ran before the event began, where the log states how
+        long its actions took: a tool runs until its result, and waiting for a person is left out. NaN in other traces.
       wall: float64 [traces], the wall clock, stated or from the first event or span to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.
     """
@@ -47,6 +49,7 @@ class Durations(NamedTuple):
     work: np.ndarray
     added: np.ndarray
     absent: np.ndarray
+    idle: np.ndarray
     wall: np.ndarray
     reasons: list[str]
 
@@ -163,6 +166,8 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     event[effect] = length[effect]
     np.add.at(event, caller, interval[effect])
     event[person] = added[person] = 0.0
+    idle = _idle(traces, time, end, ~np.isnan(own))
+    idle[person] = 0.0
     absent = np.zeros(n)
     if person.any():
         begun = np.where(np.isnan(own), time - interval, time)
@@ -170,9 +175,28 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
         absent[person] = _waited(np.stack([begun, time, end]), trace, person, usable[trace])
     if not usable.all():
         unusable = ~usable[trace]
-        event[unusable] = added[unusable] = absent[unusable] = np.nan
+        event[unusable] = added[unusable] = absent[unusable] = idle[unusable] = np.nan
     wall = np.where(usable, np.where(known, stated, whole) - np.bincount(trace, absent, m), np.nan)
-    return Durations(event, np.bincount(trace, event, m), added, absent, wall, reasons.tolist())
+    return Durations(event, np.bincount(trace, event, m), added, absent, idle, wall, reasons.tolist())
+
+
+def _idle(traces: Traces, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:
+    """`Durations.idle`, of all events.
+
+    Args:
+      traces: what was read.
+      time, end: of each event.
+      stated: whether the log states its seconds.
+    """
+    graph, n = traces.graph, len(time)
+    kind, trace = np.asarray(graph.event_type)[:n], np.asarray(graph.trace_ids)[:n]
+    senders, receivers = real_edges(graph)
+    runs = (kind[senders] == int(EventType.TOOL_CALL)) & (kind[receivers] == int(EventType.TOOL_RESULT))
+    end, stated = end.copy(), stated.copy()
+    np.fmax.at(end, senders[runs], time[receivers[runs]])
+    stated[senders[runs]] = True
+    unstated = np.bincount(trace[np.asarray(graph.action_mask)[:n] & ~stated], minlength=traces.sizes.traces) > 0
+    return np.where(unstated[trace], np.nan, _since_previous(time, end, trace))
 
 
 def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
@@ -260,11 +284,11 @@ def _waited(times: np.ndarray, trace: np.ndarray, person: np.ndarray, usable: np
     spanned = np.empty(len(at))
     spanned[order] = np.append(0.0, np.cumsum(np.where(busy, passed, 0.0)))
     until, since = spanned[2 * len(team) :].reshape(2, -1)[::-1]
-    waited: np.ndarray = np.maximum(high - low, 0) - np.maximum(until - since, 0)
-    return np.maximum(waited, 0)
+    waited = np.maximum(high - low, 0) - np.maximum(until - since, 0)
+    return np.asarray(np.maximum(waited, 0))
 
 
-def since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.ndarray:
+def _since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.ndarray:
     """Seconds since all events of the trace that come before in time had ended, 0 at the first: float64 [events]."""
     before = _ended_before(trace, time, end)
     found: np.ndarray = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))

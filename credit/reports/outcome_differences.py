@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from credit.reports.durations import since_previous
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
@@ -407,12 +406,13 @@ def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
 
 
 def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """The wall clock of a trace, and the most seconds between two events in a row, both without a person's."""
+    """The wall clock of a trace, its longest event, and the longest time in which nothing ran; none with a person's."""
     found = TeamFacts(traces).durations
     if np.isnan(found.wall).all():
         return
     yield "wall clock in seconds", found.wall
-    time = traces.events["time"].to_numpy().astype(np.float64)
-    longest = np.zeros(len(found.wall))
-    np.fmax.at(longest, trace, since_previous(time, time, trace) - found.absent)
-    yield "longest wait in seconds", np.where(np.isnan(found.wall), np.nan, longest)
+    for name, seconds in (("longest event in seconds", found.event), ("longest wait in seconds", found.idle)):
+        longest = np.zeros(len(found.wall))
+        np.fmax.at(longest, trace, seconds)
+        unknown = np.bincount(trace, np.isnan(seconds), len(longest)) > 0
+        yield name, np.where(unknown, np.nan, longest)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from credit.reports.endings import Ending, endings
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outcome_differences import least_success
@@ -130,7 +131,8 @@ class Triage:
     Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
 
     `quiet` is "" where these are errors and loops, of which `left_out` are neither among them nor alike. Otherwise it
-    says that there are none, and what the events are: the actions of most tokens, if the log has counts.
+    says that there are none, and what the events are: the actions of most tokens, if the log has counts. `endings` are
+    how traces end early.
     """
 
     agents: tuple[Workload, ...]
@@ -138,6 +140,7 @@ class Triage:
     suspects: tuple[Suspect, ...]
     left_out: int
     quiet: str
+    endings: tuple[Ending, ...]
 
 
 def triage(
@@ -194,6 +197,7 @@ def triage(
         suspects,
         left_out,
         quiet,
+        endings(traces, calls),
     )
 
 

@@ -156,8 +156,8 @@ def summary(
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
-        left["tools"], left["suspects"] = (
-            [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects)
+        left["tools"], left["suspects"], left["endings"] = (
+            [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects, result.endings)
         )
         print_json(plain | left)
     else:
@@ -166,7 +166,7 @@ def summary(
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
-        costs = [total_line(total), *gaps, *stated_lines(stated, len(ids))]
+        costs = [total_line(total), *gaps, *stated_lines(stated, len(ids)), *(end.words for end in result.endings)]
         _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 from credit.metrics.event_influence import dependents, if_edited, why
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.metrics.untrusted_reach import untrusted_reach
@@ -17,7 +19,7 @@ from credit.replay.edited_runs import edit_plan, run_edit
 from credit.replay.execution import Limits
 from credit.replay.replayer import CallableReplayer, PrefixError
 from credit.replay.stated_errors import stated_stderr
-from estimators.base import Credit
+from estimators.base import REASONS, Credit
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
@@ -106,6 +108,34 @@ def test_responsible_actions_by_hand(tmp_path: Path) -> None:
     assert [one.path for one in found] == [("u", "z"), ("d", "z"), ("z",)]  # the boss's own memory is the shortest path
     assert [one.event for one in why(traces, 4, made, most=1)] == ["u"]
     assert why(traces, 1, made) == []
+
+
+def test_actions_without_credit_are_listed_behind_those_with_it(tmp_path: Path) -> None:
+    """Where the group had no credit, "no action with credit leads to event z" stood in place of the list."""
+    traces = read(tmp_path, LINE)
+    found = why(traces, 4, numbers(traces, d=(-0.3, 0.1)))
+    assert [(one.event, one.amount, one.stderr, one.without) for one in found] == [
+        ("d", -0.3, 0.1, ""), ("z", None, None, REASONS[2]), ("u", None, None, REASONS[2]),
+    ]  # fmt: skip
+    unscored = [(one.event, one.amount, one.without, one.path) for one in why(traces, 4, None)]
+    lacks = "no trace has an outcome"
+    assert unscored == [("z", None, lacks, ("z",)), ("u", None, lacks, ("u", "z")), ("d", None, lacks, ("d", "z"))]
+
+
+@pytest.mark.parametrize("outcomes", [{}, {"team": 1.0}])
+def test_why_answers_where_nothing_has_credit(outcomes: dict[str, float], tmp_path: Path) -> None:
+    """Logs without outcomes were refused; a trace alone in its group got no list."""
+    read(tmp_path, LINE | {"rewards": outcomes})
+    given = ["why", str(tmp_path / "log.jsonl"), "t", "z"]
+    told = CliRunner().invoke(cli, given)
+    assert told.exit_code == 0, told.output
+    rows = [line.split() for line in told.stdout.splitlines()[1:4]]
+    assert [(row[0], row[3], row[4]) for row in rows] == [("z", "–", "–"), ("u", "–", "–"), ("d", "–", "–")]
+    reason = "nothing to compare with: the group has one member" if outcomes else "no trace has an outcome"
+    assert reason in told.stdout
+    actions = json.loads(CliRunner().invoke(cli, [*given, "--json"]).stdout)["actions"]
+    assert {(one["amount"], one["without"]) for one in actions} == {(None, reason)}
+    assert CliRunner().invoke(cli, [*given[:3], "r"]).stdout == "no action leads to event r\n"
 
 
 def test_an_edit_by_hand(tmp_path: Path) -> None:

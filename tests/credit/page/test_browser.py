@@ -332,7 +332,8 @@ def test_a_phone_has_room_for_values_and_names(window: Any, tmp_path: Path, page
         shown(page)
         sizes = page.evaluate("""() => {
           const wide = (one) => one.getBoundingClientRect();
-          const [name, value] = ["th", "td"].map((of) => wide(document.querySelector(`#read .facts ${of}`)).width);
+          const fact = (cell) => document.querySelector(`#read table.facts ${cell}`);
+          const [name, value] = ["th", "td"].map((cell) => wide(fact(cell)).width);
           const worker = [...document.querySelectorAll("#who td")].find((one) => one.textContent === "worker-1");
           const event = document.querySelector("#explorer table.stack td.w");
           return [name, value, wide(worker).height, wide(event).height];
