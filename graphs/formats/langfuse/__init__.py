@@ -56,6 +56,7 @@ class _Item(msgspec.Struct):
     trace_id: str | None = msgspec.field(default=None, name="traceId")
     start: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="startTime")
     type: msgspec.Raw = msgspec.Raw()  # of an observation: scores have a dataType
+    trace_name: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="traceName")  # of a row with columns of scores
 
     @property
     def is_observation(self) -> bool:
@@ -174,7 +175,7 @@ class _Log:
             scores = decode(_SCORES, item.scores, field="scores", **where) or []
             return [(bytes(element), "") for element in (*item.observations, *scores)]
         if item.trace_id is not None and item.is_observation:
-            self._add_observation(document, item.trace_id)
+            self._add_observation(document, item.trace_id, scores_of_row(raw) if item.trace_name else [])
         elif item.trace_id is not None:
             score = decode_record(_SCORE, raw, trace=item.trace_id, **where)
             self._parts(item.trace_id, place).scores.add(score, place)
@@ -196,10 +197,9 @@ class _Log:
             parts.others[place.file] = None
         return parts
 
-    def _add_observation(self, document: Document, trace: str) -> None:
+    def _add_observation(self, document: Document, trace: str, columns: list[tuple[str, float]]) -> None:
         parts, stated = self._parts(trace, document.place), statement_of(document, trace)
         first = parts.stated.setdefault(stated.id, stated)
-        columns = scores_of_row(document.raw)
         if first is stated:
             if columns:
                 parts.scores.add_columns(columns, stated.id, stated.place)
