@@ -178,7 +178,7 @@ def make_span(
         marks=marks,
         evaluations=tuple(evaluations),
         notes=tuple(notes),
-        links=tuple(marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)),
+        links=tuple([marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)]),
         group=group,
     )  # fmt: skip
 
