@@ -168,7 +168,7 @@ class _Log:
         item = decode(_ITEM, raw, **where)
         if item.data is not None:
             return [(bytes(element), "") for element in item.data]
-        if bytes(item.trace).startswith(b"{"):
+        if item.trace and bytes(item.trace).startswith(b"{"):
             trace = decode(_TRACE, item.trace, field="trace", **where).id
             return [(bytes(item.trace), ""), *((bytes(element), trace) for element in item.observations or [])]
         if item.observations is not None and not bytes(item.id):  # a download, whose parts state their trace

@@ -88,11 +88,11 @@ class Observation(msgspec.Struct):
     end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
     level: str | None = None
     model: str | None = None
-    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="usageDetails")
-    costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="costDetails")
+    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="usageDetails")
+    costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="costDetails")
     cost: Any = msgspec.field(default=None, name="totalCost")
     calculated: Any = msgspec.field(default=None, name="calculatedTotalCost")  # before version 3 of the server
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
+    metadata: msgspec.Raw = msgspec.Raw()
 
 
 _OBSERVATION = msgspec.json.Decoder(Observation)
@@ -141,7 +141,7 @@ def statement_of(document: Document, trace: str) -> Statement:
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
     node, attributes, usage, money = None, None, None, None
-    metadata = object_text(observation.metadata)
+    metadata = object_text(observation.metadata) if observation.metadata else b""
     if metadata.startswith(b"{"):
         stated = decode(_METADATA, metadata, field="metadata", **where)
         node = stated.langgraph_node
@@ -152,8 +152,9 @@ def statement_of(document: Document, trace: str) -> Statement:
             values = decode(_ATTRIBUTES, metadata, field="metadata", **where).items()
             attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
     if observation.type == "GENERATION":
-        usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
-        text = object_text(observation.costs)
+        if observation.usage:
+            usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
+        text = object_text(observation.costs) if observation.costs else b""
         costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
         money = stated_money(observation.cost, costs.get("total"), observation.calculated)
     return Statement(
