@@ -136,8 +136,8 @@ class _Parts:
     place: Place
     scores: TraceScores
     stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # by id, what all copies of it state
-    named: dict[str, dict[str, Place]] = dataclasses.field(default_factory=dict)  # by field, ids without what they name
-    others: dict[str, None] = dataclasses.field(default_factory=dict)  # files that more of it stands in
+    named: dict[str, dict[str, Place]] | None = None  # by field, ids without what they name
+    others: dict[str, None] | None = None  # files that more of it stands in
 
 
 class _Log:
@@ -194,7 +194,7 @@ class _Log:
         if parts is None:
             parts = self.traces[trace] = _Parts(place, TraceScores(trace))
         if place.file != parts.place.file:
-            parts.others[place.file] = None
+            parts.others = (parts.others or {}) | {place.file: None}
         return parts
 
     def _add_observation(self, document: Document, trace: str, columns: list[tuple[str, float]]) -> None:
@@ -273,12 +273,15 @@ def _objects(parts: _Parts, field: str, listed: list[msgspec.Raw] | None, trace:
             objects.append(element)
         else:
             name = decode(_NAME, element, file=place.file, line=place.line, field=field, trace=trace)
+            parts.named = {} if parts.named is None else parts.named
             parts.named.setdefault(field, {}).setdefault(name, place)
     return objects
 
 
 def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
-    record = TraceRecord(trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *parts.others])
+    record = TraceRecord(
+        trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *(parts.others or ())]
+    )
     absent = _absent(parts, trace)
     try:
         spans = in_any_files(
@@ -294,7 +297,7 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
         return
     yield record
     yield from absent
-    yield from parts.scores.categories.values()
+    yield from (parts.scores.categories or {}).values()
 
 
 def _absent(parts: _Parts, trace: str) -> list[Problem]:

@@ -7,6 +7,7 @@ of LangGraph writes nodes as SPAN, with the name of the node in the metadata.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import sys
 from typing import Annotated, Any
@@ -113,8 +114,8 @@ class Statement(msgspec.Struct, gc=False):
     type: str
     name: str | None
     parent: str | None
-    start: datetime.datetime | None
-    end: datetime.datetime | None
+    start: float | None
+    end: float | None
     level: str | None
     model: str | None
     tokens: int | None
@@ -163,8 +164,8 @@ def statement_of(document: Document, trace: str) -> Statement:
         sys.intern(observation.type),  # texts that most observations share
         None if observation.name is None else sys.intern(observation.name),
         observation.parent,
-        observation.start,
-        observation.end,
+        None if observation.start is None else seconds(observation.start),
+        None if observation.end is None else seconds(observation.end),
         observation.level,
         observation.model,
         None if usage is None else usage.output,
@@ -189,7 +190,8 @@ def span_of(stated: Statement) -> Span:
         span.name = "agent"
     if stated.attributes is not None:
         _read_attributes(span, stated.attributes)
-    span.start, span.end = seconds(stated.start), seconds(stated.end)
+    span.start = math.nan if stated.start is None else stated.start
+    span.end = math.nan if stated.end is None else stated.end
     span.failed = stated.level == "ERROR"
     if kind is Kind.CALL:
         span.columns = {
