@@ -213,8 +213,8 @@ def _escaped(letters: np.ndarray) -> np.ndarray:
     slashes = np.flatnonzero(letters == _BACKSLASH)
     first = np.diff(slashes, prepend=-2) > 1
     place = np.arange(len(slashes))
-    escaped = slashes[(place - np.maximum.accumulate(np.where(first, place, 0))) % 2 == 0] + 1
-    return escaped[escaped < len(letters)]
+    escaped: np.ndarray = slashes[(place - np.maximum.accumulate(np.where(first, place, 0))) % 2 == 0] + 1
+    return escaped[: np.searchsorted(escaped, len(letters))]
 
 
 DEFAULT = Limits()

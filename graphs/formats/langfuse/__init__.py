@@ -194,7 +194,8 @@ class _Log:
         if parts is None:
             parts = self.traces[trace] = _Parts(place, TraceScores(trace))
         if place.file != parts.place.file:
-            parts.others = (parts.others or {}) | {place.file: None}
+            parts.others = {} if parts.others is None else parts.others
+            parts.others[place.file] = None
         return parts
 
     def _add_observation(self, document: Document, trace: str, columns: list[tuple[str, float]]) -> None:
