@@ -207,6 +207,13 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         column.extend([None] * (position + 1 - len(column)))
         column[position] = (column[position] or 0.0) + amount
 
+    def sum_money(self, calls: int) -> None:
+        """State what the trace cost as the sum of its model calls, so many; a sum that lacks a call is too low."""
+        known = [money for money in self.columns.get("money", ()) if money is not None]
+        whole = len(known) == calls and not {UNLOGGED_CALLS, LOST_PARTS} & self.metrics.keys()
+        if known and whole and "money" not in self.costs:
+            self.costs["money"], self.summed = math.fsum(known), ("money",)
+
     def unlogged_call(self) -> None:
         """Note a model call that is in no event: sums of tokens and money are lower bounds."""
         self._lacks(UNLOGGED_CALLS)

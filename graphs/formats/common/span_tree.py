@@ -21,7 +21,7 @@ import collections
 import enum
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,7 +29,7 @@ from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 from graphs.text import excerpt
 
-__all__ = ["Kind", "Rules", "Span", "Tree", "add_span"]
+__all__ = ["Kind", "Node", "Rules", "Span", "Tree", "add_span"]
 
 
 class Kind(enum.Enum):
@@ -60,6 +60,22 @@ class Rules(enum.Enum):
     """The log states its events. Every span keeps its kind."""
 
 
+class Node(NamedTuple):
+    """A visit to a node of LangGraph.
+
+    Attributes:
+      graph: the span of its graph.
+      step: the super-step in which it ran, -1 where the log does not say.
+      joined: names of nodes that it waited for, beyond those of the step before.
+      after: the visits that it ran after, once `graph_nodes.keep_agents` knows them.
+    """
+
+    graph: str
+    step: int = -1
+    joined: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
 class Span(msgspec.Struct):
     """A span of a trace. Two spans are equal if they state the same, wherever they stand.
 
@@ -84,6 +100,7 @@ class Span(msgspec.Struct):
       emitted: of a model call, the ids of the tool calls that it asked for.
       call_id: of a tool, the tool call that it answers.
       service: the process that recorded it, an agent for what has none.
+      node: the visit to a node of LangGraph that it is.
     """
 
     id: str
@@ -109,6 +126,7 @@ class Span(msgspec.Struct):
     emitted: tuple[str, ...] = ()
     call_id: str = ""
     service: str = ""
+    node: Node | None = None
     money: float | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -127,7 +145,8 @@ class Span(msgspec.Struct):
     def seconds(self) -> float | None:
         """Seconds from its begin to its end; None where they are not both stated, or are one moment."""
         begin, end = self.clock
-        took = (end - begin) / 1e9 if min(begin, end) > 0 else self.end - self.start
+        is_exact = min(begin, end) > 0 and not math.isnan(self.start)  # else the clock only has the span's place
+        took = (end - begin) / 1e9 if is_exact else self.end - self.start
         return took if took > 0 else None
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:

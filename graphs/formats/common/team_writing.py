@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from graphs.event_types import EventType
 from graphs.formats.common.event_order import in_order
+from graphs.formats.common.graph_nodes import Visits
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import name_models
@@ -143,6 +144,7 @@ class _Writer:
         self.calls: dict[str, int] = {}  # instance -> its latest call
         self.asked_at: dict[tuple[str, str], int] = {}  # instance, id of a tool call -> the latest call that asked
         self.opened: dict[str, int] = {}
+        self.visits = Visits(tree)
 
     @functools.cached_property
     def only_root(self) -> str:
@@ -162,6 +164,10 @@ class _Writer:
             events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
         for event in events:
             position = self._append(event, asked)
+            is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
+            causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
+            if causes:
+                self.team.hear(position, causes)
             if not event.closing:
                 self.opened[event.span.id] = position
         self.team.finish()

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import known_sum
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind, Span
@@ -72,8 +72,7 @@ class _Usage(msgspec.Struct):
         return known_sum(self.input, self.cached, self.written)
 
 
-class _Metadata(msgspec.Struct):
-    langgraph_node: str | None = None
+class _Metadata(OfNode):
     attributes: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -123,7 +122,7 @@ class Statement(msgspec.Struct, gc=False):
     cached_tokens: int | None
     cache_write_tokens: int | None
     money: float | None
-    node: str | None
+    node: OfNode | None
     attributes: dict[str, Any] | None
 
     def filled(self, other: Statement) -> Statement:
@@ -145,7 +144,7 @@ def statement_of(document: Document, trace: str) -> Statement:
     metadata = object_text(observation.metadata) if observation.metadata else b""
     if metadata.startswith(b"{"):
         stated = decode(_METADATA, metadata, field="metadata", **where)
-        node = stated.langgraph_node
+        node = OfNode(stated.langgraph_node, stated.langgraph_step, stated.langgraph_triggers)
         text = object_text(stated.attributes) if observation.type in ("AGENT", "SPAN") else b""
         if text.startswith(b"{"):
             attributes = decode(_ATTRIBUTES, text, field="metadata.attributes", **where)
@@ -182,9 +181,10 @@ def span_of(stated: Statement) -> Span:
     """The span that an observation is."""
     kind = _KINDS.get(stated.type, Kind.OTHER)
     span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "")
-    if kind in (Kind.OTHER, Kind.AGENT) and stated.node and stated.node == stated.name:
-        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{stated.node}"
-    elif kind is Kind.OTHER and stated.node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
+    node = stated.node or OfNode()
+    if kind in (Kind.OTHER, Kind.AGENT) and span.name and node.langgraph_node == span.name:
+        span.kind, span.instance, span.node = Kind.AGENT, f"{span.parent}:{span.name}", node_of(span.parent, node)
+    elif kind is Kind.OTHER and node.langgraph_node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
         span.kind = Kind.TOOL
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from graphs.formats.common.graph_nodes import OfNode
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
@@ -100,6 +101,7 @@ _SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
 _COSTS = ("llm.cost.total", "gen_ai.usage.cost", "operation.cost")
 _PARTS_OF_COST = ("llm.cost.prompt", "llm.cost.completion")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_OF_NODE = msgspec.json.Decoder(OfNode)
 _EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
 
@@ -200,13 +202,15 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
     return _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
 
 
-def graph_node(attributes: Attributes) -> str:
-    """The node of LangGraph that a span states in its metadata, which may be JSON; "" for none."""
-    stated, name = attributes.get("metadata"), attributes.get("metadata.langgraph_node")
+def graph_node(attributes: Attributes) -> OfNode:
+    """What a span states in its metadata, which may be JSON, of the node of LangGraph that it is within."""
+    stated = attributes.get("metadata")
     if isinstance(stated, str) and "langgraph_node" in stated:
         with contextlib.suppress(*JSON_ERRORS):
-            name = msgspec.json.decode(stated, type=dict[str, Any]).get("langgraph_node")
-    return name if isinstance(name, str) else ""
+            return _OF_NODE.decode(stated)
+    name = attributes.get("metadata.langgraph_node")
+    parts = (plain_or_text(attributes.get(f"metadata.langgraph_{part}")) for part in ("step", "triggers"))
+    return OfNode(name, *parts) if isinstance(name, str) else OfNode()
 
 
 def without_session(word: str, attributes: Attributes) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.graph_nodes import keep_agents
-from graphs.formats.common.order_of_time import in_any_files
+from graphs.formats.common.order_of_time import in_any_files, placed_starts
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.formats.common.team_writing import Written, write_events
@@ -69,6 +69,9 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
     else:
         for span in spans:
             _take_marks(span)
+        begun = placed_starts(spans, lambda span: span.clock[0] if span.clock[0] > 0 else None, trace, _START)
+        for span in spans:
+            span.clock = (int(begun[span.id] or -1), span.clock[1])
         keep_agents(sorted(spans, key=lambda span: span.clock[0]))
         known = {span.id for span in spans}
         roots = [span for span in spans if span.parent not in known]
