@@ -447,7 +447,7 @@ def _point(
     if folder is None or ":" in scheme.name:
         return _measured(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
-    job = json.dumps([scheme.name, length, w, effort, seed, __version__])
+    job = json.dumps([scheme.name, scheme.method, length, w, effort, seed, __version__])
     file = folder / f"{hashlib.sha256(job.encode()).hexdigest()[:16]}.json"
     if file.exists():
         try:

@@ -458,6 +458,18 @@ def test_a_difference_from_nothing_is_none() -> None:
     )
 
 
+def test_rounding_is_neither_ahead_nor_a_comparison() -> None:
+    """A median difference of 2.8e-8 was "6 of 6" ahead, and a comparison that the others were corrected for."""
+    numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
+    numbers |= {"start": 0.0, "optimum": 1.0, "events_to_90": 1.0}
+    above = {"base": 0.0, "rounded": 5e-8, "other": 2e-6, "as other": 2e-6 - 4e-8}
+    table = cells([{"signal": name, "seed": s, "mean_return": 0.1 * s + more, **numbers}
+                   for name, more in above.items() for s in range(6)])  # fmt: skip
+    assert [(cell.ahead, cell.same_as) for cell in table] == [(0, ""), (0, "base"), (6, ""), (6, "other")]
+    assert comparisons(table, "base") == 1 and table[2].ahead_p == 2 / 2**6
+    assert mean_ranks(table) == {"base": 3.5, "rounded": 3.5, "other": 1.5, "as other": 1.5}
+
+
 def test_the_seeds_that_a_table_takes_follow_its_comparisons() -> None:
     """It said six for every table; with two comparisons six seeds can mark nothing. Equal rows counted as several."""
     numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}

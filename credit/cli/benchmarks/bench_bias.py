@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, each_once
@@ -73,7 +74,8 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "methods",
     multiple=True,
     callback=_known,
-    help="Method, with its variants, or your own function as module:function. May be repeated.",
+    help="Method, with its variants, or your own function as module:function. May be repeated. "
+    f"{GIVEN_VALUES['bias'].capitalize()}.",
 )
 @click.option("--world", "worlds", multiple=True, callback=_known, help="World, as in docs/bias.md. May be repeated.")
 @click.option(
@@ -129,6 +131,7 @@ def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: 
         stdout().print(_table(rows, name))
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
     stdout().print(PAIR if group_size is None else words(_sizes(rows, group_size)), soft_wrap=True)
+    stdout().print(f"{GIVEN_VALUES['bias']}.", soft_wrap=True)
     if all_methods:
         from credit.bench.bias_settings import UNSCORED
 

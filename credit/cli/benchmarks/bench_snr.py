@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once
@@ -29,6 +30,7 @@ NOTES = (
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
+    GIVEN_VALUES["snr"],
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
@@ -64,7 +66,8 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     multiple=True,
     callback=each_once,
     metavar="NAME",
-    help="Scheme, as tables name it ('control, claims'), method, or your own module:function. May be repeated.",
+    help="Scheme, as tables name it ('control, claims'), method, or your own module:function. May be repeated. "
+    f"{GIVEN_VALUES['snr'].capitalize()}.",
 )
 @click.option("--all", "all_", is_flag=True, help="Run every scheme and every method that the logs of the world allow.")
 @click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")

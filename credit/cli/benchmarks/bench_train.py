@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, each_once
@@ -26,7 +27,8 @@ METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exac
 LEGEND = (
     "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
     "budget. final: at the end, mean over seeds. events to 90 %: evidence included. difference: of the area from the "
-    "first method's. {medians} ahead: seeds on which the area is larger{mark}. {rate}{common}"
+    "first method's. {medians} ahead: seeds on which the area is larger by more than rounding{mark}. as: equal but "
+    "for rounding. {rate}{common}"
 )
 MEDIANS = "area, events to 90 % and difference: each the median over seeds"
 MARK = (
@@ -76,7 +78,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     """,
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
-              help="Methods, by commas; your own as module:function; also compositions and oracles.")  # fmt: skip
+              help="Methods, by commas; your own as module:function; also compositions and oracles. "
+                   f"{GIVEN_VALUES['train'].capitalize()}.")  # fmt: skip
 @click.option("--tasks", callback=_names, metavar="NAMES",
               help="Tasks, by commas, or patterns as 'stopping*'; default: all.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
@@ -194,20 +197,21 @@ def train(
     legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
     legend["common"] = COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common_rates))) if common_rates else ""
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    stdout().print(SHARED_MEAN, soft_wrap=True)
-    for line in [*_alike(rows, groups, group_size), *_refused(rows)]:
+    for line in (f"{GIVEN_VALUES['train']}.", SHARED_MEAN):
+        stdout().print(line, soft_wrap=True)
+    for line in [*_alike(compared, groups, group_size), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size)
 
 
-def _alike(rows: list[dict[str, Any]], groups: int, group_size: int) -> list[str]:
-    """A line about each method whose curves are those of an earlier one."""
-    curves: dict[str, list[list[float]]] = {}
-    for row in rows:
-        curves.setdefault(row["signal"], []).append(row["curve"])
-    lines, names = [], list(curves)
+def _alike(compared: Sequence[Cell], groups: int, group_size: int) -> list[str]:
+    """A line about each method that has the numbers of an earlier one on every task."""
+    firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
+    for cell in compared:
+        firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
+    lines, names = [], list(firsts)
     for place, name in enumerate(names):
-        same = [other for other in names[:place] if curves[other] == curves[name]]
+        same = [other for other in names[:place] if firsts[other] == firsts[name]]
         lines += [alike(name, other, str(group_size), group_size, one_task=groups == 1) for other in same[:1]]
     return lines
 
@@ -255,7 +259,7 @@ def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> Non
     if plot is not None:
         from credit.plot import draw_training
 
-        save_picture(draw_training(rows, group_size=group_size), plot)
+        save_picture(draw_training(rows, group_size=group_size, values=GIVEN_VALUES["train"]), plot)
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:

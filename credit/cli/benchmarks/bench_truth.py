@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once, several_methods
@@ -29,7 +30,8 @@ NOTES = (
     "correlation: of advantages with true increments; 1: no noise. It does not change when advantages are scaled",
     "sign: part of the advantages with the sign of the true increment, where neither is 0; 0.5 is chance",
     "answered: part of the decisions that have an advantage",
-    "in brackets: 95 % intervals over groups of traces, none below 40. Values in these logs are the true ones",
+    "in brackets: 95 % intervals over groups of traces, none below 40",
+    GIVEN_VALUES["truth"],
     "methods with `context` and `node`, such as c3: four alternatives of each decision, one run of the rest for each",
 )
 
@@ -42,7 +44,10 @@ NOTES = (
     credit bench truth --method mine:estimator --world pivotal --topology debate --agents 4
     """,
 )
-@several_methods(f"Method, or your own function as module:function. May be repeated; by default {', '.join(METHODS)}.")
+@several_methods(
+    f"Method, or your own function as module:function. May be repeated; by default {', '.join(METHODS)}. "
+    f"{GIVEN_VALUES['truth'].capitalize()}."
+)
 @click.option(
     "--world",
     "worlds",

@@ -25,6 +25,7 @@ from credit.bench.against_truth import (
     draw,
     score,
 )
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli import cli
 from credit.cli.benchmarks.bench_truth import _cell
 from credit.plot import draw_truth
@@ -241,7 +242,7 @@ def test_the_picture_names_methods_and_worlds() -> None:
     figure = draw_truth(rows, title="one")
     figure.draw_without_rendering()
     texts = {text.get_text() for text in figure.findobj(Text)}
-    assert {"rloo", "_$x", "other", "one", *KINDS} <= texts
+    assert {"rloo", "_$x", "other", "one", GIVEN_VALUES["truth"], *KINDS} <= texts
     box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert box.x0 > -0.02 and box.y0 > -0.02 and box.x1 < width + 0.02 and box.y1 < height + 0.02
     with pytest.raises(CreditError, match="rows is empty"):
