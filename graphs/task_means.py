@@ -7,7 +7,7 @@ define a mean over actions. Clusters are independent of each other; within a clu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ __all__ = [
     "ROUNDING",
     "TaskMean",
     "chance_above",
+    "fact_of",
     "holm",
     "mean_of_tasks",
     "median_interval",
@@ -212,21 +213,45 @@ def _between(outer: float, inner: float, part: float) -> float:
     return float(outer + part * (inner - outer)) if np.isfinite([outer, inner]).all() else float(outer)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float], facts: Sequence[Hashable] | None = None) -> list[float]:
     """P-values corrected by Holm's method: one below a level is so with a chance of the level if no effect is there.
 
     Args:
       p_values: uncorrected; NaN is no test, and stays.
+      facts: what each test is about. Tests of one fact are one test, and have one p-value. None where all differ.
 
     Reference: Holm 1979.
 
     Examples:
       >>> holm([0.01, float("nan"), 0.5, 0.02])
       [0.03, nan, 0.5, 0.04]
+      >>> holm([0.01, 0.01, 0.5, 0.02], ["agents", "agents", "errors", "loops"])
+      [0.03, 0.03, 0.5, 0.04]
     """
-    tested = [i for i, p in enumerate(p_values) if p == p]
+    facts = range(len(p_values)) if facts is None else facts
+    first = {fact: i for i, fact in reversed([*enumerate(facts)])}
+    tested = [i for i in first.values() if p_values[i] == p_values[i]]
     corrected, worst = list(map(float, p_values)), 0.0
     for rank, i in enumerate(sorted(tested, key=lambda i: p_values[i])):
         worst = max(worst, min(1.0, p_values[i] * (len(tested) - rank)))
         corrected[i] = worst
-    return corrected
+    return [corrected[first[fact]] for fact in facts]
+
+
+def fact_of(values: np.ndarray) -> bytes:
+    """A key that numbers share which are a function of one another, on a straight line: no test tells these apart.
+
+    In a team of two, of which one always acts, the number of agents and whether the other one acts are one fact.
+
+    Args:
+      values: a number of each member, NaN where it has none; not all alike.
+
+    Examples:
+      >>> agents, acts = np.array([1, 2, 2, np.nan]), np.array([0, 1, 1, np.nan])
+      >>> fact_of(agents) == fact_of(acts) == fact_of(-acts), fact_of(acts) == fact_of(acts[::-1])
+      (True, False)
+    """
+    known = np.isfinite(values)
+    low, high = values[known].min(), values[known].max()
+    up, down = ((part[known] / (high - low)).tobytes() for part in (values - low, high - values))
+    return bytes(known.tobytes() + min(up, down))

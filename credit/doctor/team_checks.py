@@ -13,9 +13,9 @@ import numpy as np
 from credit.doctor.team_work import TeamWork
 from credit.doctor.verdicts import FAILED_TRACES, Suspicion, collusion, disagreement, drift
 from credit.reports.corpus import Survey, survey
-from credit.reports.missing_lines import lacking_traces, of_whole_traces
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import TraceMetric, of_whole_traces
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.task_means import holm
@@ -118,7 +118,7 @@ CHECKS: Mapping[str, Check] = {
         "put a price on tokens (a channel with a negative weight)",
     ),
     "tool_spam": Check(
-        "calls that repeat the agent's latest one with the same arguments, which had not failed / calls",
+        "calls in later rounds of a loop (the same calls in one order, 3 or more times in a row) / calls",
         0.35,
         "put a price on calls, and pay for outcomes and not for calls",
     ),

@@ -22,6 +22,7 @@ __all__ = [
     "CostRow",
     "CostUnit",
     "GroupCosts",
+    "amounts",
     "cost_rows",
     "group_costs",
     "stated_sums",
@@ -77,9 +78,9 @@ class GroupCosts:
     Attributes:
       groups, traces: how many there are.
       multiplier: K, traces over groups.
-      of_trace: mean tokens of a trace, read and generated; None where an action has no count.
+      of_trace: mean tokens of a trace, read and generated; None where an action has no count, or a trace lacks lines.
       of_group: K times that.
-      untaught: the part of these tokens in groups whose outcomes teach nothing; None likewise, or without any outcome.
+      untaught: the part of these tokens in groups whose returns teach nothing; None likewise, or without any outcome.
     """
 
     groups: int
@@ -184,9 +185,9 @@ def _rows(
     at_call[called.results] = unit[called.calls]
     events, calls = np.bincount(unit, minlength=count), np.bincount(unit, costs.tool_calls, count)
     errors = np.bincount(at_call[called.counted], minlength=count)
-    sums = [_amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
-    sums += [_amounts(costs.seconds, at_call, count), _amounts(costs.money, unit, count, costs.least_money)]
-    sums += [_amounts(logged, unit, count)]
+    sums = [amounts(x, unit, count) for x in (costs.tokens, costs.input_tokens)]
+    sums += [amounts(costs.seconds, at_call, count), amounts(costs.money, unit, count, costs.least_money)]
+    sums += [amounts(logged, unit, count)]
     lacks, rows = np.bincount(unit[lacking], minlength=count) > 0, []
     for i, (name, outside) in enumerate(names):
         tokens, read, seconds, money, own = (
@@ -197,7 +198,7 @@ def _rows(
     return rows
 
 
-def _amounts(cost: np.ndarray, unit: np.ndarray, count: int, least: np.ndarray | float = 0.0) -> list[Amount]:
+def amounts(cost: np.ndarray, unit: np.ndarray, count: int, least: np.ndarray | float = 0.0) -> list[Amount]:
     """Sums by unit; where a cost is unknown, its least value counts."""
     known = np.isfinite(cost)
     total = np.bincount(unit, np.where(known, cost, least), count)
@@ -219,7 +220,7 @@ def stated_sums(traces: Traces) -> dict[str, Amount]:
       {'money': Amount(total=0.25, missing=0)}
     """
     whole = _whole_costs(traces)
-    return {name: _amounts(cost, np.zeros(len(cost), np.int64), 1)[0] for name, cost in whole.items()}
+    return {name: amounts(cost, np.zeros(len(cost), np.int64), 1)[0] for name, cost in whole.items()}
 
 
 def _stated(traces: Traces) -> list[dict[str, float]]:
@@ -241,7 +242,7 @@ def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
 
         C(group) = K · C(trace)        K = traces / groups
 
-    A group-relative method runs K traces of a task for one comparison. Groups teach nothing where their outcomes are
+    A group-relative method runs K traces of a task for one comparison. Groups teach nothing where their returns are
     equal, or fewer than two traces have one (`credit validate` lists them).
 
     Args:
@@ -259,7 +260,7 @@ def group_costs(traces: Traces, found: Survey | None = None) -> GroupCosts:
     tokens = np.bincount(
         np.asarray(traces.graph.trace_ids)[:n], token_counts(traces, "tokens") + token_counts(traces, "input_tokens"), m
     )
-    if not np.isfinite(tokens).all():
+    if lacking_traces(traces).any() or not np.isfinite(tokens).all():
         return GroupCosts(found.groups, found.traces, k, None, None, None)
     names = np.asarray([str(name) for name in traces.traces["group"].to_pylist()], object)
     idle = np.isin(names, [*found.equal, *found.singletons, *found.unscored_groups])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.reports.trace_numbers import TraceMetric
 from graphs.traces.batch import Traces
 from graphs.traces.record import LOST_PARTS
 
-__all__ = ["LACKING", "lacking_events", "lacking_traces", "of_whole_traces", "silent_agents"]
+__all__ = ["LACKING", "lacking_events", "lacking_traces", "silent_agents"]
 
 LACKING = "the log lacks lines of the trace"
 """Why a trace has no number that can be compared."""
@@ -52,18 +51,3 @@ def lacking_traces(traces: Traces) -> np.ndarray:
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     lacking: np.ndarray = np.bincount(trace[lacking_events(traces)], minlength=traces.sizes.traces) > 0
     return lacking
-
-
-def of_whole_traces(metric: TraceMetric, lacking: np.ndarray) -> TraceMetric:
-    """A number of what is in a trace, without the traces that lack lines: these have `LACKING` as the reason.
-
-    Args:
-      metric: of every trace.
-      lacking: of `lacking_traces`.
-
-    Examples:
-      >>> of_whole_traces(TraceMetric(np.array([1.0, 0.5]), ["", ""]), np.array([True, False]))
-      TraceMetric(value=array([nan, 0.5]), reasons=['the log lacks lines of the trace', ''])
-    """
-    reasons = [LACKING if lacks else why for lacks, why in zip(lacking, metric.reasons, strict=True)]
-    return TraceMetric(np.where(lacking, np.nan, metric.value), reasons)

@@ -137,7 +137,7 @@ def _print(console: Console, rows: list[CostRow], groups: GroupCosts, by: str, g
     k = f"{counted(groups.groups, 'group')} of K = {groups.multiplier:.3g} traces on average"
     if groups.of_trace is None:
         console.print(
-            f"{k}; an action lacks its tokens, read or generated, so what a group cost is not known",
+            f"{k}; the log lacks lines, or an action its tokens, read or generated, so what a group cost is not known",
             soft_wrap=True,
         )
     else:

@@ -60,6 +60,7 @@ class Receipt:
       others: Σ of the entries of the trace's other events.
       reward, expected, outcome, unexplained, remainder: of the trace: reward = expected + entry + others + outcome +
         unexplained + remainder. `reward` is None where the trace has none.
+      holding_luck: of the ledger: which entries hold what `outcome` does not, in words; "" where none does.
     """
 
     trace: str
@@ -83,6 +84,7 @@ class Receipt:
     outcome: float
     unexplained: float
     remainder: float
+    holding_luck: str
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""

@@ -18,17 +18,18 @@ No function recurses: logs are untrusted, and spans may nest without limit.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import enum
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 from graphs.text import excerpt
 
-__all__ = ["Kind", "Rules", "Span", "Tree", "add_span"]
+__all__ = ["Kind", "Node", "Rules", "Span", "Tree", "add_span"]
 
 
 class Kind(enum.Enum):
@@ -59,8 +60,23 @@ class Rules(enum.Enum):
     """The log states its events. Every span keeps its kind."""
 
 
-@dataclasses.dataclass(slots=True)
-class Span:
+class Node(NamedTuple):
+    """A visit to a node of LangGraph.
+
+    Attributes:
+      graph: the span of its graph.
+      step: the super-step in which it ran, -1 where the log does not say.
+      joined: names of nodes that it waited for, beyond those of the step before.
+      after: the visits that it ran after, once `graph_nodes.keep_agents` knows them.
+    """
+
+    graph: str
+    step: int = -1
+    joined: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class Span(msgspec.Struct):
     """A span of a trace. Two spans are equal if they state the same, wherever they stand.
 
     Attributes:
@@ -84,12 +100,13 @@ class Span:
       emitted: of a model call, the ids of the tool calls that it asked for.
       call_id: of a tool, the tool call that it answers.
       service: the process that recorded it, an agent for what has none.
+      node: the visit to a node of LangGraph that it is.
     """
 
     id: str
     parent: str
     kind: Kind
-    place: Place = dataclasses.field(repr=False)
+    place: Place
     name: str = ""
     start: float = math.nan
     end: float = math.nan
@@ -98,9 +115,9 @@ class Span:
     label: str = ""
     instance: str = ""
     failed: bool = False
-    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    columns: dict[str, Any] = {}
     model: str = ""
-    end_columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    end_columns: dict[str, Any] = {}
     clock: tuple[int, int] = (-1, -1)
     role: str = ""
     agent_id: str = ""
@@ -109,11 +126,15 @@ class Span:
     emitted: tuple[str, ...] = ()
     call_id: str = ""
     service: str = ""
-    money: float | None = dataclasses.field(default=None, repr=False)
+    node: Node | None = None
+    money: float | None = None
 
     def __eq__(self, other: object) -> bool:
         """By their texts: NaN, an absent time, equals no other NaN."""
-        return isinstance(other, Span) and repr(self) == repr(other)
+        return isinstance(other, Span) and self._stated() == other._stated()
+
+    def _stated(self) -> str:
+        return repr([getattr(self, name) for name in self.__struct_fields__ if name not in ("place", "money")])
 
     @property
     def event(self) -> str:
@@ -124,7 +145,8 @@ class Span:
     def seconds(self) -> float | None:
         """Seconds from its begin to its end; None where they are not both stated, or are one moment."""
         begin, end = self.clock
-        took = (end - begin) / 1e9 if min(begin, end) > 0 else self.end - self.start
+        is_exact = min(begin, end) > 0 and not math.isnan(self.start)  # else the clock only has the span's place
+        took = (end - begin) / 1e9 if is_exact else self.end - self.start
         return took if took > 0 else None
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
@@ -201,23 +223,23 @@ class Tree:
         for span in spans:
             if by_id.setdefault(span.id, span) is not span:
                 add_span(by_id, span, self.fields[0], self.trace)
-        self.rank = {span_id: position for position, span_id in enumerate(by_id)}
+        self.rank = dict(zip(by_id, range(len(by_id)), strict=True))
         if self.rules is Rules.CLOCKS:  # an agent may be logged before one that began earlier
             by_id = dict(sorted(by_id.items(), key=lambda item: (item[1].clock[0], self.rank[item[0]])))
         self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
-        waiting = []
+        self.roots = []
         for span_id, span in by_id.items():
             if span.parent in by_id:
                 self.children[span.parent].append(span_id)
             else:
-                waiting.append(span_id)
-        self.roots = list(waiting)
+                self.roots.append(span_id)
         self.spans: dict[str, Span] = {}
-        waiting.reverse()
+        waiting = self.roots[::-1]
         while waiting:
             current = waiting.pop()
             self.spans[current] = by_id[current]
-            waiting.extend(reversed(self.children[current]))
+            if self.children[current]:
+                waiting += reversed(self.children[current])
         if len(self.spans) < len(by_id):
             span = next(span for span_id, span in by_id.items() if span_id not in self.spans)
             expected = "the id of a span that is not its own descendant"
@@ -230,8 +252,9 @@ class Tree:
         holders = {kind for span_id, kind in self.kind.items() if self.children[span_id]}
         if Kind.JUDGE in kinds or Kind.GUARD in kinds:
             self._silence_judges()
-        self._drop_workflows()
-        if any(span.decides for span in self.spans.values()):
+        if Kind.AGENT in holders:
+            self._drop_workflows()
+        if Kind.CALL in kinds and any([span.decides for span in self.spans.values()]):
             self._find_plans()
         if Kind.CALL in holders:
             self._drop_wrappers()

@@ -8,6 +8,7 @@ orders open, and clocks decide these (`event_order`).
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from graphs.event_types import EventType
 from graphs.formats.common.event_order import in_order
+from graphs.formats.common.graph_nodes import Visits
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import name_models
@@ -62,13 +64,15 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
       TraceError: "cycle", as `event_order.in_order`; "mixed-zones", spans with and without a zone.
     """
     spans = list(tree.spans.values())
-    stray = stray_zoneless(time for span in spans for time in (span.start, span.end))
+    times = [time for span in spans for time in (span.start, span.end)]
+    stray = stray_zoneless(times)
     if stray is not None:
-        field, value = ("start", "end")[stray % 2], (spans[stray // 2].start, spans[stray // 2].end)[stray % 2]
-        raise spans[stray // 2].refuse("mixed-zones", field, value, ONE_ZONE, record.trace_id)
+        raise spans[stray // 2].refuse(
+            "mixed-zones", ("start", "end")[stray % 2], times[stray], ONE_ZONE, record.trace_id
+        )
     written = _Writer(record, tree, root).write()
     name_models(record)
-    _note_time(record, spans)
+    _note_time(record, spans, times)
     whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
@@ -78,23 +82,28 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
 _ROUNDING = 1e-3  # seconds: sums of times since 1970 round to less
 
 
-def _note_time(record: TraceRecord, spans: list[Span]) -> None:
-    """Note the seconds that all spans take together, but a judge's or a guard's, where the events take fewer."""
+def _note_time(record: TraceRecord, spans: list[Span], times: list[float]) -> None:
+    """Note the seconds that all spans take together, but a judge's or a guard's, where the events take fewer.
+
+    `times` are the starts and ends of the spans.
+    """
     judged: set[str] = set()
     for span in spans:  # parents come first
-        if span.kind in (Kind.JUDGE, Kind.GUARD) or span.parent in judged:
+        if span.kind is Kind.JUDGE or span.kind is Kind.GUARD or span.parent in judged:
             judged.add(span.id)
-    took = [seconds or 0.0 for seconds in record.columns.get("seconds", ())]
-    ends = [time + more for time, more in itertools.zip_longest(record.times, took, fillvalue=0.0)]
-    of_events = _span([*record.times, *ends])
-    of_spans = _span([time for span in spans if span.id not in judged for time in (span.start, span.end)])
+    if judged:
+        times = [time for span in spans if span.id not in judged for time in (span.start, span.end)]
+    of_spans, of_events = _span(times), _span(record.times)
+    if record.ids and of_spans - of_events > _ROUNDING and "seconds" in record.columns:
+        took = [seconds or 0.0 for seconds in record.columns["seconds"]]
+        of_events = _span([*record.times, *(time + more for time, more in zip(record.times, took, strict=False))])
     if record.ids and of_spans - of_events > _ROUNDING:
         record.metrics[SPANNED] = of_spans
 
 
 def _span(times: list[float]) -> float:
     """Seconds from the first time to the last; 0 without one."""
-    known = [time for time in times if not math.isnan(time)]
+    known = list(itertools.filterfalse(math.isnan, times))
     return max(known) - min(known) if known else 0.0
 
 
@@ -135,8 +144,13 @@ class _Writer:
         self.calls: dict[str, int] = {}  # instance -> its latest call
         self.asked_at: dict[tuple[str, str], int] = {}  # instance, id of a tool call -> the latest call that asked
         self.opened: dict[str, int] = {}
-        agents = [i for i, kind in tree.kind.items() if kind is Kind.AGENT and not tree.owner[i]]
-        self.only_root = agents[0] if len(agents) == 1 else ""
+        self.visits = Visits(tree)
+
+    @functools.cached_property
+    def only_root(self) -> str:
+        """The agent span that is in no other, where there is one such."""
+        agents = [i for i, kind in self.tree.kind.items() if kind is Kind.AGENT and not self.tree.owner[i]]
+        return agents[0] if len(agents) == 1 else ""
 
     def write(self) -> Written:
         events = self._events()
@@ -149,6 +163,10 @@ class _Writer:
             events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
         for event in events:
             position = self._append(event, asked)
+            is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
+            causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
+            if causes:
+                self.team.hear(position, causes)
             if not event.closing:
                 self.opened[event.span.id] = position
         self.team.finish()
@@ -169,7 +187,8 @@ class _Writer:
                 events.append(self._enter(span, kind))
             if kind is Kind.AGENT or kind is Kind.TOOL:
                 stack.append((span_id, True))
-            stack += [(child, False) for child in reversed(tree.children[span_id])]
+            if tree.children[span_id]:
+                stack += [(child, False) for child in reversed(tree.children[span_id])]
         return [event for event in events if event is not None]
 
     def _enter(self, span: Span, kind: Kind) -> _Event | None:

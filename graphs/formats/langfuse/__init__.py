@@ -15,15 +15,14 @@ agent, and what the node `tools` holds are tools. `observations` has this, `scor
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.order_of_time import in_any_files
 from graphs.formats.common.team_writing import write_spans
+from graphs.formats.common.traced import order_by_start
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
 from graphs.formats.langfuse.observations import Observation, Statement, settle_agents, span_of, statement_of
 from graphs.formats.langfuse.scoring import TraceScores, WrittenScore
@@ -281,10 +280,7 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
     record = TraceRecord(trace, trace, *parts.place, format="langfuse", sources=[parts.place.file, *parts.others])
     absent = _absent(parts, trace)
     try:
-        spans = in_any_files(
-            list(map(span_of, parts.stated.values())), lambda span: not math.isnan(span.start), trace, "startTime"
-        )
-        spans = sorted(spans, key=lambda span: (math.isnan(span.start), span.start))  # exports have no order
+        spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
         settle_agents(spans)
         are_all = all(problem.field != "scores" for problem in absent)
         written = write_spans(record, spans, "workflow", ("id", "parentObservationId"))
@@ -299,6 +295,8 @@ def _records(trace: str, parts: _Parts) -> Iterator[TraceRecord | Problem]:
 
 def _absent(parts: _Parts, trace: str) -> list[Problem]:
     """One problem for the scores, and one for the observations, that a trace names and no file has."""
+    if not parts.named:
+        return []
     met = {"scores": parts.scores.ids, "observations": parts.stated.keys()}
     problems = []
     for field, named in parts.named.items():

@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime
 import re
 import sys
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
-from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import known_sum
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind, Span
@@ -71,8 +71,7 @@ class _Usage(msgspec.Struct):
         return known_sum(self.input, self.cached, self.written)
 
 
-class _Metadata(msgspec.Struct):
-    langgraph_node: str | None = None
+class _Metadata(OfNode):
     attributes: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -102,7 +101,7 @@ _PATH, _BY_PATH = "attributes.", b'"attributes.'  # version 4 of the server keep
 _USAGE = msgspec.json.Decoder(_Usage | None)
 
 
-class Statement(NamedTuple):
+class Statement(msgspec.Struct, gc=False):
     """The fields of one copy of an observation, with its place; None where the copy leaves a field out.
 
     Langfuse's download lists each observation twice, one copy without metadata.
@@ -122,14 +121,13 @@ class Statement(NamedTuple):
     cached_tokens: int | None
     cache_write_tokens: int | None
     money: float | None
-    node: str | None
+    node: OfNode | None
     attributes: dict[str, Any] | None
 
     def filled(self, other: Statement) -> Statement:
         """This copy, with the fields that it leaves out taken from another copy."""
-        return self._replace(
-            **{name: stated for name, stated in other._asdict().items() if getattr(self, name) is None}
-        )
+        absent = (name for name in self.__struct_fields__ if getattr(self, name) is None)
+        return msgspec.structs.replace(self, **{name: getattr(other, name) for name in absent})
 
 
 def statement_of(document: Document, trace: str) -> Statement:
@@ -145,7 +143,7 @@ def statement_of(document: Document, trace: str) -> Statement:
     metadata = object_text(observation.metadata)
     if metadata.startswith(b"{"):
         stated = decode(_METADATA, metadata, field="metadata", **where)
-        node = stated.langgraph_node
+        node = OfNode(stated.langgraph_node, stated.langgraph_step, stated.langgraph_triggers)
         text = object_text(stated.attributes) if observation.type in ("AGENT", "SPAN") else b""
         if text.startswith(b"{"):
             attributes = decode(_ATTRIBUTES, text, field="metadata.attributes", **where)
@@ -181,9 +179,10 @@ def span_of(stated: Statement) -> Span:
     """The span that an observation is."""
     kind = _KINDS.get(stated.type, Kind.OTHER)
     span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "")
-    if kind in (Kind.OTHER, Kind.AGENT) and stated.node and stated.node == stated.name:
-        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{stated.node}"
-    elif kind is Kind.OTHER and stated.node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
+    node = stated.node or OfNode()
+    if kind in (Kind.OTHER, Kind.AGENT) and span.name and node.langgraph_node == span.name:
+        span.kind, span.instance, span.node = Kind.AGENT, f"{span.parent}:{span.name}", node_of(span.parent, node)
+    elif kind is Kind.OTHER and node.langgraph_node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
         span.kind = Kind.TOOL
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"

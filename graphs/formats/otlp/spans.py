@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import COUNTS, BadAttribute, graph_node, meaning, plain_or_text
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
@@ -38,7 +41,6 @@ class Note:
     marks: Marks
 
 
-@dataclasses.dataclass(slots=True, eq=False)  # as `Span` compares: by texts
 class TracedSpan(Span):
     """A span of OpenTelemetry, with what only its traces have.
 
@@ -54,7 +56,7 @@ class TracedSpan(Span):
 
     known: bool = True
     response_id: str = ""
-    marks: Marks = dataclasses.field(default_factory=dict)
+    marks: Marks = msgspec.field(default_factory=dict)
     evaluations: tuple[Evaluation, ...] = ()
     notes: tuple[Note, ...] = ()
     links: tuple[Marks, ...] = ()
@@ -133,7 +135,8 @@ def make_span(
     notes: list[Note] = []
     try:
         what = meaning(name, attributes)
-        is_node = what.kind in (Kind.OTHER, Kind.AGENT) and name != "" and graph_node(attributes) == name
+        of_node = graph_node(attributes) if what.kind in (Kind.OTHER, Kind.AGENT) and name else OfNode()
+        is_node = bool(name) and of_node.langgraph_node == name
         if "evaluations." in keys or "annotations." in keys:
             evaluations += inference_evaluations(attributes, place, span_id)
         for event_name, time, about in events:
@@ -157,6 +160,7 @@ def make_span(
         span_id, parent, Kind.AGENT if is_node else what.kind, place, name if is_node else what.name,
         _seconds(start), _seconds(end),
         instance=f"{parent}:{name}" if is_node else "",
+        node=node_of(parent, of_node) if is_node else None,
         failed=failed,
         columns={name: getattr(what, name) for name in COUNTS} if what.kind is Kind.CALL else {},
         model=what.model,

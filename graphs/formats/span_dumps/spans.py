@@ -219,9 +219,7 @@ def _bad(kind: str, field: str, value: object, expected: str, place: Place, trac
 
 def _flat(nested: dict[str, Any]) -> Attributes:
     """Attributes by dotted key: Phoenix nests them, and makes lists of OpenInference's numbered keys."""
-    if not any(
-        type(value) is dict or (type(value) is list and key.startswith(_NUMBERED)) for key, value in nested.items()
-    ):
+    if not {dict, list} & set(map(type, nested.values())):
         return nested
     flat: Attributes = {}
     waiting: list[tuple[str, Any]] = list(reversed(nested.items()))

@@ -16,6 +16,8 @@ from click.testing import CliRunner
 import credit
 from credit.bench.planted_faults import copied, healthy_team
 from credit.cli import cli
+from credit.metrics.cost_summary import cost_rows
+from credit.metrics.decision_values import step_values
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
 from credit.metrics.metric_summary import bands, metric_means
 from credit.metrics.run_card import CardLine, run_card
@@ -136,6 +138,16 @@ def test_three_traces_by_hand_in_three_forms(form: str, tmp_path: Path) -> None:
             assert found[name][metric] == wanted, (name, metric)
 
 
+@pytest.mark.parametrize("form", ["native", "otlp", "survey"])
+def test_a_stop_is_a_stop_in_three_forms(form: str, tmp_path: Path) -> None:
+    """The survey's form has no such type: its stops were messages of the lead, and the overhead was half as much."""
+    ends = STAR["events"][-1] | {"type": "stop", "stop_propensity": 0.5}
+    read = in_form(form, tmp_path, STAR | {"events": [*STAR["events"][:-1], ends]})
+    assert by_trace(read)["star"]["protocol_overhead"] == 50 / 100
+    assert "stop" in {row.unit for row in cost_rows(read, "decision")}
+    assert [row.more for row in step_values(read, "stop")] == [0]
+
+
 def test_steps_of_an_agent_follow_each_other_where_edges_are_between_agents_only(tmp_path: Path) -> None:
     """The last step has no edge: it is no fourth of what ran at once, and rests on what its agent read before."""
     steps = [event(name, "message", agent, 0) for name, agent in (("a", "x"), ("b", "y"), ("c", "x"), ("d", "x"))]
@@ -211,6 +223,9 @@ def test_positions_are_not_seconds(tmp_path: Path) -> None:
     traces = native(tmp_path, untimed)
     assert TeamFacts(traces).durations.reasons == ["an event has no time"]
     survey.write(traces, tmp_path / "survey")
+    assert [line.missing for line in run_card(credit.read(tmp_path / "survey")) if line.item == "times"] == [
+        "no event has a time"
+    ]
     assert TeamFacts(credit.read(tmp_path / "survey")).durations.reasons == [
         "the log says that its times are positions"
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Sequence
@@ -344,6 +343,6 @@ def test_agents_are_those_that_act_in_every_list() -> None:
     found = survey(traces)
     assert (found.agents, str(found.agents_per_trace), str(found.events_per_agent)) == (1, "1", "1")
     assert [row["agents"] for row in trace_rows(traces)] == [1]
-    silent = dataclasses.replace(record, actions=[False, False])
+    silent = msgspec.structs.replace(record, actions=[False, False])
     found = survey(assemble([silent]))
     assert (found.agents, str(found.events_per_agent)) == (0, "0")

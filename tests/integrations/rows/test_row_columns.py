@@ -45,6 +45,29 @@ def test_places_are_compared_exactly(order: Any) -> None:
     assert got.advantages.tolist() == [1, 1.5, 0, 0]
 
 
+def views(words: list[str]) -> pa.Array:
+    return pa.array(words, pa.string_view())
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        views, lambda words: pa.chunked_array([views(words[:2]), views(words[2:])]),
+        lambda words: pa.compute.run_end_encode(pa.array(words)),
+        lambda words: pa.DictionaryArray.from_arrays(pa.array(range(len(words))), views(words)),
+    ],
+    ids=["views", "chunks of views", "runs", "a dictionary of views"],
+)  # fmt: skip
+def test_ids_in_each_layout_of_arrow_are_read(encoded: Any) -> None:
+    """polars has views: they ended in Arrow's words about a kernel, or were refused as no strings."""
+    rows: dict[str, Any] = {"group": [*"qqqp"], "trace": [*"abcd"], "agent": [*"svsv"]}
+    got = RowAdvantages("rloo")(
+        **{name: encoded(words) for name, words in rows.items()},
+        reward=np.array([1.0, 0.0, 0.0, 1.0]), order=[3, 2, 1, 0], where=[True, True, True, False],
+    )  # fmt: skip
+    assert got.advantages.tolist() == [1.0, -0.5, -0.5, 0.0]
+
+
 @pytest.mark.parametrize("container", [np.array, list, pa.array])
 def test_a_row_without_a_place_is_refused(container: Any) -> None:
     rows: dict[str, Any] = {"group": ["q"] * 3, "trace": [0, 0, 1], "reward": np.array([1.0, 1, 0])}
