@@ -144,6 +144,8 @@ class Credit:
       own_outcome: whether this trace's own reward went into it.
       recursion: for a return with values of states, its discount and λ, by which it converts into increments; else
         None.
+      repeats: bool [E], events that have the number of an earlier one, as all actions of a joint turn have that of the
+        turn, so that a sum over the trace would count it again; None where no event can.
       batch: uint32, `batch_fingerprint` of the graph that it was computed on; None if unknown.
 
     Examples:
@@ -166,6 +168,7 @@ class Credit:
     own_outcome: bool = dataclasses.field(metadata={"static": True})
     recursion: Recursion | None = None
     batch: Array | None = None
+    repeats: Array | None = None
 
     @property
     def advantage(self) -> Array:
@@ -285,6 +288,7 @@ def finish(
     centred: bool,
     own_outcome: bool,
     recursion: Recursion | None = None,
+    repeats: Array | None = None,
 ) -> Credit:
     """The `Credit` of an estimator, cleaned of padding and of invalid events: the only way out of an estimator.
 
@@ -305,6 +309,7 @@ def finish(
       centred: whether the mean of the amount under the policy that acted is zero.
       own_outcome: whether this trace's own reward went into it.
       recursion: of a return with values of states, how it holds what came after; None of everything else.
+      repeats: bool [E], events that have the number of an earlier one.
 
     Returns:
       `Credit` with `batch`, the fingerprint of `graph`.
@@ -334,6 +339,7 @@ def finish(
         own_outcome=own_outcome,
         recursion=recursion,
         batch=batch_fingerprint(graph),
+        repeats=repeats,
     )
 
 

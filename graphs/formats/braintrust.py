@@ -205,10 +205,10 @@ def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
     spans, stated = trace.spans, trace.stated
     listed = order_by_start(spans.values(), trace_id, "metrics.start", lambda span: stated[span.id].counter)
     keep_agents(listed)
-    agents = trace.nearest(lambda span_id: spans[span_id].kind is Kind.AGENT)
+    around = trace.nearest(lambda span_id: spans[span_id].kind in (Kind.AGENT, Kind.TOOL))
     for span in listed:  # a turn of an agent states the agent's name, too
-        outer = agents.get(span.parent, "")
-        if span.kind is Kind.AGENT and outer and spans[outer].name == span.name:
+        outer = spans.get(around.get(span.parent, ""))
+        if span.kind is Kind.AGENT and outer is not None and (outer.kind, outer.name) == (Kind.AGENT, span.name):
             span.kind = Kind.OTHER
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))

@@ -184,6 +184,8 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     if summary and summary.weave:
         stated.feedback = list(_judgements(summary.weave.feedback or []))
         stated.costs = summary.weave.costs
+    if attributes and attributes.run and span.kind is Kind.TOOL:  # `op_name` begins with the class of LangChain
+        span.name = attributes.run
     output = object_text(call.output)
     if attributes and attributes.run and span.kind is Kind.OTHER and b'"langgraph_node"' in output:
         extra = decode(_RAN, output, field="output", **where).extra

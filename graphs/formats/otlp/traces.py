@@ -69,9 +69,10 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
     else:
         for span in spans:
             _take_marks(span)
-        begun = placed_starts(spans, lambda span: span.clock[0] if span.clock[0] > 0 else None, trace, _START)
-        for span in spans:
-            span.clock = (int(begun[span.id] or -1), span.clock[1])
+        if any(span.clock[0] < 0 for span in spans) and len({span.place.file for span in spans}) == 1:
+            begun = placed_starts(spans, lambda span: span.clock[0] if span.clock[0] > 0 else None, trace, _START)
+            for span in spans:
+                span.clock = (int(begun[span.id] or -1), span.clock[1])
         keep_agents(sorted(spans, key=lambda span: span.clock[0]))
         known = {span.id for span in spans}
         roots = [span for span in spans if span.parent not in known]
@@ -139,7 +140,7 @@ def _state_edges(record: TraceRecord, tree: Tree) -> None:
 
 def _take_marks(span: TracedSpan) -> None:
     """Add to the columns of a span's events what its status and its marks say."""
-    if span.failed and span.kind in (Kind.CALL, Kind.GUARD):
+    if span.failed and span.kind is Kind.GUARD:
         span.columns["status"] = "error"
     if span.marks:
         begin = _part(span.marks, EVENT)

@@ -84,8 +84,6 @@ def test_a_group_is_not_shown_as_the_task() -> None:
     """`task  task 7 [small]` named the group: no table of tasks has such a row."""
     both = [msgspec.structs.replace(team(), trace_id=model, model=model) for model in ("small", "big")]
     text = printed(assemble(both))
-        assemble([msgspec.structs.replace(team(), trace_id=model, model=model) for model in ("small", "big")])
-    )
     assert line_of(text, "task").split(maxsplit=1)[1].strip() == "task 7"
     assert line_of(text, "group").split(maxsplit=1)[1].strip() == "task 7 [small]"
 

@@ -289,3 +289,36 @@ def test_more_edges_between_visits_than_fit_are_refused_in_words(tmp_path: Path)
         read(path)
     assert [problem.kind for problem in caught.value.problems] == ["too-many"]
     assert "at most 1000000 edges between visits to nodes" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_model_call_that_failed_is_an_error(tmp_path: Path, name: str) -> None:
+    """It was one as OTLP, and none elsewhere."""
+    runs = [run._replace(failed=run.kind == "llm" and run.node == "planner") for run in TEAM]
+    said = acts(tmp_path, FORMATS[name](runs))
+    assert said[0] == "planner calls error" and sum("error" in one for one in said) == 1
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_agent_below_a_tool_is_one_of_its_own_though_its_name_is_the_callers(tmp_path: Path, name: str) -> None:
+    """As Braintrust it was taken for a turn of the outer one. As OTLP its start did not name the tool."""
+    runs = [run._replace(name="boss", node="boss") if run.name == "worker" else run for run in ASKED]
+    runs = [run._replace(node="boss") if run.node == "worker" else run for run in runs]
+    assert acts(tmp_path, FORMATS[name](runs)) == [
+        "boss calls", "boss spawn", "boss calls", "boss return", "boss calls",
+    ]  # fmt: skip
+    traces = read(tmp_path / "log.jsonl")
+    assert traces.sizes.agents == 2 and traces.events["tool"].to_pylist()[1] == "ask"
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "langfuse, spans alone"])
+def test_a_model_call_inside_a_tool_did_not_ask_for_the_next_tool(tmp_path: Path, name: str) -> None:
+    """As OTLP it had."""
+    runs = [
+        Run(1, 0, "LangGraph", "chain"), node(2, "coder"), Run(3, 2, "model", "llm", "coder"),
+        Run(4, 2, "summarize", "tool", "coder"), Run(5, 4, "model", "llm", "coder"), Run(6, 2, "edit", "tool", "coder"),
+    ]  # fmt: skip
+    drawn = links(tmp_path, FORMATS[name](runs))
+    assert {edge for edge in drawn if edge[2] == "tool_dependency"} == {
+        (3, 4, "tool_dependency"), (3, 6, "tool_dependency"),
+    }  # fmt: skip

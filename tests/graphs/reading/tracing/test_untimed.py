@@ -60,3 +60,14 @@ def test_a_span_without_a_time_is_refused_where_times_run_backward(tmp_path: Pat
     (problem,) = caught.value.problems
     assert problem.kind == "unordered-events" and "run against the order of the file" in problem.expected
     assert order(written(tmp_path, FORMATS[name](TEAM[::-1]), "2")) == ["3", "4", "5"], "alone below its parent"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith(("otlp", "mlflow"))])
+def test_a_span_without_a_time_is_refused_in_a_trace_of_two_files(tmp_path: Path, name: str) -> None:
+    lines = written(tmp_path, FORMATS[name](TEAM)).read_text().splitlines()
+    for file, part in (("a", lines[:3]), ("log", lines[:2:-1])):
+        (tmp_path / f"{file}.jsonl").write_text("\n".join(part) + "\n")
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path)
+    (problem,) = caught.value.problems
+    assert problem.kind == "unordered-events" and "a.jsonl has events of the trace, too" in problem.expected
