@@ -46,6 +46,7 @@ class LedgerSummary:
       explained_doubt: whether it may be 0: within two standard errors, however few the groups.
       accounted_for: the same with each trace's own outcome included; None likewise.
       stated, noise: entries with a standard error, and those of them within two standard errors of 0.
+      holding_luck: which entries hold the luck after the last action, in words (`Ledger.holding_luck`).
       chi_squared: χ² of pairs of sources, by "one, other".
       warnings: what to look at before the entries are believed.
     """
@@ -65,6 +66,7 @@ class LedgerSummary:
     accounted_for: float | None
     stated: int
     noise: int
+    holding_luck: str
     chi_squared: dict[str, float]
     warnings: tuple[str, ...]
 
@@ -91,7 +93,7 @@ class LedgerSummary:
             lines.append("  explained: nothing, since no action has an entry")
         elif self.accounted_for is not None:
             if self.explained is not None:
-                error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f}"
+                error = "" if self.explained_stderr is None else f" ± {self.explained_stderr:.3f} (one standard error)"
                 share = f"{self.explained:.3f}{error} of the variance of returns within groups"
                 share += ", not significantly above 0" if self.explained_doubt else ""
                 lines.append(f"  explained in traces that were left out: {share}")
@@ -101,6 +103,7 @@ class LedgerSummary:
             lines.append(f"  noise: {counts} are within two standard errors of 0")
         elif self.with_entry:
             lines.append("  noise: unknown, since no claim states an error")
+        lines += [f"  outcome: {self.holding_luck}"] if self.holding_luck else []
         lines += [f"  chi squared of {pair}: {chi:.2f}" for pair, chi in self.chi_squared.items()]
         words = ("out of sample the entries explain", f"{self.noise} of {self.with_entry} entries are within")
         return [*lines, *(f"  look: {warning}" for warning in self.warnings if not warning.startswith(words))]
@@ -144,6 +147,7 @@ def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] 
         accounted_for=_finite(ledger.coverage) if shown else None,
         stated=int((np.isfinite(np.asarray(ledger.stderr)[: n.events]) & claimed).sum()),
         noise=int(ledger.noise.sum()),
+        holding_luck=ledger.holding_luck,
         chi_squared={f"{a} and {b}": chi for (a, b), chi in ledger.chi_squared.items() if np.isfinite(chi)},
         warnings=tuple(ledger.warnings),
     )

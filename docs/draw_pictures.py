@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.text import Text
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli import cli
 from credit.plot import draw_training
 from credit.plot.canvas import CYCLE, new_figure, plain_axes
@@ -152,7 +153,8 @@ def training_pictures(out: Path) -> None:
     lengths = [c for c in json.loads((results / "training_lengths.json").read_text()) if c["traces"] == 16]
     with matplotlib.rc_context({"svg.hashsalt": "training"}):
         draw_lengths(lengths).savefig(out / "training-lengths.svg", metadata={"Date": None})
-        draw_training(rows, signals=CURVES).savefig(out / "training-curves.svg", metadata={"Date": None})
+        figure = draw_training(rows, signals=CURVES, values=GIVEN_VALUES["train"])
+        figure.savefig(out / "training-curves.svg", metadata={"Date": None})
         figure = draw_training(kept, signals=tuple(rate))
         figure.savefig(out / "training-language.svg", metadata={"Date": None})
 

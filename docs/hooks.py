@@ -569,7 +569,9 @@ def snr_table() -> str:
     for scheme, points in schemes.items():
         slope, last = slopes[scheme], points[max(points)]
         cells = [f"{points[n]['snr']:.3g} ({points[n]['theory']:.3g})" if n in points else "" for n in lengths]
-        exponent = f"{slope['slope']:+.3f} ± {slope['half_width']:.3f} ({slope['theory']:+.3f})"
+        exponent = "{:+.3f} to {:+.3f} ({:+.3f})".format(
+            slope["slope"] - slope["half_width"], slope["slope"] + slope["half_width"], slope["theory"]
+        )
         rows.append([scheme, f"`{last['method']}`", *cells, exponent, f"{last['cost']:,.0f}"])
     head = ["scheme", "runs", *(f"T = {n:,}" for n in lengths), "slope (closed form's)", "cost"]
     return markdown_table(head, rows)

@@ -138,3 +138,28 @@ def test_one_rule_says_what_an_error_of_json_is() -> None:
         name for name, file in MODULES.items() if re.search(r"msgspec\.(Decode|Msgspec)Error\b", file.read_text())
     ]
     assert partial == ["graphs.json_errors"]
+
+
+def printed(tree: ast.Module) -> list[str]:
+    """The text of each string of a module, docstrings left out."""
+    bodies = (node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    said = {id(part.value) for body in bodies for part in body if isinstance(part, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+    ]
+
+
+def test_a_plus_minus_is_one_standard_error_and_its_module_says_so() -> None:
+    """Of the ledger it looked like a 95 % interval; elsewhere it was half of one of 95 or 99 %."""
+    met = set()
+    for name in (name for name in MODULES if name.startswith("credit")):
+        parts = printed(ast.parse(MODULES[name].read_text()))
+        shown = [text for text in parts if "±" in re.sub(r"± ?(1\.96|\d+e\d+)", "", text)]  # a stated multiple; signs
+        if shown:
+            met.add(name)
+            module = " ".join(parts) + " LEGEND" * ("credit.ledger.receipts.receipt" in imports()[name])
+            assert "one standard error" in module or "LEGEND" in module, (name, shown)
+            assert not any(re.search(r"half of|\bband|\d %|interval", text) for text in shown), (name, shown)
+    assert {"credit.ledger_summary", "credit.cli.composition.explain", "credit.plot.nested_bars"} <= met

@@ -104,7 +104,7 @@ _SPECIAL: dict[str, Setting] = {
     "hcapo": Setting(
         estimators.hcapo, evidence={"hindsight_log_prob": "hindsight_log_prob"}, reward="returns", event_reward=None
     ),
-    "ccpo": Setting(estimators.ccpo, "solo", {"middle": 0.5}, _SOLO, reward="returns", event_reward=None),
+    "ccpo": Setting(estimators.ccpo, "solo", evidence=_SOLO, reward="returns", event_reward=None),
     "sepo": Setting(estimators.sepo, evidence={"self_rating": "self_rating"}, reward="returns", event_reward=None),
     "tree_grpo": Setting(estimators.tree_grpo, "trees", evidence={"tree": "tree"}),
     "mrlx": Setting(METHODS["mrlx"].fn, evidence={"block": "block"}, reward="returns", event_reward=None),
@@ -137,6 +137,7 @@ _VARIANTS: dict[str, Setting] = {
     "hae, within segments, discount and lambda 1": Setting(
         estimators.hae, "alone", {"level": "low", "discount": 1.0, "lambda_": 1.0}, _SEGMENTS
     ),
+    "ccpo, middle 0.5": Setting(estimators.ccpo, "solo", {"middle": 0.5}, _SOLO, reward="returns", event_reward=None),
     "ccpo, difference": Setting(
         estimators.ccpo, "solo", {"bonus": "difference"}, _SOLO, reward="returns", event_reward=None
     ),

@@ -130,7 +130,7 @@ def insert(record: TraceRecord, insertions: Sequence[Insertion]) -> None:
 def copied(record: TraceRecord) -> TraceRecord:
     """A copy whose lists and dictionaries are its own; the agents in them are shared, and never changed."""
     new = copy.copy(record)
-    for name in record.__slots__:
+    for name in record.__struct_fields__:
         part = getattr(record, name)
         if isinstance(part, list | dict):
             setattr(new, name, part.copy())

@@ -115,7 +115,7 @@ class Point:
 
     def text(self) -> str:
         """SNR and the half width of its band, to a digit that the band leaves standing."""
-        return f"{self.snr:.3g} ± {self.high - self.snr:.1g}"
+        return f"{self.snr:.3g} ({self.high - self.snr:.1g})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Difference(NamedTuple):
         if abs(self.difference) < ROUNDING and not max(abs(self.low), abs(self.high)) >= ROUNDING:
             return "equal"
         half = self.high - self.difference
-        return f"{self.difference:+.3g}" if math.isnan(half) else f"{self.difference:+.3g} ± {half:.1g}"
+        return f"{self.difference:+.3g}" if math.isnan(half) else f"{self.difference:+.3g} ({half:.1g})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Report:
     differences: list[Difference] = dataclasses.field(default_factory=list)
 
     def __str__(self) -> str:
-        """A line for each scheme and group size: SNR ± half of its band by length, and the slope."""
+        """A line for each scheme and group size: SNR with half of its band by length, and the slope."""
         lengths = sorted({point.length for point in self.points})
         lines = [("scheme", "group", *(f"T = {length:,}" for length in lengths), "slope")]
         for scheme, group in dict.fromkeys((point.scheme, point.group) for point in self.points):
@@ -447,7 +447,7 @@ def _point(
     if folder is None or ":" in scheme.name:
         return _measured(scheme, length, w, effort, seed)
     folder.mkdir(parents=True, exist_ok=True)
-    job = json.dumps([scheme.name, length, w, effort, seed, __version__])
+    job = json.dumps([scheme.name, scheme.method, length, w, effort, seed, __version__])
     file = folder / f"{hashlib.sha256(job.encode()).hexdigest()[:16]}.json"
     if file.exists():
         try:

@@ -44,7 +44,8 @@ class Scheme:
 
     Attributes:
       name: of the scheme.
-      method: what of the library it runs.
+      method: what of the library it runs, with options that are not its defaults: the name of a method alone is
+        that method as it is registered.
       summary: one line for people.
       longest: the greatest T that it is taken to.
       cost: rollouts that the evidence of one trace takes, its own included, from T and the setting. What a critic's
@@ -125,8 +126,9 @@ SCHEMES: dict[str, Scheme] = {
             100_000, _one_rollout, broadcast(_plain("dr_mas"), agents=PARTS), theory.normalised, exact=False,
         ),
         Scheme(
-            "split by role, parts scored", "group_relative", "ten agents, each with an outcome of its own", 100_000,
-            _one_rollout, broadcast(_own_parts, agents=PARTS), lambda t, w: theory.parts(t, w, PARTS),
+            "split by role, parts scored", "group_relative, by agent_name, leave one out",
+            "ten agents, each with an outcome of its own", 100_000, _one_rollout,
+            broadcast(_own_parts, agents=PARTS), lambda t, w: theory.parts(t, w, PARTS),
         ),
         Scheme(
             "message, 1 replay", "c3", "four alternatives a decision, one continuation each", 10_000,
@@ -142,12 +144,14 @@ SCHEMES: dict[str, Scheme] = {
             lambda t, w: theory.message(t, w, 4, t // 2), log="replays",
         ),
         Scheme(
-            "critic, fixed error", "gae", "one-step differences of values with error variance s²", 10_000, _one_rollout,
-            critic(lambda t, w: w.signal**2, 0.0), lambda t, w: theory.critic(t, w, w.signal**2, 0.0), log="full",
+            "critic, fixed error", "gae, lambda 0", "one-step differences of values with error variance s²", 10_000,
+            _one_rollout, critic(lambda t, w: w.signal**2, 0.0), lambda t, w: theory.critic(t, w, w.signal**2, 0.0),
+            log="full",
         ),
         Scheme(
-            "critic, error a tenth of Var R", "gae", "one-step differences of values whose error grows with R", 10_000,
-            _one_rollout, critic(lambda t, w: 0.1 * (t * w.signal**2 + w.noise**2), 0.0),
+            "critic, error a tenth of Var R", "gae, lambda 0",
+            "one-step differences of values whose error grows with R", 10_000, _one_rollout,
+            critic(lambda t, w: 0.1 * (t * w.signal**2 + w.noise**2), 0.0),
             lambda t, w: theory.critic(t, w, 0.1 * (t * w.signal**2 + w.noise**2), 0.0), log="full",
         ),
         Scheme(
@@ -156,8 +160,9 @@ SCHEMES: dict[str, Scheme] = {
             log="full",
         ),
         Scheme(
-            "critic, 8 replays a state", "gae", "one-step differences of values, each the mean of eight continuations",
-            10_000, lambda t, w: 1 + 8 * (t + 1) / 2, replayed_critic(8), lambda t, w: theory.replayed_value(t, w, 8),
+            "critic, 8 replays a state", "gae, lambda 0",
+            "one-step differences of values, each the mean of eight continuations", 10_000,
+            lambda t, w: 1 + 8 * (t + 1) / 2, replayed_critic(8), lambda t, w: theory.replayed_value(t, w, 8),
             log="full",
         ),
         Scheme(
@@ -166,9 +171,8 @@ SCHEMES: dict[str, Scheme] = {
             lambda t, w: _theory_control(t, w, w.group - 1), exact=False,
         ),
         Scheme(
-            "control, claims, mean known", "control_advantage", "the same claims, the outcome's mean known", 10_000,
-            _one_rollout, control(known=True),
-            lambda t, w: _theory_control(t, w, float("inf")), exact=False,
+            "control, claims, mean known", "control_advantage, mean known", "the same claims, the outcome's mean known",
+            10_000, _one_rollout, control(known=True), lambda t, w: _theory_control(t, w, float("inf")), exact=False,
         ),
         Scheme(
             "control, message 8 replays", "control_advantage", "claims by c3 at every decision", 100,
@@ -220,6 +224,9 @@ def registered() -> dict[str, Scheme]:
 
 def scheme_of(name: str) -> Scheme:
     """The scheme for a name: one of `SCHEMES`, a registered method, or a user's function "module:function".
+
+    A method is run with its defaults. Of several schemes that do so, as for `c3` with more or fewer replays, it is the
+    first.
 
     Raises:
       CreditError: there is none; or the function needs evidence that this world has not.

@@ -13,8 +13,9 @@ import numpy as np
 from credit.doctor.team_work import TeamWork
 from credit.doctor.verdicts import FAILED_TRACES, Suspicion, collusion, disagreement, drift
 from credit.reports.corpus import Survey, survey
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import TraceMetric, of_whole_traces
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.task_means import holm
@@ -117,7 +118,7 @@ CHECKS: Mapping[str, Check] = {
         "put a price on tokens (a channel with a negative weight)",
     ),
     "tool_spam": Check(
-        "calls that repeat the agent's latest one with the same arguments, which had not failed / calls",
+        "calls in later rounds of a loop (the same calls in one order, 3 or more times in a row) / calls",
         0.35,
         "put a price on calls, and pay for outcomes and not for calls",
     ),
@@ -177,9 +178,10 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
 
     A task shows a fault of behaviour if the mean over its traces exceeds the limit. In healthy worlds at most 5 % of
     the tasks do. If k of G tasks show the fault, the exact test is p = P(Binomial(G, 0.05) ≥ k). Verdicts are tested by
-    their correlation with time and by Mantel and Haenszel's test. P-values are corrected together by Holm's method:
+    their correlation with time, and by permutation within tasks. P-values are corrected together by Holm's method:
     with a chance of at most `level` the tests find something in a team without faults. Where too few traces failed to
-    see most drifts, a drift that is not found is no answer. The last four checks are facts of the log without a test:
+    see most drifts, a drift that is not found is no answer. No check of behaviour and of collusion has a trace that
+    lacks lines, since these may be what it counts. The last four checks are facts of the log without a test:
     the lower end of the interval of how often verdicts say otherwise than outcomes is above the limit; more than half
     of the groups teach nothing; a group is of several policies; an advantage is above its limit.
 
@@ -203,7 +205,9 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
     if credit is not None and credit.credit.shape != (traces.graph.num_events,):
         raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
     work, found, task = TeamWork(traces), survey(traces), task_ids(traces)
-    tested = [_of_behaviour(traces, task, name, number(work)) for name, number in BEHAVIOUR.items()]
+    lacking = lacking_traces(traces)
+    numbers = {name: of_whole_traces(number(work), lacking) for name, number in BEHAVIOUR.items()}
+    tested = [_of_behaviour(traces, task, name, number) for name, number in numbers.items()]
     drifts = drift(traces)
     tested += [_of_verdicts(traces, "verifier_drift", drifts)]
     tested += [_of_verdicts(traces, "verifier_collusion", collusion(traces))]

@@ -62,7 +62,6 @@ class TeamWork:
         self.kind = np.asarray(graph.event_type)[:n]
         self.owner, self.parent = np.asarray(graph.agent_trace), np.asarray(graph.agent_parent)
         self.acts, self.members, self.actions = facts.counts
-        self._called = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.apart = ((self.members > 1) & ~facts.linked, UNLINKED)
 
     def serial_collapse(self) -> TraceMetric:
@@ -141,23 +140,15 @@ class TeamWork:
         total = np.bincount(trace, minlength=self.count)
         unknown = np.bincount(trace[ids < 0], minlength=self.count) > 0
         value = 1 - divided(different(trace, ids, self.count), total)
-        return numbered(value, (total < 2, "the team wrote fewer than two messages"), (unknown, NO_CONTENT))
+        few = (total < 2, "the team wrote fewer than two messages")
+        return numbered(value, few, self.facts.unread, (unknown, NO_CONTENT))
 
     def tool_spam(self) -> TraceMetric:
-        """Calls that repeat the agent's latest one with the same arguments, which had not failed / calls."""
+        """Calls in later rounds of a loop, as `credit.reports.tool_calls.LOOP` has it / calls."""
         calls = ToolCalls(self.traces)
-        rows = calls.rows
-        ids, trace = self._call_ids(rows), self.trace[rows]
-        key = self.agent[rows] * (ids.max(initial=0) + 2) + ids
-        failed = calls.errors.copy()
-        failed[calls.calls[calls.errors[calls.results]]] = True
-        order = np.argsort(key, kind="stable")
-        again = np.zeros(len(rows), bool)
-        again[order[1:]] = (key[order[1:]] == key[order[:-1]]) & ~failed[rows[order[:-1]]]
-        total = np.bincount(trace, minlength=self.count)
-        unknown = np.bincount(trace[ids < 0], minlength=self.count) > 0
-        value = divided(np.bincount(trace, again, self.count), total)
-        return numbered(value, (total < 2, "the team made fewer than two tool calls"), (unknown, NO_CONTENT))
+        total, again = np.bincount(self.trace[calls.rows], minlength=self.count), calls.calls_again()
+        few = (total < 2, "the team made fewer than two tool calls")
+        return numbered(divided(again, total), few, (np.isnan(again), NO_CONTENT))
 
     def aggregation_leakage(self) -> TraceMetric:
         """Aggregations that no work of another agent reached since the aggregation before / aggregations."""
@@ -229,19 +220,9 @@ class TeamWork:
         """The messages and tool calls of members as rows, and ids of what they say; −1 where that is not known."""
         messages, said = self._messages
         calls = np.flatnonzero((self.kind == int(EventType.TOOL_CALL)) & (self.acts[self.agent] > 0))
-        done = self._call_ids(calls)
+        tools, ids = text_ids(self.traces.events["tool"].take(calls)), content_ids(self.traces, calls)
+        done = np.where(ids < 0, -1, ids * (tools.max(initial=0) + 2) + tools + 1)
         rows = np.concatenate([messages, calls])
         ids = np.concatenate([said, np.where(done < 0, -1, done + said.max(initial=-1) + 1)])
         order = np.argsort(rows, kind="stable")
         return rows[order], ids[order]
-
-    def _call_ids(self, rows: np.ndarray) -> np.ndarray:
-        """Ids of tool calls, equal where tool and content are; −1 where the content is not known.
-
-        They are kept for the rows: in most batches all calls are of members, and two numbers ask for the same.
-        """
-        if not np.array_equal(rows, self._called[0]):
-            tools = text_ids(self.traces.events["tool"].take(rows))
-            ids = content_ids(self.traces, rows)
-            self._called = rows, np.where(ids < 0, -1, ids * (tools.max(initial=0) + 2) + tools + 1)
-        return self._called[1]

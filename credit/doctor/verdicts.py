@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.metrics.message_contents import text_ids
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
+from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, share_interval
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -111,9 +113,9 @@ def drift(traces: Traces) -> Suspicion:
     verdict is what a straight line on the outcome does not explain. The statistic is r, the correlation of the sum of
     the residuals of a task with the rank of its time, the mean `policy_version` of its traces. Means would let a task
     with one trace count as much as one with ten. Under the null hypothesis every order of the n tasks is equally
-    likely; then r √((n − 2) / (1 − r²)) has nearly Student's distribution with n − 2 degrees of freedom.
+    likely; r² then has nearly a Beta distribution (`_trend`).
 
-    References: Pitman 1937 (the test); Armitage 1955 (sums for trends of proportions).
+    References: Pitman 1937 (the test and its moments); Armitage 1955 (sums for trends of proportions).
     """
     channels = _channels(traces)
     version = traces.evidence.get("policy_version")
@@ -144,44 +146,62 @@ def drift(traces: Traces) -> Suspicion:
 def _trend(time: np.ndarray, amount: np.ndarray) -> tuple[float, float]:
     """The correlation of amounts with the ranks of their times, and its two-sided p; NaN where one does not differ.
 
-    Ranks bound what a single time can do. With times as they are, one task long after the others whose amount is large,
-    too, has a p near 0, although one order of n has it there.
-    """
-    from scipy.special import stdtr  # comes with JAX; slow to import
+    Over all orders r² has the mean m = 1 / (n − 1), and r⁴ the mean
 
-    _, place, count = np.unique(time, return_inverse=True, return_counts=True)
-    rank = (np.cumsum(count) - (count - 1) / 2)[place]
+        q = 3 / (n² − 1) (1 + (n − 2) (n − 3) / (3 n (n − 1)²) g g')        g, g' Fisher's kurtosis of ranks and amounts
+
+    r² is taken as Beta with these moments, half a step of Σ rank · amount nearer to 0, and p is no less than the chance
+    of one order and its reverse. By Student's distribution, eight tasks whose verdicts are 0 in the first half and 1 in
+    the second had a sixth of their true p. Ranks bound what a single time can do: with times as they are, one task long
+    after the others whose amount is large, too, has a p near 0, although one order of n has it there.
+    """
+    from scipy.special import betaincc  # comes with JAX; slow to import
+
+    n, rounding = len(time), 1e-9 * float(np.ptp(amount))  # of sums of residuals
+    _, place, late = np.unique(time, return_inverse=True, return_counts=True)
+    rank, ordered = (np.cumsum(late) - (late - 1) / 2)[place], np.sort(amount)
     a, b = rank - rank.mean(), amount - amount.mean()
     scale = float(np.sqrt((a @ a) * (b @ b)))
-    if not scale > 1e-9:  # sums of residuals that should all be 0 are rounding
+    if not scale > 1e-9:  # sums that should all be 0
         return float("nan"), float("nan")
-    r = float(np.clip((a @ b) / scale, -1, 1))
-    freedom = len(time) - 2
-    t = np.inf if abs(r) >= 1 else abs(r) * np.sqrt(freedom / (1 - r * r))
-    return r, max(float(2 * stdtr(freedom, -t)), 2 / math.factorial(len(time)))  # an order and its reverse
+    gaps = np.diff(ordered)
+    alike = np.bincount(np.cumsum(np.append(0, gaps > rounding)))
+    step = float(np.diff(np.unique(rank)).min() * gaps[gaps > rounding].min())
+    mean = 1 / (n - 1)
+    of_both = (n - 2) * (n - 3) / (3 * n * (n - 1) ** 2) * _kurtosis(a) * _kurtosis(b)
+    fourth = 3 / (n * n - 1) * (1 + of_both)
+    shape = (mean - fourth) / (fourth - mean**2)
+    near = max(abs(float(a @ b)) - step / 2, 0.0) / scale
+    p = float(betaincc(mean * shape, (1 - mean) * shape, min(near**2, 1.0)))
+    same = max(math.prod(math.factorial(size) for size in sizes.tolist()) for sizes in (late, alike))
+    return float(np.clip(a @ b / scale, -1, 1)), min(1.0, max(p, 2 / (math.factorial(n) // same)))
+
+
+def _kurtosis(x: np.ndarray) -> float:
+    """Fisher's k₄ / k₂² of numbers of mean 0."""
+    n, squares, fourths = len(x), float(np.sum(x**2)), float(np.sum(x**4))
+    fourth = (n * (n + 1) * fourths - 3 * (n - 1) * squares**2) / ((n - 1) * (n - 2) * (n - 3))
+    return fourth / (squares / (n - 1)) ** 2
 
 
 def collusion(traces: Traces) -> Suspicion:
     """Whether verdicts on failed traces are higher where a certain agent, or model, took part.
 
-    Failed are traces below the greatest outcome of the batch. Within the n failed traces of a task, of which a have the
-    agent, every choice of a is equally likely under the null hypothesis. With v the verdicts and v̄ their mean,
+    Failed are traces below the greatest outcome of the batch. One that lacks lines is left out: who is not in it may be
+    in those. Within the n failed traces of a task, of which a have the agent, every choice of a is equally likely under
+    the null hypothesis (`graphs.dealing.dealt`). With v the verdicts and v̄ their mean,
 
         S = Σ over tasks ( Σ v of traces with the agent − a v̄ )
-        Var S = Σ over tasks a (n − a) / (n (n − 1)) Σ (v − v̄)²
 
-    The test is one-sided, normal, with half the range of v as correction for continuity. The statistic is S over
-    Σ a (n − a) / n, by how much the verdict is higher.
-
-    Reference: Mantel and Haenszel 1959.
+    The test of S is one-sided. The statistic is S over Σ a (n − a) / n, by how much the verdict is higher. Where an
+    agent is in one of eight traces, and a verdict passes one of eight, S is too skewed for a normal test: its p was a
+    twentieth of the true one.
     """
-    from scipy.special import ndtr  # comes with JAX; slow to import
-
     channels = _channels(traces)
     if not channels:
         return _none(NO_VERDICT)
     outcome, task = _outcome(traces), task_ids(traces)
-    failed, size = _failed(outcome), int(task.max()) + 1
+    failed, size = _failed(outcome) & ~lacking_traces(traces), int(task.max()) + 1
     found = []
     for channel, verdict in channels.items():
         usable = failed & np.isfinite(verdict)
@@ -192,12 +212,11 @@ def collusion(traces: Traces) -> Suspicion:
             mean = np.bincount(task[usable], verdict[usable], size) / np.maximum(n, 1)
             squares = np.bincount(task[usable], (verdict[usable] - mean[task[usable]]) ** 2, size)
             mixed = with_it * (n - with_it) / np.maximum(n, 1)
-            variance = mixed / np.maximum(n - 1, 1) * squares
-            if np.count_nonzero(variance > 0) >= LEAST_ORDERED:
+            if np.count_nonzero((mixed > 0) & (squares > 0)) >= LEAST_ORDERED:
                 rows = np.flatnonzero(usable & company)
                 excess = float(np.sum(verdict[rows] - mean[task[rows]]))
-                half = float(np.ptp(verdict[usable])) / 2
-                p = float(ndtr(-max(excess - half, 0) / np.sqrt(variance.sum())))
+                tail = dealt(verdict[usable], company[usable], task[usable]).p / 2
+                p = tail if excess > 0 else 1 - tail
                 rows = rows[np.argsort(-verdict[rows], kind="stable")]
                 words = f"{channel} is higher on failed traces of {name}"
                 tasks = int(np.count_nonzero(mixed))

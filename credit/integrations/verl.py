@@ -10,6 +10,12 @@ module. That adds an advantage estimator `credit_NAME` for each method, and trai
 The trainers differ from verl's in `_compute_advantage` alone. There a trace is a session of a prompt, told by the keys
 `{uid}_{session}_{index}`, and what an agent loop wrote into `extra_fields` of its outputs under the names of
 `TrainerCredit.columns_of` becomes a column. Written against verl 0.9.1.
+
+Which rows fill a batch: v1 marks its own, with a uid that no other row has, as padding, and they count nowhere; a key
+of two other rows is refused. The legacy trainer fills none, and gives each prompt of a step a new UUID. A fork that
+appends copies of rows states nothing of them: with `traj_uid` they stay in their trace, whose rewards of rows then
+count twice, and without it each is a trace. A fork's `uid` that is an index of the data set joins what one batch holds
+of that index, also of two steps; it joins nothing of another batch.
 """
 
 from __future__ import annotations

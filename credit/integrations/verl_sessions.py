@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -82,9 +84,18 @@ def session_advantage(
       extra_fields: what the agent loop wrote beside each row; None where it wrote nothing.
       padding: rows that verl made up to fill the batch; they get 0 and enter no statistics.
       policy_version: of each row, for the metrics.
+
+    Raises:
+      CreditError: a key has another form, or two outputs have it: verl names each once, and a copy would count twice.
     """
     group, session, order = _sessions(batch_keys)
     batch, real = data.batch, ~np.asarray(padding, bool)
+    outputs = list(itertools.compress(batch_keys, real))
+    if len(set(outputs)) < len(outputs):
+        key, count = collections.Counter(outputs).most_common(1)[0]
+        raise CreditError(
+            f"key {key!r} of the batch names {count} outputs; expected one: rows that fill it are padding"
+        )
     score = _of_last_output(batch["token_level_scores"].sum(dim=-1), session.indices.to_numpy(), order, real)
     partly = {*COLUMNS, *EVIDENCE} - {"agent", "role", "turn"}
     columns = credit_of.columns_of(extra_fields or (None,) * len(real), partly=partly, real=real)

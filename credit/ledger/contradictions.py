@@ -71,9 +71,9 @@ def _off_centre(
     if abs(mean) <= ERRORS * error:
         return ""
     return (
-        f"it declares to be centred, but its sum over a trace is {mean:.3g} ± {error:.2g} on average over {len(size)} "
-        f"independent traces, {abs(mean) / error:.3g} errors from 0: it is off centre, or which events carry it "
-        "follows from what they chose"
+        f"it declares to be centred, but its sum over a trace is {mean:.3g} ± {error:.2g} (one standard error) on "
+        f"average over {len(size)} independent traces, {abs(mean) / error:.3g} errors from 0: it is off centre, or "
+        "which events carry it follows from what they chose"
     )
 
 

@@ -310,7 +310,7 @@ def _centred(ledger: Entries, claims: list[Credit]) -> str:
         lines.append(f"{claim.source!r} {mean:.3g} ± {error:.2g}")
     return (
         "claims that declare another thing are left out; right if their alternatives are those of the policy that "
-        f"acted. Mean sum over a trace, 0 if so: {', '.join(lines)}"
+        f"acted. Mean sum over a trace ± one standard error, 0 if so: {', '.join(lines)}"
     )
 
 

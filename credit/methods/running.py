@@ -360,7 +360,12 @@ def expect_outcomes(traces: Traces) -> None:
       CreditError: no trace has an outcome. The message states what was found instead, and how to pass outcomes.
     """
     if not has_outcomes(traces):
-        raise no_outcome([spoilt_rows(traces.problems), found_instead(traces)])
+        raise without_outcomes(traces)
+
+
+def without_outcomes(traces: Traces) -> CreditError:
+    """The refusal of traces without a single outcome."""
+    return no_outcome([spoilt_rows(traces.problems), found_instead(traces)])
 
 
 def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.metrics.clustered_error import clustered_error
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
@@ -26,7 +27,7 @@ class AggregateValue:
     Attributes:
       agent: name of the agent that combined.
       decisions: aggregations with an outcome and with two results or more whose reward is known.
-      unknown: aggregations that lack one of these.
+      unknown: aggregations that lack one of these, or are of a trace that lacks lines.
       results: mean number of results that one combined.
       outcome, best, mean: means over aggregations of the trace's outcome, the best result and the mean result.
       over_best, over_mean: means of outcome − best and outcome − mean.
@@ -96,11 +97,12 @@ def aggregate_values(traces: Traces) -> list[AggregateValue]:
     sample = np.arange(len(outcome)) if graph.cluster_ids is None else np.asarray(graph.cluster_ids)
     found: dict[str, list[tuple[int, float, float, float, int]]] = {}
     unknown: dict[str, int] = {}
+    lacking = lacking_traces(traces)
     for event in np.flatnonzero(combines).tolist():
         name = traces.agents["name"][int(agent[event])].as_py()
         results = rewards[sorted(combined.get(event, ()))]
         number = int(trace[event])
-        if len(results) < 2 or not np.isfinite(results).all() or not math.isfinite(outcome[number]):
+        if lacking[number] or len(results) < 2 or not np.isfinite(results).all() or not math.isfinite(outcome[number]):
             unknown[name] = unknown.get(name, 0) + 1
         else:
             mean = float(results.mean())

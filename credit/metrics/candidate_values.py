@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.missing_lines import LACKING, lacking_events
 from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from estimators.base import REASONS, Reason
 from estimators.counterfactual.more_or_less import ERROR_ESS, LEAST_PART, Over
@@ -139,7 +140,7 @@ def candidate_values(traces: Traces, *, over: Over = "batch") -> list[CandidateV
       ...     "edges": [{"src": "0", "dst": "1", "type": "message"}]}) + "\\n"
       ...     for name, agent, reward in [("a", "coder", 1.0), ("b", "coder", 1.0), ("c", "critic", 0.0)]))
       >>> [(row.candidate, row.picks, row.reason or round(row.value, 2)) for row in candidate_values(credit.read(path))]
-      [('coder', 2, 0.67), ('critic', 1, 'too few members, or no divisor: their spread or mean is about 0 or less')]
+      [('coder', 2, 0.67), ('critic', 1, 'too few members: the method compares with more than there are')]
     """
     graph, (rows, candidate, candidates) = traces.graph, _asked(traces)
     trace, reward = np.asarray(graph.trace_ids), np.asarray(traces.reward, np.float64)
@@ -159,6 +160,7 @@ def candidate_values(traces: Traces, *, over: Over = "batch") -> list[CandidateV
     steps, step = np.unique((group[of] * len(names) + name[agent]) * most + number, return_inverse=True)
     of_step, decisions = (steps // most).tolist(), np.bincount(step).tolist()
     pairs, pair = np.unique(step * len(candidates) + candidate, return_inverse=True)
+    lacks = (np.bincount(step, lacking_events(traces)[rows]) > 0).tolist()  # which decision is the k-th is not known
     found = _values(step, pair, chance, _earned_from(traces, rows), cluster)
     rows_of_pairs = zip(
         (pairs // len(candidates)).tolist(), (pairs % len(candidates)).tolist(), np.bincount(pair).tolist(),
@@ -172,9 +174,9 @@ def candidate_values(traces: Traces, *, over: Over = "batch") -> list[CandidateV
             decisions[k],
             candidates[asked],
             picks,
-            value if reason == Reason.VALID else None,
-            stderr if reason == Reason.VALID and math.isfinite(stderr) else None,
-            REASONS[reason],
+            value if reason == Reason.VALID and not lacks[k] else None,
+            stderr if reason == Reason.VALID and not lacks[k] and math.isfinite(stderr) else None,
+            LACKING if lacks[k] else REASONS[reason],
         )
         for k, asked, picks, value, stderr, reason in rows_of_pairs
     ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from credit.metrics.clustered_error import clustered_error
 from credit.metrics.event_costs import Prices, event_costs
+from credit.reports.missing_lines import LACKING, lacking_events, lacking_traces
 from credit.reports.trace_returns import exact_outcomes, refuse_coarse
 from estimators.base import REASONS, Reason
 from estimators.counterfactual.more_or_less import (
@@ -209,10 +210,12 @@ def _spent(traces: Traces, cost: Cost, prices: Prices | None) -> np.ndarray:
     if cost == "money" and prices is None:
         raise CreditError("cost is 'money', and there are no prices; expected a table of prices")
     amounts = getattr(event_costs(traces, prices), cost)
+    amounts = np.where(lacking_traces(traces)[np.asarray(traces.graph.trace_ids)[: len(amounts)]], np.nan, amounts)
     lacking = np.flatnonzero(np.isnan(amounts))
     if len(lacking):
         event = traces.events["event"][int(lacking[0])].as_py()
-        raise CreditError(f"{len(lacking)} of {len(amounts)} events have no {cost}, such as {event!r}")
+        why = ", or are of a trace that lacks lines" if lacking_traces(traces).any() else ""
+        raise CreditError(f"{len(lacking)} of {len(amounts)} events have no {cost}{why}, such as {event!r}")
     return np.pad(amounts, (0, traces.graph.num_events - len(amounts)))
 
 
@@ -263,6 +266,7 @@ def _rows(
     trace, agent = np.asarray(graph.trace_ids), np.asarray(graph.agent_ids)
     where = np.flatnonzero(np.asarray(p.where))
     _, first, of = np.unique(np.asarray(p.key)[where], return_index=True, return_inverse=True)
+    of_lacking = np.bincount(of, lacking_events(traces)[where]) > 0  # which of its decisions is the k-th is not known
     decisions, went = np.bincount(of), np.bincount(of, np.asarray(p.more)[where]).astype(np.int64)
     step, rows = earlier_of_each(agent[where])[first], where[first]
     previous = None
@@ -276,6 +280,7 @@ def _rows(
         reason = REASONS[int(reasons[row])]
         if basis == "logs" and reasons[row] in ANSWERED_OR_CONTRADICTED and more in (0, n):
             reason = ONE_WAY
+        reason = LACKING if of_lacking[k] else reason
         gain = None if reason else float(gains[row])
         extra = None if costs is None or reason or math.isnan(costs[row]) else float(costs[row])
         error = float(errors[row])

@@ -8,10 +8,11 @@ import math
 import numpy as np
 
 from credit.metrics.clustered_error import beyond_two_errors
-from credit.metrics.cost_summary import Amount
+from credit.metrics.cost_summary import Amount, amounts
 from credit.metrics.event_costs import event_costs
+from credit.reports.missing_lines import lacking_traces
 from credit.telling_apart import tells_apart
-from estimators.base import Credit
+from estimators.base import REASONS, Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 from graphs.structure.edge_order import EdgeOrder
@@ -28,20 +29,22 @@ class Responsible:
 
     Attributes:
       event, agent, type: which one.
-      amount: its credit − baseline.
+      amount: its credit − baseline; None where `without` says why it has none.
       stderr: its standard error; None where the method states none.
       stands_out: whether the amount is beyond two standard errors, and can tell one action from another
         (`credit.telling_apart.tells_apart`).
       path: ids of events from the action to the event, over the fewest dependencies.
+      without: why it has no credit; "" where it has.
     """
 
     event: str
     agent: str
     type: str
-    amount: float
+    amount: float | None
     stderr: float | None
     stands_out: bool
     path: tuple[str, ...]
+    without: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +61,7 @@ class EditEffect:
       stderr: its standard error; None where it is not known.
       source: "replays" or "value".
       without: why there is no change; "" where there is one.
+      lacks_lines: whether lines of the trace are missing, so that all counts are lower bounds (`lacking_traces`).
     """
 
     invalidated: tuple[str, ...]
@@ -71,6 +75,7 @@ class EditEffect:
     stderr: float | None
     source: str
     without: str
+    lacks_lines: bool
 
 
 def dependents(traces: Traces, events: np.ndarray, *, backward: bool = False) -> np.ndarray:
@@ -87,13 +92,15 @@ def dependents(traces: Traces, events: np.ndarray, *, backward: bool = False) ->
     return EdgeOrder(*dependencies(traces)).reachable(events, backward=backward)
 
 
-def why(traces: Traces, row: int, credit: Credit, *, most: int = 10) -> list[Responsible]:
-    """The actions that an event depended on, the largest credit in absolute value first.
+def why(traces: Traces, row: int, credit: Credit | None, *, most: int = 10) -> list[Responsible]:
+    """The actions that an event depended on: the largest credit in absolute value first, those without credit last.
+
+    Those of equal credit, and those without, are in the order of the log from the event backwards.
 
     Args:
       traces: what was read.
       row: of the event in the batch.
-      credit: a method's result on `traces.graph`.
+      credit: a method's result on `traces.graph`; None where no trace has an outcome.
       most: how many to name.
 
     Raises:
@@ -107,31 +114,38 @@ def why(traces: Traces, row: int, credit: Credit, *, most: int = 10) -> list[Res
       [(1.0, 1), (1.0, 2)]
     """
     _check(traces, row)
-    expect("credit", credit, Credit, "what a method returns, such as credit.run(traces, 'rloo')")
-    if credit.credit.shape != (traces.graph.num_events,):
-        raise CreditError(f"credit has shape {credit.credit.shape}; expected ({traces.graph.num_events},)")
-    following = _towards(traces, row)
-    valid = np.asarray(credit.valid)
-    amount = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
-    error = np.asarray(credit.stderr, np.float64)
-    beyond = beyond_two_errors(amount, error) & tells_apart(traces, credit)
-    rows = sorted((e for e in following if valid[e]), key=lambda e: (-abs(amount[e]), -e))[:most]
+    graph = traces.graph
+    amount, error = np.full((2, graph.num_events), np.nan)
+    beyond = np.zeros(graph.num_events, bool)
+    if credit is not None:
+        expect("credit", credit, Credit, "what a method returns, such as credit.run(traces, 'rloo')")
+        if credit.credit.shape != (graph.num_events,):
+            raise CreditError(f"credit has shape {credit.credit.shape}; expected ({graph.num_events},)")
+        valid = np.asarray(credit.valid)
+        difference = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
+        amount, error = np.where(valid, difference, np.nan), np.asarray(credit.stderr, np.float64)
+        beyond = beyond_two_errors(amount, error) & tells_apart(traces, credit)
+    following, known = _towards(traces, row), np.isfinite(amount)
+    acts = np.asarray(graph.action_mask)
+    rows = sorted((e for e in following if acts[e] or known[e]), key=lambda e: (-abs(amount[e]) if known[e] else 1, -e))
     ids, agents = traces.events["event"], traces.agents["name"]
     found = []
-    for e in rows:
+    for e in rows[:most]:
         path = [e]
         while path[-1] != row:
             path.append(following[path[-1]])
-        stated = float(error[e]) if math.isfinite(error[e]) else None
+        stated = float(error[e]) if known[e] and math.isfinite(error[e]) else None
+        reason = "no trace has an outcome" if credit is None else REASONS[Reason(int(credit.reason[e]))]
         found.append(
             Responsible(
                 event=ids[e].as_py(),
-                agent=agents[int(traces.graph.agent_ids[e])].as_py(),
-                type=EventType(int(traces.graph.event_type[e])).name.lower(),
-                amount=float(amount[e]),
+                agent=agents[int(graph.agent_ids[e])].as_py(),
+                type=EventType(int(graph.event_type[e])).name.lower(),
+                amount=float(amount[e]) if known[e] else None,
                 stderr=stated,
                 stands_out=stated is not None and bool(beyond[e]),
                 path=tuple(ids[place].as_py() for place in path),
+                without="" if known[e] else reason,
             )
         )
     return found
@@ -164,20 +178,21 @@ def if_edited(traces: Traces, row: int) -> EditEffect:
     edited[row] = True
     undone = dependents(traces, edited) & ~edited
     of_trace = np.asarray(graph.trace_ids)[:n] == graph.trace_ids[row]
-    costs = event_costs(traces)
+    costs, count = event_costs(traces), int(undone.sum())
     change, stderr, source, without = _change(traces, row, of_trace)
     return EditEffect(
         invalidated=tuple(traces.events["event"].take(np.flatnonzero(undone)).to_pylist()),
         actions=int(np.sum(undone & np.asarray(graph.action_mask)[:n])),
         later=int(np.sum(of_trace[row + 1 :])),
         tool_calls=int(np.sum(costs.tool_calls[undone])),
-        tokens=_sum(costs.tokens[undone]),
-        input_tokens=_sum(costs.input_tokens[undone]),
-        seconds=_sum(costs.seconds[undone]),
+        tokens=amounts(costs.tokens[undone], np.zeros(count, np.int64), 1)[0],
+        input_tokens=amounts(costs.input_tokens[undone], np.zeros(count, np.int64), 1)[0],
+        seconds=amounts(costs.seconds[undone], np.zeros(count, np.int64), 1)[0],
         change=change,
         stderr=stderr,
         source=source,
         without=without,
+        lacks_lines=bool(lacking_traces(traces)[int(graph.trace_ids[row])]),
     )
 
 
@@ -224,12 +239,6 @@ def _towards(traces: Traces, row: int) -> dict[int, int]:
                 following[cause] = event
                 waiting.append(cause)
     return following
-
-
-def _sum(cost: np.ndarray) -> Amount:
-    known = np.isfinite(cost)
-    total = float(cost[known].sum()) if known.any() or not len(cost) else None
-    return Amount(total, int((~known).sum()))
 
 
 def _check(traces: Traces, row: int) -> None:

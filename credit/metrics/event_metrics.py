@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from credit.metrics.metric_summary import metric_means
-from credit.reports.trace_numbers import NO_ACTION, TraceMetric, numbered
-from graphs.errors import expect
+from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.trace_numbers import NO_ACTION, numbered
+from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 from graphs.structure.critical_path import decision_steps
 from graphs.traces.batch import Traces
@@ -134,17 +135,23 @@ def steps_of_decisions(traces: Traces) -> tuple[np.ndarray, list[str]]:
     found = decision_steps(graph) if stage is None else decision_steps(graph, stage.array)
     acting = np.asarray(graph.trace_ids)[np.asarray(graph.action_mask)]
     idle = np.bincount(acting, minlength=m)[:m] == 0
-    reasons = numbered(np.zeros(m), (idle, NO_ACTION), (~found.defined[:m], NO_MAIN)).reasons
-    return np.where(found.steps[:n] > 0, found.steps[:n].astype(np.float64), np.nan), reasons
+    lacking = lacking_traces(traces)
+    reasons = numbered(np.zeros(m), (lacking, LACKING), (idle, NO_ACTION), (~found.defined[:m], NO_MAIN)).reasons
+    known = (found.steps[:n] > 0) & ~lacking[np.asarray(graph.trace_ids)[:n]]
+    return np.where(known, found.steps[:n].astype(np.float64), np.nan), reasons
 
 
 def team_course(traces: Traces) -> list[CoursePoint]:
     """Births, deaths and the size of the team after each tenth of the events of a trace.
 
     Position in the log is the time: clocks may be absent or wrong. Means are over tasks of means over their traces.
+    Traces that lack lines are left out (`lacking_traces`).
 
     Args:
       traces: what was read.
+
+    Raises:
+      CreditError: every trace lacks lines.
 
     Examples:
       >>> import credit
@@ -152,7 +159,9 @@ def team_course(traces: Traces) -> list[CoursePoint]:
       >>> [(point.part, point.births, point.deaths) for point in team_course(rows.traces)][4:6]
       [(0.5, 1.0, 1.0), (0.6, 2.0, 2.0)]
     """
-    found = team_events(traces)
+    found, lacking = team_events(traces), lacking_traces(traces)
+    if lacking.all():
+        raise CreditError("the log lacks lines of every trace")
     n, m = traces.sizes.events, traces.sizes.traces
     trace = np.asarray(traces.graph.trace_ids)[:n]
     count = np.bincount(trace, minlength=m)
@@ -165,8 +174,7 @@ def team_course(traces: Traces) -> list[CoursePoint]:
             total = np.append(0, np.cumsum(getattr(found, name)))
             alone[name] = total[last + 1] - total[start]
         alone["size"] = found.size[last]
-        metrics = {name: TraceMetric(values.astype(np.float64), [""] * m) for name, values in alone.items()}
-        rows = metric_means(traces, metrics)
+        rows = metric_means(traces, {name: numbered(values, (lacking, LACKING)) for name, values in alone.items()})
         births, deaths, size = (row.mean or 0.0 for row in rows)
         points.append(CoursePoint(tenth / PARTS, births, deaths, size, rows[0].traces, rows[0].tasks))
     return points
@@ -199,14 +207,19 @@ def decision_costs(traces: Traces) -> list[DecisionCost]:
 
 
 def event_table(traces: Traces) -> pa.Table:
-    """A row for each event: its trace and id, as tables of advantages have them, and a column for each number."""
+    """A row for each event: its trace and id, as tables of advantages have them, and a column for each number.
+
+    Events of traces that lack lines have none.
+    """
     import pyarrow as pa
 
     found, (steps, _) = team_events(traces), steps_of_decisions(traces)
-    trace = traces.traces["trace"].take(np.asarray(traces.graph.trace_ids)[: traces.sizes.events])
+    of = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    lacking = lacking_traces(traces)[of]
+    births, deaths, size = (pa.array(column, mask=lacking) for column in found)
     return pa.table(
         {
-            "trace": trace, "event": traces.events["event"], "births": found.births, "deaths": found.deaths,
-            "team_size": found.size, "critical_steps": pa.array(steps, pa.float64(), from_pandas=True),
+            "trace": traces.traces["trace"].take(of), "event": traces.events["event"], "births": births,
+            "deaths": deaths, "team_size": size, "critical_steps": pa.array(steps, pa.float64(), from_pandas=True),
         }
     )  # fmt: skip

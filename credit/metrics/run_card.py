@@ -13,7 +13,8 @@ from credit.metrics.event_costs import event_costs, event_models
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.trace_metrics import MetricOptions, metrics_of_facts
 from credit.reports.corpus import Survey, survey
-from credit.reports.missing_lines import lacking_traces
+from credit.reports.durations import positions
+from credit.reports.missing_lines import LACKING, lacking_traces
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.event_graph import EventType
@@ -120,12 +121,14 @@ def _teams(traces: Traces, found: Survey, forms: np.ndarray) -> list[CardLine]:
     kinds = np.bincount(np.asarray(graph.event_type)[: traces.sizes.events], minlength=len(EventType))
     counts = collections.Counter({kind.name.lower(): int(kinds[kind]) for kind in EventType if kinds[kind]})
     edges = f"{traces.sizes.edges / max(traces.sizes.events, 1):.3g} an event" if traces.sizes.edges else ""
+    lacks = bool(lacking_traces(traces).any())
+    of_types = ", ".join(f"{name} {at_least(str(count), lacks)}" for name, count in counts.most_common())
+    spreads = {"agents": found.agents_per_trace, "actions": found.actions_per_trace}
     return [
         _line("teams", "topologies", _names(collections.Counter(TOPOLOGIES[form] for form in forms.tolist())), ""),
-        _line("teams", "agents of a trace", str(found.agents_per_trace), ""),
-        _line("teams", "actions of a trace", str(found.actions_per_trace), ""),
-        _line("teams", "depth of spawning", str(depth), ""),
-        _line("teams", "events", ", ".join(f"{name} {count}" for name, count in counts.most_common()), ""),
+        *(_line("teams", f"{what} of a trace", at_least(str(of), lacks), "") for what, of in spreads.items()),
+        _line("teams", "depth of spawning", at_least(str(depth), lacks), ""),
+        _line("teams", "events", of_types, ""),
         _line("teams", "edges", edges, "the log states no edges"),
     ]
 
@@ -164,7 +167,8 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
     of_some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"
     value = at_least(_number(float(timed.mean()), 4), lacks_lines) + of_some if len(timed) else ""
     lines.append(_line("costs", "wall clock of a trace, seconds", value, "the log lacks times in seconds"))
-    lacking = "no trace has an outcome" if groups.of_trace else "an action lacks its tokens, read or generated"
+    lacking = "an action lacks its tokens, read or generated"
+    lacking = LACKING if lacks_lines else "no trace has an outcome" if groups.of_trace else lacking
     waste = "" if groups.untaught is None else f"{groups.untaught:.0%}"
     return [
         *lines,
@@ -189,7 +193,8 @@ def _evidence(traces: Traces, found: Survey) -> list[CardLine]:
         lines.append(_line("evidence", name, f"{count} events" if count else "", keys[name].how_to_log))
     refs = traces.events["content_ref"]
     content = f"{len(refs) - refs.null_count} events" if refs.null_count < len(refs) else ""
-    times = int(np.isfinite(traces.events["time"].to_numpy().astype(np.float64)).sum())
+    timed = np.isfinite(traces.events["time"].to_numpy().astype(np.float64))
+    times = int(np.sum(timed & ~positions(traces)[np.asarray(traces.graph.trace_ids)[: len(timed)]]))
     return [
         *lines,
         _line("evidence", "content references", content, "no event has a content_ref"),
@@ -202,9 +207,11 @@ def _safety(traces: Traces) -> list[CardLine]:
     trusted = traces.events["trusted"]
     known = len(trusted) - trusted.null_count
     untrusted = known - int(pc.sum(trusted).as_py() or 0)
-    marked = f"{untrusted} of {known} that say" if known else ""
+    lacks = bool(lacking_traces(traces).any())
+    marked = at_least(f"{untrusted} of {known} that say", lacks) if known else ""
+    safety, people = (int(np.sum(kinds == kind)) for kind in (EventType.SAFETY_EVENT, EventType.HUMAN_INTERVENTION))
     return [
         _line("safety", "untrusted events", marked, "no event says whether it is trusted"),
-        _line("safety", "safety events", str(int(np.sum(kinds == EventType.SAFETY_EVENT))), ""),
-        _line("safety", "interventions of people", str(int(np.sum(kinds == EventType.HUMAN_INTERVENTION))), ""),
+        _line("safety", "safety events", at_least(str(safety), lacks), ""),
+        _line("safety", "interventions of people", at_least(str(people), lacks), ""),
     ]

@@ -13,7 +13,7 @@ from credit.metrics.clustered_error import beyond_two_errors
 from credit.metrics.event_metrics import team_events
 from credit.metrics.message_contents import ALIKE, content_ids, embedded_ids, team_messages
 from credit.reports.event_errors import error_mask
-from credit.reports.missing_lines import LACKING, lacking_traces
+from credit.reports.missing_lines import lacking_traces
 from credit.reports.outside_team import outside_team
 from credit.reports.trace_list import counted_tokens
 from credit.reports.trace_numbers import (
@@ -24,6 +24,7 @@ from credit.reports.trace_numbers import (
     different,
     divided,
     numbered,
+    of_whole_traces,
     untold_shape,
 )
 from graphs.errors import CreditError, expect
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "PARTS", "MetricOptions", "metrics_of_facts", "trace_metrics"]
 
-ALONE = "the trace has no second agent, who could read a message"
 OF_TEAM = [KIND_NAMES.index(name) for name in ("spawn", "whom", "aggregate", "stop")]
 
 
@@ -86,10 +86,7 @@ def metrics_of_facts(facts: TeamFacts, options: MetricOptions) -> dict[str, Trac
     found: dict[str, TraceMetric] = {}
     for compute in COMPUTED:
         for name, metric in compute(facts, options).items():
-            if name != "success" and lacking.any():
-                reasons = [LACKING if lacks else why for lacks, why in zip(lacking, metric.reasons, strict=True)]
-                metric = TraceMetric(np.where(lacking, np.nan, metric.value), reasons)
-            found[name] = metric
+            found[name] = metric if name == "success" else of_whole_traces(metric, lacking)
     return found
 
 
@@ -191,9 +188,14 @@ def _communication(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceM
     count = np.bincount(trace, minlength=m)
     none = (count == 0, "the team wrote no message")
     unknown = (np.bincount(trace[ids < 0], minlength=m) > 0, absent)
-    alone = (np.bincount(np.asarray(traces.graph.agent_trace)[: traces.sizes.agents], minlength=m) < 2, ALONE)
     messages = {
-        "message_redundancy": numbered(1 - divided(different(trace, ids, m), count), none, alone, unknown),
+        "message_redundancy": numbered(
+            1 - divided(different(trace, ids, m), count),
+            none,
+            facts.unread,
+            (count == 1, "the team wrote one message, which can repeat none"),
+            unknown,
+        ),
         **_debate(facts, rows, ids, none, unknown),
     }
     tokens = traces.evidence.get("tokens")
@@ -228,10 +230,10 @@ def _debate(
     votes = np.zeros(m)
     pairs, size = np.unique(np.stack([of_trace, ids[last]]), axis=1, return_counts=True)
     np.maximum.at(votes, pairs[0], size)
-    opening = different(of_trace, ids[first], m)
+    opening, one = different(of_trace, ids[first], m), (count == 1, "one agent alone wrote messages")
     return {
-        "consensus": numbered(divided(votes, count), other, none, unknown),
-        "diversity": numbered(divided(opening, count), other, none, unknown),
+        "consensus": numbered(divided(votes, count), other, none, one, unknown),
+        "diversity": numbered(divided(opening, count), other, none, one, unknown),
     }
 
 

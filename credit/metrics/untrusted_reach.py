@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from credit.metrics.event_influence import dependencies
+from credit.reports.missing_lines import lacking_traces
 from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
@@ -35,7 +36,8 @@ class Exposure:
       actions: actions of all traces.
       answers: traces whose last action is among the reached.
       credit_at_risk: Σ |credit − baseline| over the reached actions, as a part of the sum over all actions; None
-        without credit, or where the sum is 0.
+        without credit, where the sum is 0, or where a trace lacks lines.
+      lacks_lines: whether a trace of the batch lacks lines, so that all counts are lower bounds (`lacking_traces`).
     """
 
     unit: str
@@ -45,6 +47,7 @@ class Exposure:
     actions: int
     answers: int
     credit_at_risk: float | None
+    lacks_lines: bool
 
 
 def untrusted_reach(
@@ -110,6 +113,7 @@ def untrusted_reach(
     if credit is not None:
         differs = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
         amount = np.where(np.asarray(credit.valid), np.abs(differs), 0)[:n]
+    lacks_lines = bool(lacking_traces(traces).any())
     edges, found = EdgeOrder(*dependencies(traces)), []
     reaches: list[np.ndarray] = []
     for first in range(0, len(units), 64):  # a bit for each unit; 64 of them spread in one walk
@@ -128,7 +132,8 @@ def untrusted_reach(
                 reached=int(reached.sum()),
                 actions=int(action.sum()),
                 answers=int(reached[last[last >= 0]].sum()),
-                credit_at_risk=None if amount is None or total == 0 else float(amount[reached].sum()) / total,
+                credit_at_risk=None if amount is None or total == 0 or lacks_lines else amount[reached].sum() / total,
+                lacks_lines=lacks_lines,
             )
         )
     return found

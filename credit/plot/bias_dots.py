@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.plot.canvas import CYCLE, key_of_series, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
@@ -39,7 +40,7 @@ def draw_methods(rows: Sequence[Row], *, k: int | None = None, title: str = "") 
     Args:
       rows: of `credit.bench.bias.measure`.
       k: the group size to draw; None for the largest. A method that was measured at smaller sizes only is drawn at the
-        largest of them.
+        largest of them, which stands behind its name.
       title: above the panels; "" for none.
 
     Raises:
@@ -84,14 +85,17 @@ def draw_methods(rows: Sequence[Row], *, k: int | None = None, title: str = "") 
         plain_logs(variance.xaxis)
     lowest = min((row.rank for row in chosen if np.isfinite(row.rank)), default=0.0)
     rank.set_xlim(min(0.0, lowest) - 0.05, 1.05)
-    bias.set_yticks(
-        range(len(order)), [printable(name, 32) for name in short_names(order)], fontsize=8, parse_math=False
-    )
+    k = max(row.k for row in chosen)
+    sizes = {name: sorted({row.k for row in of_method}) for name, of_method in by_method.items()}
+    names = [
+        printable(short, 32) + ("" if sizes[name] == [k] else f", size {' / '.join(map(str, sizes[name]))}")
+        for name, short in zip(order, short_names(order), strict=True)
+    ]
+    bias.set_yticks(range(len(order)), names, fontsize=8, parse_math=False)
     bias.set_ylim(len(order) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    drawn_at = sorted({row.k for row in chosen} - {1})  # of one trace: a method that compares none
-    key_of_series(figure, worlds, f"groups of {' and '.join(map(str, drawn_at))}" if drawn_at else "")
+    key_of_series(figure, worlds, f"groups of {k}; {GIVEN_VALUES['bias']}")
     return figure
 
 

@@ -95,7 +95,9 @@ def draw_ledger(
     axes = figure.add_subplot()
     plain_axes(axes, grid="x")
     _draw(axes, bars)
-    axes.set_xlabel(f"{unit}, summed from top to bottom" if unit else "summed from top to bottom", fontsize=9)
+    label = f"{unit}, summed from top to bottom" if unit else "summed from top to bottom"
+    label += "; ±: one standard error" if any("±" in bar.amount for bar in bars) else ""
+    axes.set_xlabel(label, fontsize=9)
     name = traces.traces["trace"][index].as_py()
     axes.set_title(f"trace {printable(name, 48)}", loc="left", fontsize=10, **TEXT)
     return figure

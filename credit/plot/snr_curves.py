@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.plot.canvas import CYCLE, key, new_figure, plain_axes, plain_logs
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
@@ -188,7 +190,8 @@ def draw_snr_report(report: Report, *, names: Sequence[str] | None = None, equal
                 slope=None if equal_cost else line.slope,
             )
         )
-    figure = draw_snr(drawn, groups=f"groups of {max(groups)}" if len(groups) == 1 else "")
+    one = f"groups of {max(groups)}; " if len(groups) == 1 else ""
+    figure = draw_snr(drawn, groups=textwrap.fill(one + GIVEN_VALUES["snr"], 40))
     if equal_cost:
         figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
     return figure

@@ -321,9 +321,9 @@ def _draw_events(axes: Axes, picture: _Picture, size: float) -> Any:
             )  # fmt: skip
     if picture.ring is not None:
         for share, label in (
-            (0.0, "error ± 0"),
-            (0.5, f"error ± {picture.limit / 2:.2g}"),
-            (1.0, "± more, or unknown"),
+            (0.0, "standard error 0"),
+            (0.5, f"standard error {picture.limit / 2:.2g}"),
+            (1.0, "more, or unknown"),
         ):
             outline = float(_outline(np.array([share]), 8)["linewidths"][0])
             axes.plot(

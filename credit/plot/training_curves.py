@@ -28,6 +28,7 @@ def draw_training(
     signals: Sequence[str] | None = None,
     columns: int = 4,
     group_size: int | None = None,
+    values: str = "",
 ) -> Figure:
     """Draw the mean learning curve of each signal, a panel for each task.
 
@@ -40,6 +41,7 @@ def draw_training(
       signals: which of them, in this order; default all.
       columns: the most panels beside each other.
       group_size: traces of a group in training, to be stated; None to leave it out.
+      values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
@@ -75,7 +77,7 @@ def draw_training(
     for panel in panels[max(len(tasks) - columns, 0) : len(tasks)]:  # those with no panel below
         panel.set_xlabel("budget spent", fontsize=9)
         panel.tick_params(labelbottom=True)
-    title = "" if group_size is None else f"groups of {group_size}"
+    title = "; ".join(filter(None, ("" if group_size is None else f"groups of {group_size}", values)))
     labels = [names[number] for number in handles]
     key(figure, list(handles.values()), labels, loc="outside upper center", ncols=min(len(labels), 2 * columns),
         fontsize=9, title=title, title_fontsize=9)  # fmt: skip

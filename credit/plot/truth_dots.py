@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.plot.canvas import CYCLE, INK, key_of_series, new_figure, plain_axes
 from credit.plot.finishing import short_names
 from graphs.errors import CreditError
@@ -67,5 +68,6 @@ def draw_truth(rows: Sequence[Match], *, title: str = "", group_size: int | None
     panels[0].set_ylim(len(methods) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    key_of_series(figure, worlds, "" if group_size is None else f"groups of {group_size}")
+    groups = "" if group_size is None else f"groups of {group_size}; "
+    key_of_series(figure, worlds, groups + GIVEN_VALUES["truth"])
     return figure

@@ -14,7 +14,7 @@ from graphs.structure.host_ids import consecutive
 from graphs.traces.batch import Traces
 from graphs.traces.record import SPANNED
 
-__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "since_previous"]
+__all__ = ["UNSTATED", "Durations", "begins", "date_text", "durations", "positions"]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -37,8 +37,10 @@ class Durations(NamedTuple):
       event: float64 [events], seconds that each event took.
       work: float64 [traces], their sum.
       added: float64 [events], the part of them after all causes of the event had ended, by which a path grows.
-      absent: float64 [events], seconds that the trace waited for a person, real or simulated, at the event by which one
-        stepped in.
+      absent: float64 [events], seconds in which a person, real or simulated, was waited for or spoke and nobody of the
+        team was at work, at the event by which one stepped in.
+      idle: float64 [events], seconds in which nothing of the trace ran before the event began, where the log states how
+        long its actions took: a tool runs until its result, and waiting for a person is left out. NaN in other traces.
       wall: float64 [traces], the wall clock, stated or from the first event or span to the last end, without `absent`.
       reasons: why a trace has none; "" where it has.
     """
@@ -47,6 +49,7 @@ class Durations(NamedTuple):
     work: np.ndarray
     added: np.ndarray
     absent: np.ndarray
+    idle: np.ndarray
     wall: np.ndarray
     reasons: list[str]
 
@@ -128,7 +131,6 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     span = high - low  # minus infinity without a time
     whole = np.fmax(span, _of_traces(traces, f"metrics.{SPANNED}"))
     stated = _of_traces(traces, "costs.wall_clock_s")
-    positions = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
     known = np.isfinite(stated) & (stated > 0)
     untimed = np.bincount(trace[np.isnan(time)], minlength=m) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -136,7 +138,7 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     reasons = np.select(
         [
             untimed,
-            positions,
+            positions(traces),
             (span <= 0) & (np.bincount(trace, minlength=m) < 2),
             span <= 0,
             high > LATEST,
@@ -163,13 +165,38 @@ def durations(traces: Traces, causes: tuple[np.ndarray, np.ndarray]) -> Duration
     added = np.where(np.isnan(own), interval, np.minimum(own, np.maximum(end - latest, 0)))
     event[effect] = length[effect]
     np.add.at(event, caller, interval[effect])
-    absent = np.where(person, since_previous(time, end, trace) + length, 0.0) if person.any() else np.zeros(n)
     event[person] = added[person] = 0.0
+    idle = _idle(traces, time, end, ~np.isnan(own))
+    idle[person] = 0.0
+    absent = np.zeros(n)
+    if person.any():
+        begun = np.where(np.isnan(own), time - interval, time)
+        begun[effect] = (time - interval)[effect]  # its caller was writing
+        absent[person] = _waited(np.stack([begun, time, end]), trace, person, usable[trace])
     if not usable.all():
         unusable = ~usable[trace]
-        event[unusable] = added[unusable] = absent[unusable] = np.nan
+        event[unusable] = added[unusable] = absent[unusable] = idle[unusable] = np.nan
     wall = np.where(usable, np.where(known, stated, whole) - np.bincount(trace, absent, m), np.nan)
-    return Durations(event, np.bincount(trace, event, m), added, absent, wall, reasons.tolist())
+    return Durations(event, np.bincount(trace, event, m), added, absent, idle, wall, reasons.tolist())
+
+
+def _idle(traces: Traces, time: np.ndarray, end: np.ndarray, stated: np.ndarray) -> np.ndarray:
+    """`Durations.idle`, of all events.
+
+    Args:
+      traces: what was read.
+      time, end: of each event.
+      stated: whether the log states its seconds.
+    """
+    graph, n = traces.graph, len(time)
+    kind, trace = np.asarray(graph.event_type)[:n], np.asarray(graph.trace_ids)[:n]
+    senders, receivers = real_edges(graph)
+    runs = (kind[senders] == int(EventType.TOOL_CALL)) & (kind[receivers] == int(EventType.TOOL_RESULT))
+    end, stated = end.copy(), stated.copy()
+    np.fmax.at(end, senders[runs], time[receivers[runs]])
+    stated[senders[runs]] = True
+    unstated = np.bincount(trace[np.asarray(graph.action_mask)[:n] & ~stated], minlength=traces.sizes.traces) > 0
+    return np.where(unstated[trace], np.nan, _since_previous(time, end, trace))
 
 
 def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
@@ -179,7 +206,7 @@ def _asked(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     made = action[senders] & ~action[receivers] & (agent[senders] == agent[receivers])
     made &= np.isin(kind[receivers], (EventType.TOOL_CALL, EventType.SPAWN, EventType.MESSAGE))
     caller = np.full(traces.sizes.events, -1)
-    caller[receivers[made]] = senders[made]
+    np.maximum.at(caller, receivers[made], senders[made])  # the latest, whatever the order of edges
     effect = np.flatnonzero(caller >= 0)
     return effect, caller[effect]
 
@@ -238,10 +265,39 @@ def _latest_until(owner: np.ndarray, when: np.ndarray, agent: np.ndarray, time: 
     return found[len(owner) :]
 
 
-def since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.ndarray:
+def _waited(times: np.ndarray, trace: np.ndarray, person: np.ndarray, usable: np.ndarray) -> np.ndarray:
+    """Seconds of each person's event, and since all before it had ended, that no event of the team spans.
+
+    Args:
+      times: float64 [3, events]: when what an event took began, its time, and its end.
+      trace, person, usable: [events].
+    """
+    begun, time, end = times
+    before = _ended_before(trace, time, end)
+    low, high = np.where(np.isneginf(before), time, before)[person], end[person]
+    team = np.flatnonzero(~person & usable & (end > begun))
+    at = np.concatenate([begun[team], end[team], low, high])
+    of = np.concatenate([trace[team], trace[team], trace[person], trace[person]])
+    change = np.repeat([1, -1, 0], [len(team), len(team), 2 * len(low)])
+    order = np.lexsort((at, of))
+    busy, passed = np.cumsum(change[order])[:-1] > 0, np.diff(at[order])
+    spanned = np.empty(len(at))
+    spanned[order] = np.append(0.0, np.cumsum(np.where(busy, passed, 0.0)))
+    until, since = spanned[2 * len(team) :].reshape(2, -1)[::-1]
+    waited = np.maximum(high - low, 0) - np.maximum(until - since, 0)
+    return np.asarray(np.maximum(waited, 0))
+
+
+def _since_previous(time: np.ndarray, end: np.ndarray, trace: np.ndarray) -> np.ndarray:
     """Seconds since all events of the trace that come before in time had ended, 0 at the first: float64 [events]."""
     before = _ended_before(trace, time, end)
     found: np.ndarray = np.where(np.isneginf(before), 0.0, np.maximum(time - before, 0))
+    return found
+
+
+def positions(traces: Traces) -> np.ndarray:
+    """The traces whose times are positions, as the survey's form writes them where the log has none: bool [traces]."""
+    found: np.ndarray = _of_traces(traces, f"metrics.wall_clock_s{UNSTATED}") == 1
     return found
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from credit.reports.durations import since_previous
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
@@ -19,7 +18,7 @@ from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.dealing import dealt
 from graphs.errors import expect
-from graphs.task_means import LEAST_TASKS, chance_above, holm, task_mean
+from graphs.task_means import LEAST_TASKS, chance_above, fact_of, holm, task_mean
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
@@ -59,11 +58,12 @@ class Difference:
       chance: the probability that a failed trace has more than a succeeded one, ties counted half; 0.5 if they are
         alike.
       low, high: 95 % interval of `chance` by `graphs.task_means`; NaN where there is none.
-      p: of the test that failed and succeeded traces are alike, by Holm's method for all that have a test; NaN where
+      p: of the test that failed and succeeded traces are alike, by Holm's method for all facts with a test; NaN where
         too few tasks can be compared, or so few differ that no outcomes would give a p below 0.05.
       least: the least p that a test could give before Holm's method, whatever the outcomes; NaN where too few tasks can
         be compared.
       tasks: that `chance` rests on: where tasks are compared within, those in which it is not 0.5.
+      same_as: the number before it that says the same of the traces (`fact_of`), so that both count once; "" without.
       owners: of errors, retries and loops that stand out, whose they are, where the log has several tools or agents.
     """
 
@@ -76,6 +76,7 @@ class Difference:
     p: float
     least: float
     tasks: int
+    same_as: str = ""
     owners: tuple[Owner, ...] = ()
 
     @property
@@ -122,12 +123,12 @@ class OutcomeDifferences:
         taken = "failed" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
         words = [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}."]
         for start, sign in (("More in failed ones", 1), ("Less in failed ones", -1)):
-            names = [
-                row.what + (f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else "")
-                for row in sorted(self.rows, key=lambda row: row.what not in OWNED)
-                if row.stands_out and sign * (row.chance - 0.5) > 0
-            ]
-            words += [f"{start}: {'; '.join(names[:3])}."] if names else []
+            names: dict[str, str] = {}
+            for row in sorted(self.rows, key=lambda row: row.what not in OWNED):
+                if row.stands_out and sign * (row.chance - 0.5) > 0:
+                    whose = f", most of {' and '.join(one.name for one in row.owners)}" if row.owners else ""
+                    names.setdefault(row.same_as or row.what, row.what + whose)
+            words += [f"{start}: {'; '.join([*names.values()][:3])}."] if names else []
         return " ".join(words)
 
     def _of_median(self) -> str:
@@ -155,9 +156,10 @@ class OutcomeDifferences:
             kinds += (
                 f" Compared between {counted(self.tasks, 'task')}, one number each: failed ones may have been harder."
             )
-        found = sum(row.stands_out for row in self.rows)
-        looked = counted(len(self.rows), "number")
-        tested = [row.least for row in self.rows if math.isfinite(row.p)]
+        once = [row for row in self.rows if not row.same_as]
+        found = sum(row.stands_out for row in once)
+        looked = counted(len(once), "number")
+        tested = [row.least for row in once if math.isfinite(row.p)]
         if found:
             said = f"{found} of {looked} that were looked at differ beyond chance. A difference need not be a cause."
         elif tested and min(tested) * len(tested) < LEVEL:
@@ -225,7 +227,7 @@ def outcome_differences(
         bool(both.any()) and min(map(len, alone)) < LEAST_TASKS
     )
     kept = both[task] if within else ~both[task]
-    found, shown_of = [], {}
+    found, shown_of, facts = [], {}, {}
     calls = calls or ToolCalls(traces)
     of_calls = _of_calls(calls)
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
@@ -238,8 +240,12 @@ def outcome_differences(
         shown_of[what] = shown & failed, shown & ~failed
         bad, good = (_mean(value[kind], task[kind]) for kind in shown_of[what])
         compared = used & kept
-        found.append(Difference(what, bad, good, *_compared(value[compared], failed[compared], task[compared], within)))
-    rows = [dataclasses.replace(row, p=p) for row, p in zip(found, holm([row.p for row in found]), strict=True)]
+        facts[what] = fact_of(value)
+        same = next(name for name, fact in facts.items() if fact == facts[what])
+        numbers = _compared(value[compared], failed[compared], task[compared], within)
+        found.append(Difference(what, bad, good, *numbers, same if same != what else ""))
+    corrected = holm([row.p for row in found], [*facts.values()])
+    rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
     for i, row in enumerate(rows):
         if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
             kinds = [scored[kind] for kind in shown_of[row.what]]
@@ -400,12 +406,13 @@ def _frequent(names: np.ndarray, trace: np.ndarray) -> list[str]:
 
 
 def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """The wall clock of a trace, and the most seconds between two events in a row, both without a person's."""
+    """The wall clock of a trace, its longest event, and the longest time in which nothing ran; none with a person's."""
     found = TeamFacts(traces).durations
     if np.isnan(found.wall).all():
         return
     yield "wall clock in seconds", found.wall
-    time = traces.events["time"].to_numpy().astype(np.float64)
-    longest = np.zeros(len(found.wall))
-    np.fmax.at(longest, trace, since_previous(time, time, trace) - found.absent)
-    yield "longest wait in seconds", np.where(np.isnan(found.wall), np.nan, longest)
+    for name, seconds in (("longest event in seconds", found.event), ("longest wait in seconds", found.idle)):
+        longest = np.zeros(len(found.wall))
+        np.fmax.at(longest, trace, seconds)
+        unknown = np.bincount(trace, np.isnan(seconds), len(longest)) > 0
+        yield name, np.where(unknown, np.nan, longest)

@@ -20,9 +20,10 @@ __all__ = ["LOOP", "PERIOD", "Failures", "Loop", "ToolCalls", "call_mask", "repe
 
 LOOP, PERIOD = 3, 5
 """A loop is a step, or up to `PERIOD` steps in one order, that an agent takes `LOOP` times in a row or more. A step is
-the calls that one message makes, with their arguments; in logs without messages, one call. Where agents call each other
-by turns, each has a loop. Of steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance:
-with ten, one in 111 for p = 1 and one in 11,000 for p = 2."""
+the calls that one message asks for at once, with their arguments. A call that began after the result of the one before
+is a step of its own, and so is one that no message asks for. Where agents call each other by turns, each has a loop. Of
+steps drawn evenly from m, a part of (1 − 1/m) / m^(2p) begin a loop of p steps by chance: with ten, one in 111 for
+p = 1 and one in 11,000 for p = 2."""
 
 LONGEST = 100_000  # characters of arguments that are compared
 
@@ -58,11 +59,13 @@ class Loop:
       tools: of the calls of one round.
       rows: of the first call of each step, in order.
       times: how many whole rounds there are.
+      again: rows of all calls after the first round.
     """
 
     tools: tuple[str, ...]
     rows: tuple[int, ...]
     times: int
+    again: tuple[int, ...]
 
 
 def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
@@ -104,11 +107,15 @@ class ToolCalls:
         self.errors = error_mask(traces) & inside
         is_call, is_result = call_mask(traces, of_team=of_team), (kind == int(EventType.TOOL_RESULT)) & inside
         senders, receivers = real_edges(graph)
-        answers = is_call[senders] & is_result[receivers]
+        answers = np.flatnonzero(is_call[senders] & is_result[receivers])
+        answers = answers[np.argsort(senders[answers], kind="stable")]  # whatever the order of edges
         self.results, self.calls = receivers[answers], senders[answers]
-        asks = is_call[receivers] & np.asarray(graph.action_mask)[senders]
+        action = np.asarray(graph.action_mask)
+        # Of two calls that are actions the earlier one only came before.
+        asks = is_call[receivers] & action[senders] & ~(is_call[senders] & action[receivers])
         self._message = np.arange(n)  # that a call is of; a call of none counts as its own
-        self._message[receivers[asks]] = senders[asks]
+        self._message[receivers[asks]] = -1
+        np.maximum.at(self._message, receivers[asks], senders[asks])
         self.counted = self.errors.copy()
         self.counted[self.results[self.errors[self.calls]]] = False
         # Outcomes are results, calls without a result, and other errors: the result of a call tells how it went.
@@ -209,20 +216,36 @@ class ToolCalls:
 
     def loop_counts(self) -> np.ndarray:
         """Loops of each trace, NaN where calls lack the arguments to tell: float [traces]."""
-        n = self._traces.sizes.traces
-        trace = np.asarray(self._traces.graph.trace_ids)
-        first = np.array([loop.rows[0] for loop in self.loops], np.int64)
-        lacking = np.bincount(trace[np.array(self.uncompared, np.int64)], minlength=n) > 0
-        return np.where(lacking, np.nan, np.bincount(trace[first], minlength=n))
+        return self._where_compared([loop.rows[0] for loop in self.loops])
+
+    def calls_again(self) -> np.ndarray:
+        """Calls of each trace in later rounds of loops, NaN where calls lack the arguments to tell: float [traces]."""
+        return self._where_compared(sorted({row for loop in self.loops for row in loop.again}))
+
+    def _where_compared(self, rows: list[int]) -> np.ndarray:
+        n, trace = self._traces.sizes.traces, np.asarray(self._traces.graph.trace_ids)
+        found, lacking = (np.bincount(trace[np.array(of, np.int64)], minlength=n) for of in (rows, self.uncompared))
+        return np.where(lacking > 0, np.nan, found)
 
     @functools.cached_property
     def _repeats(self) -> tuple[list[Loop], list[int]]:
-        messages: dict[tuple[int, int], list[int]] = {}
-        for row in self.rows.tolist():
-            messages.setdefault((int(self._agent[row]), int(self._message[row])), []).append(row)
+        answer = dict(zip(self.calls.tolist(), self.results.tolist(), strict=True))
+        time = self._traces.events["time"].to_numpy().astype(np.float64)
+
+        def came_after(call: int, row: int) -> bool:
+            """Whether a call began after the result of the one before, by its place and, where stated, its time."""
+            result = answer.get(call, row)
+            return result < row and not time[result] > time[row]
+
+        latest: dict[tuple[int, int], list[int]] = {}  # the step that goes on, by agent and message
         agents: dict[int, list[list[int]]] = {}
-        for (agent, _), step in messages.items():
-            agents.setdefault(agent, []).append(step)
+        for row in self.rows.tolist():
+            agent = int(self._agent[row])
+            step = latest.get((agent, int(self._message[row])))
+            if step is None or came_after(step[-1], row):
+                step = latest[agent, int(self._message[row])] = []
+                agents.setdefault(agent, []).append(step)
+            step.append(row)
 
         def known(step: list[int], names: Mapping[int, str | None] | list[str | None]) -> bool:
             return all(names[row] for row in step)
@@ -241,14 +264,23 @@ class ToolCalls:
             for start, stop, period in repeated(said):
                 tools = dict.fromkeys(str(self._tool[row]) for step in steps[start : start + period] for row in step)
                 rows = tuple(step[0] for step in steps[start:stop])
-                loops.append(Loop(tuple(tools), rows, (stop - start) // period))
+                again = tuple(itertools.chain.from_iterable(steps[start + period : stop]))
+                loops.append(Loop(tuple(tools), rows, (stop - start) // period, again))
         return sorted(loops, key=lambda loop: loop.rows[0]), [step[0] for step in maybe if not known(step, texts)]
 
     def _arguments(self, rows: Iterable[int]) -> dict[int, str]:
-        """What each call executes, or the call that a result answers, as text; "" where the log has none."""
+        """What each call executes, or the call that a result answers, as text; "" where the log has none.
+
+        That is its arguments, or else the reference of its content, which is the same where the content is.
+        """
         calls = {row: self.call_of(row) for row in rows}
-        own = sorted(set(calls.values()) & set(self.rows.tolist()))
-        texts = dict(zip(own, call_arguments(self._traces, np.array(own, np.int64), LONGEST), strict=True))
+        own = np.array(sorted(set(calls.values()) & set(self.rows.tolist())), np.int64)
+        said = zip(
+            call_arguments(self._traces, own, LONGEST),
+            self._traces.events["content_ref"].take(own).to_pylist(),
+            strict=True,
+        )
+        texts = dict(zip(own.tolist(), (text or ref or "" for text, ref in said), strict=True))
         return {row: texts.get(call, "") for row, call in calls.items()}
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.durations import Durations, durations
+from credit.reports.missing_lines import LACKING, lacking_traces
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import consecutive
@@ -23,6 +24,7 @@ __all__ = [
     "different",
     "divided",
     "numbered",
+    "of_whole_traces",
     "untold_shape",
 ]
 
@@ -80,6 +82,13 @@ class TeamFacts:
         acts = np.bincount(self.agent[self.action], minlength=graph.num_agents)
         members = np.bincount(np.asarray(graph.agent_trace)[acts > 0], minlength=m)
         return TeamCounts(acts, members, np.bincount(self.trace[self.action], minlength=m))
+
+    @functools.cached_property
+    def unread(self) -> tuple[np.ndarray, str]:
+        """The traces in which no message has a reader, so that none is one too many, and why: bool [traces]."""
+        graph, sizes = self.traces.graph, self.traces.sizes
+        agents = np.bincount(np.asarray(graph.agent_trace)[: sizes.agents], minlength=sizes.traces)
+        return agents < 2, "the trace has no second agent, who could read a message"
 
     @functools.cached_property
     def debates(self) -> np.ndarray:
@@ -197,4 +206,19 @@ def untold_shape(facts: TeamFacts) -> tuple[tuple[np.ndarray, str], ...]:
     _, members, actions = facts.counts
     edges = np.bincount(facts.trace[facts.edges[0]], minlength=facts.traces.sizes.traces)
     loose = ((actions > 1) & (edges == 0), "the log states no edges")
-    return loose, ((members > 1) & ~facts.linked, UNLINKED)
+    return (lacking_traces(facts.traces), LACKING), loose, ((members > 1) & ~facts.linked, UNLINKED)
+
+
+def of_whole_traces(metric: TraceMetric, lacking: np.ndarray) -> TraceMetric:
+    """A number of what is in a trace, without the traces that lack lines: these have `LACKING` as the reason.
+
+    Args:
+      metric: of every trace.
+      lacking: of `lacking_traces`.
+
+    Examples:
+      >>> of_whole_traces(TraceMetric(np.array([1.0, 0.5]), ["", ""]), np.array([True, False]))
+      TraceMetric(value=array([nan, 0.5]), reasons=['the log lacks lines of the trace', ''])
+    """
+    reasons = [LACKING if lacks else why for lacks, why in zip(lacking, metric.reasons, strict=True)]
+    return TraceMetric(np.where(lacking, np.nan, metric.value), reasons)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from credit.reports.endings import Ending, endings
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.missing_lines import lacking_events, lacking_traces
 from credit.reports.outcome_differences import least_success
@@ -25,7 +26,7 @@ from graphs.traces.batch import Traces
 __all__ = ["Suspect", "ToolUse", "Triage", "Workload", "triage"]
 
 EXCERPT, CALL = 120, 60
-"""Length of the text of a suspect, and of the words of a call in it."""
+"""Length of what came of a call, or of a call of which nothing came, and of a call behind it."""
 ARGUMENTS = 2000
 """Length of the arguments in which a command is looked for."""
 
@@ -87,7 +88,8 @@ class Suspect:
       position: its place within the trace.
       why: in words, the tool's name among them.
       outcome: of its trace; None where it has none.
-      text: the beginning of its tool's input, or of the command there, and of its text; "" where the log has neither.
+      text: the beginning of its text, then behind `←` of its tool's input, or of the command there; "" where the log
+        has neither.
       traces: that have such an event: of the same agent, why and input, or text where the log has no input.
     """
 
@@ -129,7 +131,8 @@ class Triage:
     Workloads have the most errors first, then retries, loops, and tokens and actions, or calls.
 
     `quiet` is "" where these are errors and loops, of which `left_out` are neither among them nor alike. Otherwise it
-    says that there are none, and what the events are: the actions of most tokens, if the log has counts.
+    says that there are none, and what the events are: the actions of most tokens, if the log has counts. `endings` are
+    how traces end early.
     """
 
     agents: tuple[Workload, ...]
@@ -137,6 +140,7 @@ class Triage:
     suspects: tuple[Suspect, ...]
     left_out: int
     quiet: str
+    endings: tuple[Ending, ...]
 
 
 def triage(
@@ -193,6 +197,7 @@ def triage(
         suspects,
         left_out,
         quiet,
+        endings(traces, calls),
     )
 
 
@@ -343,7 +348,7 @@ def _suspects(
         same = row if most is None else command_of(asked[row]) or row
         alike.setdefault((why, names[int(graph.agent_ids[row])], same), []).append(row)
     shown = list(alike.values())[:most]
-    own = texts(np.array([row for row, *_ in shown], np.int64), EXCERPT)
+    own = texts(np.array([row for row, *_ in shown], np.int64), ARGUMENTS + EXCERPT)
     suspects = tuple(
         Suspect(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -362,9 +367,9 @@ def _suspects(
 
 
 def _words(asked: str, came: str) -> str:
-    """What was called, and what came of it; a span says both at once."""
-    call, came = printable(command_of(asked), CALL if came else EXCERPT), came.removeprefix(asked).strip()
-    return printable(" → ".join(filter(None, (call, came))), EXCERPT)
+    """What came of a call, then the call, which gives way where a line is short; a span says both, the call first."""
+    came = printable(came.removeprefix(asked).strip(), EXCERPT)
+    return " ← ".join(filter(None, (came, printable(command_of(asked), CALL if came else EXCERPT))))
 
 
 def _failure_words(run: Failures) -> str:

@@ -257,11 +257,21 @@ def as_arrow(column: str, values: Any, n: int | None) -> pa.Array:
         raise ColumnError(column, [], f"cannot be read as one column of one type: {error}") from None
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    array = _with_kernels(array)
     if n is not None and len(array) != n:
         raise ColumnError(column, [], f"has {counted(len(array), 'row')}; column 'trace' has {n}")
     if len(array) == 0:
         raise ColumnError(column, [], "has no rows; expected at least one")
     return array
+
+
+def _with_kernels(array: pa.Array) -> pa.Array:
+    """The same values in layouts that Arrow's functions know: runs, and views of strings, are unknown to most."""
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_dictionary(array.type) and pa.types.is_string_view(array.type.value_type):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
 def _no_nulls(column: str, array: pa.Array) -> None:

@@ -165,7 +165,7 @@ class _GroupChat:
                     f"{event_id}/call-{number}", EventType.TOOL_CALL, message, place, tool=asked.name
                 )
                 self.record.edge(call, position, EdgeType.TOOL_DEPENDENCY)
-                self.open.add(asked.id, position, asked.name)
+                self.open.add(asked.id, position, asked.name, call)
         elif message.models_usage is not None:
             self.said.append(self._call(event_id, message, place))
         elif kind != _SUMMARY:  # a summary repeats the results of tools

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import read_counts
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.placed import nested_documents
@@ -62,10 +62,6 @@ class _Metrics(msgspec.Struct):
     prompt_cache_creation_tokens: _Count | None = None
     completion_tokens: _Count | None = None
     estimated_cost: Any = None
-
-
-class _OfRun(msgspec.Struct):
-    langgraph_node: str | None = None
 
 
 class _Metadata(msgspec.Struct):
@@ -108,7 +104,7 @@ _PAGE = msgspec.json.Decoder(_Page)
 _ATTRIBUTES = msgspec.json.Decoder(_Attributes | None)
 _METRICS = msgspec.json.Decoder(_Metrics | None)
 _METADATA = msgspec.json.Decoder(_Metadata)
-_OF_RUN = msgspec.json.Decoder(_OfRun)
+_OF_RUN = msgspec.json.Decoder(OfNode)
 _ORIGIN = msgspec.json.Decoder(_Origin | None)
 _SCORES = msgspec.json.Decoder(dict[str, float | None] | None)
 _VALUE = msgspec.json.Decoder()
@@ -192,9 +188,9 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
     elif kind is Kind.OTHER and (metadata.agent_name or bytes(metadata.handoffs).startswith(b"[")):
         span.kind, span.name = Kind.AGENT, metadata.agent_name or span.name
     elif kind is Kind.OTHER and b'"langgraph_node"' in (run := object_text(metadata.metadata)):
-        node = decode(_OF_RUN, run, field="metadata.metadata", **where).langgraph_node
-        if node and node == span.name:
-            span.kind, span.instance = Kind.AGENT, f"{parent}:{node}"
+        of_node = decode(_OF_RUN, run, field="metadata.metadata", **where)
+        if span.name and of_node.langgraph_node == span.name:
+            span.kind, span.instance, span.node = Kind.AGENT, f"{parent}:{span.name}", node_of(parent, of_node)
     scores = decode(_SCORES, object_text(row.scores), field="scores", **where) or {}
     group = ""
     if attributes.type == "eval" and not parent:
@@ -209,10 +205,10 @@ def _record(trace_id: str, trace: Traced[_Stated]) -> TraceRecord:
     spans, stated = trace.spans, trace.stated
     listed = order_by_start(spans.values(), trace_id, "metrics.start", lambda span: stated[span.id].counter)
     keep_agents(listed)
-    agents = trace.nearest(lambda span_id: spans[span_id].kind is Kind.AGENT)
+    around = trace.nearest(lambda span_id: spans[span_id].kind in (Kind.AGENT, Kind.TOOL))
     for span in listed:  # a turn of an agent states the agent's name, too
-        outer = agents.get(span.parent, "")
-        if span.kind is Kind.AGENT and outer and spans[outer].name == span.name:
+        outer = spans.get(around.get(span.parent, ""))
+        if span.kind is Kind.AGENT and outer is not None and (outer.kind, outer.name) == (Kind.AGENT, span.name):
             span.kind = Kind.OTHER
     group = next((one.group for one in stated.values() if one.group), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="braintrust", sources=list(trace.files))

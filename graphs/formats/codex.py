@@ -105,10 +105,22 @@ class _Info(msgspec.Struct):
     last_token_usage: Usage | None = None
 
 
+class _Item(msgspec.Struct):
+    """A part of a turn; `id` is that of the call that it is of, `result` what an MCP server answered."""
+
+    type: str = ""
+    id: str | None = None
+    status: Any = None
+    result: Any = None
+
+
 class _Event(msgspec.Struct):
     type: str = ""
     info: _Info | None = None
     turn_id: str | None = None
+    call_id: str | None = None
+    item: _Item | None = None
+    result: Any = None  # of an MCP server's call: {"Ok": ANSWER} or {"Err": TEXT}
 
 
 class _Message(msgspec.Struct):
@@ -126,6 +138,7 @@ class _Stated(msgspec.Struct):
     metadata: Any = None
     agent_path: str | None = None
     status: Any = None
+    is_error: Any = msgspec.field(default=None, name="isError")  # of an MCP server's answer, until mid-2025
 
 
 class _Step(NamedTuple):
@@ -145,13 +158,17 @@ class _Step(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class _Rollout(Session):
-    """A session: what happened in it, the role of a sub-agent, and the session that a call started."""
+    """A session: what happened in it, the role of a sub-agent, and the session that a call started.
+
+    `failed` has calls that failed as events say, since the text of an MCP server's answer does not.
+    """
 
     role: str = "subagent"
     system: str = ""
     steps: list[_Step] = dataclasses.field(default_factory=list)
     tools: dict[str, str] = dataclasses.field(default_factory=dict)
     spawned: dict[str, str] = dataclasses.field(default_factory=dict)
+    failed: set[str] = dataclasses.field(default_factory=set)
 
 
 RECORDS = (_Line, _Marker, _Session, _Context, _Event)
@@ -166,8 +183,10 @@ _ITEM = msgspec.json.Decoder(Item)
 _MESSAGE = msgspec.json.Decoder(_Message)
 _OUTPUT = msgspec.json.Decoder(_Output)
 _STATED = msgspec.json.Decoder(_Stated)
+_DECLINED = re.compile("user (?:rejected|cancelled) ")  # by a person, which is no failure
 _REFUSED = re.compile(  # how Codex's own words begin where a call could not be made; it keeps no other mark of that
-    r"apply_patch (?:verification failed|handler received)|(?:exec_command|write_stdin) failed|execution error: |err: "
+    r"apply_patch (?:verification failed|handler received)|(?:exec_command|write_stdin) failed|execution error: "
+    r"|err: (?!\"user (?:rejected|cancelled) )"
     r"|failed to parse [\w ]*arguments|unsupported (?:custom tool )?call: |Command blocked by PreToolUse hook"
     r"|approval policy is |patch rejected: |unable to (?:locate|read|process) image at "
 )
@@ -259,6 +278,8 @@ def _rollout(source: Source, name: str) -> _Rollout:
             rollout.steps.append(_Step(place, math.nan, model=context.model))
         elif event.type == "token_count" and event.info is not None and event.info.last_token_usage is not None:
             rollout.steps.append(_Step(place, math.nan, usage=event.info.last_token_usage))
+        elif (call := _failed_call(event)) is not None:
+            rollout.failed.add(call)
         elif line.type == "compacted":
             rollout.steps.append(_Step(place, math.nan, is_summary=True))
         elif line.type == "response_item":
@@ -307,7 +328,8 @@ def _events(team: Team, agent: str, rollout: _Rollout, parts: dict[str, _Rollout
             name, _ = chat.starts[item.call_id]
             yield _events(team, name, parts[name], parts)
         elif item is not None:
-            responses.add(item, event_id, step.place, step.field, time=step.time, status=step.status)
+            status = "error" if item.call_id in rollout.failed else step.status
+            responses.add(item, event_id, step.place, step.field, time=step.time, status=status)
         elif step.is_human:
             responses.end()
             if agent == _AGENT:
@@ -359,12 +381,31 @@ def _add(rollout: _Rollout, raw: bytes | msgspec.Raw, place: Place, time: float,
     rollout.steps.append(_Step(place, time, where.get("field", ""), item, ended=ended, status=status))
 
 
+def _failed_call(event: _Event) -> str | None:
+    """The call that an event ends, where it failed; None for a command, whose output says so."""
+    if event.type == "mcp_tool_call_end" and isinstance(event.result, dict):
+        error = event.result.get("Err")
+        is_declined = isinstance(error, str) and _DECLINED.match(error) is not None
+        return event.call_id if _is_error(event.result.get("Ok")) or not (error is None or is_declined) else None
+    item = event.item if event.type == "item_completed" else None
+    if item is None or item.type == "CommandExecution":
+        return None
+    return item.id if item.status == "failed" or _is_error(item.result) else None
+
+
+def _is_error(answer: Any) -> bool:
+    """Whether an MCP server answered that its tool failed."""
+    return isinstance(answer, dict) and answer.get("isError") is True
+
+
 def _status(output: Any, stated: _Stated) -> str | None:
     """ "error" for a command that ended with another code than 0 and for a call that Codex could not make.
 
     The code stands in `metadata.exit_code` of an output that is JSON, else in a line above the command's own output. An
-    output without one begins with `_REFUSED` where the call failed.
+    output without one begins with `_REFUSED` where the call failed. It may be the whole answer of an MCP server.
     """
+    if stated.is_error is True:
+        return "error"
     code = stated.metadata.get("exit_code") if isinstance(stated.metadata, dict) else None
     if isinstance(output, str) and code is None:
         line = _EXITED.match(output.partition("\nOutput:\n")[0])

@@ -25,7 +25,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import InputDetails, read_counts
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.order_of_time import in_any_files
@@ -52,8 +52,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)]
 _Id = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class _Metadata(msgspec.Struct):
-    langgraph_node: str | None = None
+class _Metadata(OfNode):
     lc_agent_name: str | None = None
     ls_model_name: str | None = None
 
@@ -241,7 +240,7 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
     stated = object_text(run.extra.metadata) if run.extra else b"null"
     metadata = decode(_METADATA, stated, field="extra.metadata", **where)
     if run.run_type == "chain" and metadata and name and name in (metadata.langgraph_node, metadata.lc_agent_name):
-        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{name}"
+        span.kind, span.instance, span.node = Kind.AGENT, f"{span.parent}:{name}", node_of(span.parent, metadata)
     span.start, span.end = seconds(run.start_time), seconds(run.end_time)
     span.failed = bytes(run.error) not in (b"null", b'""')
     if kind is Kind.CALL:

@@ -127,6 +127,7 @@ def _record(document: Document) -> tuple[TraceRecord, list[float | None]]:
     record.rewards["is_correct"] = float(episode.is_correct)
     numbers = (episode.metrics or {}).items()
     record.metrics = {key: float(value) for key, value in numbers if isinstance(value, int | float)}
+    record.ended_by(episode.termination_reason)
     team, count, number = (
         Team(record),
         collections.Counter(trajectory.name for trajectory in episode.trajectories),
@@ -195,4 +196,4 @@ def _write(
         call = team.call(instance, name, replied, tokens=len(ids) or None, log_prob=log_prob, env_reward=reward)
         for order, (call_id, tool) in enumerate(reply.calls):
             effect = team.tool_call(instance, f"{name}/call-{order}", replied, call=call, tool=tool)
-            calls.add(call_id, effect, tool)
+            calls.add(call_id, effect, tool, call)

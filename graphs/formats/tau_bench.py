@@ -197,7 +197,7 @@ class _Chat:
                 event_id, tool = f"{index}/call-{number}", call.function.name
                 position = self._event(event_id, EventType.TOOL_CALL, "assistant", place, tool=tool)
                 record.edge(action, position, EdgeType.TOOL_DEPENDENCY)
-            self.open.add(call.id, position, call.function.name)
+            self.open.add(call.id, position, call.function.name, action)
 
     def _user(self, index: int, place: Place) -> None:
         position = self._event(str(index), EventType.MESSAGE, "user", place)

@@ -25,7 +25,7 @@ from typing import Annotated, Any
 import msgspec
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
@@ -73,12 +73,8 @@ class _Attributes(msgspec.Struct):
     run: str | None = msgspec.field(default=None, name="lc_name")  # of LangChain
 
 
-class _OfRun(msgspec.Struct):
-    langgraph_node: str | None = None
-
-
 class _Extra(msgspec.Struct):
-    metadata: _OfRun | None = None
+    metadata: OfNode | None = None
 
 
 class _Feedback(msgspec.Struct):
@@ -188,11 +184,14 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     if summary and summary.weave:
         stated.feedback = list(_judgements(summary.weave.feedback or []))
         stated.costs = summary.weave.costs
+    if attributes and attributes.run and span.kind is Kind.TOOL:  # `op_name` begins with the class of LangChain
+        span.name = attributes.run
     output = object_text(call.output)
     if attributes and attributes.run and span.kind is Kind.OTHER and b'"langgraph_node"' in output:
         extra = decode(_RAN, output, field="output", **where).extra
         if extra and extra.metadata and extra.metadata.langgraph_node == attributes.run:
             span.kind, span.name, span.instance = Kind.AGENT, attributes.run, f"{span.parent}:{attributes.run}"
+            span.node = node_of(span.parent, extra.metadata)
     if name in _EXAMPLE:
         inputs = object_text(call.inputs)
         if inputs.startswith(b"{"):

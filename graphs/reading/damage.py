@@ -91,6 +91,7 @@ def undamaged(
     lacking: dict[str, Problem] = {}  # by id of a trace, the note that a part of it was not found
     suspects: list[Problem] | None = None  # what may hold such a part
     waiting: list[TraceRecord | Part] = []
+    behind: list[Problem] = []  # what the reader names, behind the damage that it may follow from
     read: set[str] = set()  # ids of waiting traces: a fault that a reader names behind its trace does not refuse it
     passed: set[str] = set()  # ids of traces that have come
     noted = [record for source in sources for record in source.lost.values()]
@@ -111,7 +112,10 @@ def undamaged(
         if isinstance(item, Problem) and item.kind == MISSING_PART and item.trace not in passed:
             lacking[item.trace] = item
         elif isinstance(item, Problem):
-            yield item
+            if noted:
+                behind.append(item)
+            else:
+                yield item
             if item.is_failure and item.trace:
                 if item.trace not in read:
                     refused.setdefault(item.trace, item)
@@ -136,7 +140,8 @@ def undamaged(
                 lost.append(record)
         lost += _at_lines(source, at_lines.get(source.name, {}))
     found = _refused_by(lost, waiting, refused, states, by_name, is_session=holds == "session")
-    yield from (problem for trace, problem in found.items() if trace not in refused)
+    yield from (problem for trace, problem in found.items() if refused.get(trace) != problem)
+    yield from behind
     for item in waiting:
         cut = holds == "session" and any(record.is_unfinished for record in _lost_in(item, by_name))
         if cut and isinstance(item, TraceRecord):

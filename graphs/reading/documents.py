@@ -102,10 +102,15 @@ def documents(source: Source) -> Iterator[Document]:
     elif first[2].startswith(b"["):
         yield from _elements(source, data)
     elif _is_json(first[2]) or _second_line_stands_alone(lines):
-        for number, offset, text in source.lines():
-            document = line_document(source, number, offset, text)
-            if document is not None:
-                yield document
+        before = 0
+        for start, window in source.windows():
+            are_whole = _are_values(window)
+            for number, offset, text in source.lines_within(window, before, start):
+                if are_whole:
+                    yield Document(text, Place(source.name, number, offset))
+                elif (document := line_document(source, number, offset, text)) is not None:
+                    yield document
+            before += window.count(b"\n") + 1
     else:
         problem = _problem(source, data, 1)
         start = len(data) - len(data.lstrip())
@@ -158,6 +163,17 @@ def _elements(source: Source, data: bytes) -> Iterator[Document]:
             yield Document(element, place)
         else:
             source.lost[place.offset] = Lost(not_utf8(element, source.name, place.line), element)
+
+
+def _are_values(lines: bytes) -> bool:
+    """Whether each line that is not blank is a JSON value in UTF-8, looked at together; False tells nothing."""
+    try:
+        values = _RAW.decode_lines(lines)
+    except JSON_ERRORS:
+        return False
+    # A value begins at the first letter behind the last one, so values as long as their lines are those lines.
+    lengths = [len(text) for text in map(bytes.strip, lines.split(b"\n")) if text]
+    return lengths == list(map(len, values)) and is_utf8(lines)
 
 
 def _is_json(text: bytes) -> bool:

@@ -81,7 +81,9 @@ def name_models(record: TraceRecord) -> None:
     The model is that of the agents that no other started: whether one starts a sub-agent, and of which model, is its
     choice, and no other policy.
     """
-    stated = record.columns.get("model", ())
+    stated = record.columns.get("model")
+    if not stated:
+        return
     models, instances = set(stated), record.instances
     main = {model for agent, model in zip(record.agents, stated, strict=False) if not instances[agent].parent}
     record.model = record.model or model_names(main) or model_names(models)

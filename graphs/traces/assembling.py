@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,14 +28,14 @@ from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_tra
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
-from graphs.traces.record import TraceRecord, check
-from graphs.traces.record_parts import part_of
+from graphs.traces.record import TraceRecord, check, check_columns
+from graphs.traces.record_parts import joined, part_of
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.tokens import join_tokens
 
 __all__ = ["assemble", "clustered"]
 
-_EVENTS_A_PART = 1 << 14
+_EVENTS_A_PART, _OF_ITEM = 1 << 14, 4  # a record takes as much memory as some events
 
 
 def assemble(
@@ -65,15 +66,10 @@ def assemble(
     """
     problems = ProblemLog()
     parts: list[Part] = []
-    waiting = _Waiting(parts)
+    waiting = _Waiting(parts, problems, limits)
     for item in items:
-        if isinstance(item, Problem):
-            problems.append(item)
-        elif isinstance(item, TraceRecord):
-            try:
-                waiting.append(check(item, limits))
-            except TraceError as error:
-                problems.append(error.problem)
+        if isinstance(item, Problem | TraceRecord):
+            waiting.append(item)
         elif item.headings:
             waiting.flush()
             parts.append(item)
@@ -86,21 +82,43 @@ def assemble(
 
 
 class _Waiting:
-    """Checked records that become one part together, once they have `_EVENTS_A_PART` events."""
+    """Records that are checked, and become one part, together, once they have `_EVENTS_A_PART` events.
 
-    def __init__(self, parts: list[Part]) -> None:
-        self.parts, self.records, self.events = parts, list[TraceRecord](), 0
+    Problems wait with them, so that all come in the order of reading.
+    """
 
-    def append(self, record: TraceRecord) -> None:
-        if self.events >= _EVENTS_A_PART or (self.records and bool(record.turns) != bool(self.records[0].turns)):
+    def __init__(self, parts: list[Part], problems: ProblemLog, limits: Limits) -> None:
+        self.parts, self.problems, self.limits = parts, problems, limits
+        self.items, self.size, self.has_turns = list[TraceRecord | Problem](), 0, False
+
+    def append(self, item: TraceRecord | Problem) -> None:
+        has_turns = bool(item.turns) if isinstance(item, TraceRecord) else self.has_turns
+        if self.size >= _EVENTS_A_PART or has_turns is not self.has_turns:
             self.flush()
-        self.records.append(record)
-        self.events += len(record.ids)
+        self.items.append(item)
+        self.size += _OF_ITEM + (len(item.ids) if isinstance(item, TraceRecord) else 0)
+        self.has_turns = has_turns
 
     def flush(self) -> None:
-        if self.records:
-            self.parts.append(part_of(self.records))
-            self.records, self.events = [], 0
+        read = [item for item in self.items if isinstance(item, TraceRecord)]
+        whole, are_sound = joined(read), True
+        try:
+            check_columns(whole)
+        except TraceError:  # of some trace, which is refused below
+            are_sound = False
+        records = []
+        for item in self.items:
+            if isinstance(item, Problem):
+                self.problems.append(item)
+                continue
+            try:
+                records.append(check(item, self.limits, columns=not are_sound))
+            except TraceError as error:
+                self.problems.append(error.problem)
+        if records:
+            is_all = len(records) == len(read) and all(map(operator.is_, records, read))
+            self.parts.append(part_of(records, whole if is_all else None))
+        self.items, self.size = [], 0
 
 
 class _Columns:

@@ -33,7 +33,9 @@ def batch_notes(
     evidence: Mapping[str, Evidence],
     problems: Sequence[Problem],
 ) -> Iterator[Problem]:
-    """Groups of several policy versions, event rewards that are the outcome again, tables with some groups missing.
+    """Groups of several policy versions, or over files that state none; event rewards that are the outcome again.
+
+    And tables with some groups missing.
 
     Args:
       headings: of the traces.
@@ -42,8 +44,9 @@ def batch_notes(
       evidence: of the log.
       problems: those found so far; a table of groups without some traces is named there.
     """
+    group, version = np.asarray(graph.group_ids)[: len(headings)], np.full(len(headings), -1)
     if "policy_version" in evidence:
-        group, version = np.asarray(graph.group_ids)[: len(headings)], evidence["policy_version"].array[: len(headings)]
+        version = evidence["policy_version"].array[: len(headings)]
         stated = np.flatnonzero(version >= 0)
         pairs = np.unique(np.stack([group[stated], version[stated]]), axis=1)[0]
         several = pairs[1:][pairs[1:] == pairs[:-1]]
@@ -52,6 +55,14 @@ def batch_notes(
             expected = "one in a group, whose traces are compared: by=task,policy_version compares within one"
             of_first = headings[int(np.argmax(np.isin(group, several)))].file
             yield Problem("several-versions", of_first, 0, "policy_version", shown, expected)
+    files = collections.defaultdict(set)
+    for heading, of, stated_as in zip(headings, group.tolist(), version.tolist(), strict=True):
+        if stated_as < 0 and (heading.format == "rollouts" or heading.group_id.isdecimal()):
+            files[of].add(heading.file)
+    if over := [of for of, names in files.items() if len(names) > 1]:
+        shown = f"{counted(len(over), 'group')} in several files, and no step or policy_version"
+        expected = "the step in each row where files are of several steps, since traces of a group are compared"
+        yield Problem("group-over-files", headings[int(np.argmax(group == over[0]))].file, 0, "group", shown, expected)
     if "event_reward" in evidence:
         real = np.asarray(graph.event_mask)
         steps, outcome = evidence["event_reward"].array[real], reward[np.asarray(graph.trace_ids)[real]]

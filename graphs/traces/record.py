@@ -7,13 +7,13 @@ they act, rewards are finite, and no time is negative. A trace whose edges run a
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import math
 import operator
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import msgspec
 import numpy as np
 
 from graphs.errors import Problem, TraceError
@@ -34,6 +34,7 @@ from graphs.traces.token_lists import gather_tokens, impossible_sums
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = [
+    "AT_LIMIT",
     "FLOAT_RANGE",
     "LARGEST_COUNT",
     "LARGEST_FLOAT",
@@ -46,8 +47,10 @@ __all__ = [
     "TraceRecord",
     "ZonelessTime",
     "check",
+    "check_columns",
     "check_evidence",
     "fitting",
+    "is_limit",
     "stray_zoneless",
     "topological_order",
 ]
@@ -63,6 +66,14 @@ UNLOGGED_CALLS = "unlogged_calls"
 """The metric that counts model calls which are in no event, as those that sum up a long conversation."""
 LOST_PARTS = "lost_parts"
 """The metric that counts lines, and files of agents, which a trace is known to lack: its counts are lower bounds."""
+AT_LIMIT = "ended_at_limit"
+"""The metric that is 1 where the log says that the run, or its last reply, ended at a limit of `LIMITS`."""
+LIMITS = frozenset(
+    {"length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded",
+     "max_prompt_length_exceeded", "max_response_length_exceeded", "max_turns_exceeded", "max_steps", "timeout",
+     "limitsexceeded", "timeexceeded", "exit_cost", "exit_context", "exit_total_execution_time"}
+)  # fmt: skip
+"""Words, in small letters, by which logs state that a limit of tokens, turns, time or money ended a run or a reply."""
 _OF_ARRAYS = "networkx"  # a graph of arrays alone, whose times count from the first of the trace
 _FEW = 64  # numbers, below which a loop is faster than an array
 _RANGES = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.kind != "id"}
@@ -83,8 +94,7 @@ def stray_zoneless(times: Iterable[float]) -> int | None:
     return next(i for i, time in enumerate(listed) if type(time) is ZonelessTime) if is_mixed else None
 
 
-@dataclasses.dataclass(slots=True)
-class Agent:
+class Agent(msgspec.Struct):
     """An agent instance of one trace: its name and role (shared across traces) and the instance that spawned it."""
 
     name: str = ""
@@ -92,8 +102,7 @@ class Agent:
     parent: str = ""
 
 
-@dataclasses.dataclass(slots=True)
-class TraceRecord:
+class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times as long to make
     """Columns of one trace. Lists of events have one entry per event; edges refer to events by position.
 
     Attributes:
@@ -131,30 +140,30 @@ class TraceRecord:
     line: int = 0
     offset: int = 0
     format: str = ""
-    ids: list[str] = dataclasses.field(default_factory=list)
-    types: list[int] = dataclasses.field(default_factory=list)
-    agents: list[str] = dataclasses.field(default_factory=list)
-    actions: list[bool] = dataclasses.field(default_factory=list)
-    times: list[float] = dataclasses.field(default_factory=list)
-    lines: list[int] = dataclasses.field(default_factory=list)
-    offsets: list[int] = dataclasses.field(default_factory=list)
-    files: list[str] = dataclasses.field(default_factory=list)
-    columns: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
-    turns: list[Any] = dataclasses.field(default_factory=list)
-    senders: list[int] = dataclasses.field(default_factory=list)
-    receivers: list[int] = dataclasses.field(default_factory=list)
-    edge_types: list[int] = dataclasses.field(default_factory=list)
-    instances: dict[str, Agent] = dataclasses.field(default_factory=dict)
-    rewards: dict[str, float] = dataclasses.field(default_factory=dict)
-    evidence: dict[str, float] = dataclasses.field(default_factory=dict)
-    costs: dict[str, float] = dataclasses.field(default_factory=dict)
-    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
+    ids: list[str] = []
+    types: list[int] = []
+    agents: list[str] = []
+    actions: list[bool] = []
+    times: list[float] = []
+    lines: list[int] = []
+    offsets: list[int] = []
+    files: list[str] = []
+    columns: dict[str, list[Any]] = {}
+    turns: list[Any] = []
+    senders: list[int] = []
+    receivers: list[int] = []
+    edge_types: list[int] = []
+    instances: dict[str, Agent] = {}
+    rewards: dict[str, float] = {}
+    evidence: dict[str, float] = {}
+    costs: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     topology: str = ""
     system: str = ""
     model: str = ""
     group_is_text: bool | None = None
     summed: tuple[str, ...] = ()
-    sources: list[str] = dataclasses.field(default_factory=list)
+    sources: list[str] = []
     complete: bool = False
     run: str = ""
     logged_as: str = ""
@@ -188,8 +197,11 @@ class TraceRecord:
         self.offsets.append(offset)
         for name, value in columns.items():
             if value is not None:
-                column = self.columns.setdefault(name, [])
-                column.extend([None] * (position - len(column)))
+                column = self.columns.get(name)
+                if column is None:
+                    column = self.columns[name] = []
+                if len(column) < position:
+                    column.extend([None] * (position - len(column)))
                 column.append(value)
         return position
 
@@ -204,6 +216,13 @@ class TraceRecord:
         column = self.columns.setdefault(name, [])
         column.extend([None] * (position + 1 - len(column)))
         column[position] = (column[position] or 0.0) + amount
+
+    def sum_money(self, calls: int) -> None:
+        """State what the trace cost as the sum of its model calls, so many; a sum that lacks a call is too low."""
+        known = [money for money in self.columns.get("money", ()) if money is not None]
+        whole = len(known) == calls and not {UNLOGGED_CALLS, LOST_PARTS} & self.metrics.keys()
+        if known and whole and "money" not in self.costs:
+            self.costs["money"], self.summed = math.fsum(known), ("money",)
 
     def unlogged_call(self) -> None:
         """Note a model call that is in no event: sums of tokens and money are lower bounds."""
@@ -222,6 +241,11 @@ class TraceRecord:
         self.metrics[metric] = self.metrics.get(metric, 0.0) + 1
         self.costs = {name: cost for name, cost in self.costs.items() if name not in self.summed}
 
+    def ended_by(self, reason: object) -> None:
+        """Note that the run ended at a limit, if the reason that the log states for its end is one."""
+        if is_limit(reason):
+            self.metrics[AT_LIMIT] = 1.0
+
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
         """Raise a `TraceError` with the place of this trace, or of one of its events."""
         file, line = self.file, self.line
@@ -231,8 +255,10 @@ class TraceRecord:
         raise TraceError(Problem(kind, file, line, field, excerpt(value), expected, self.trace_id))
 
 
-def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
+def check(record: TraceRecord, limits: Limits = DEFAULT, *, columns: bool = True) -> TraceRecord:
     """Check a record and its size, and return it with every edge running forward.
+
+    Without `columns`, what `check_columns` looks at is known to be sound.
 
     If an edge runs against log order and there is no cycle, events are sorted topologically, with the earliest ready
     event first. Otherwise the record is returned unchanged. Work is linear in the length of the trace, times its
@@ -249,15 +275,32 @@ def check(record: TraceRecord, limits: Limits = DEFAULT) -> TraceRecord:
     if not record.ids:
         record.refuse("empty-trace", "events", [], "at least one event")
     _check_ids(record)
-    _check_times(record)
-    _check_numbers(record)
-    _check_tokens(record)
+    if columns:
+        _check_times(record)
+    _check_numbers(record, columns)
+    if columns:
+        _check_tokens(record)
     _check_agent_rewards(record)
     if any(map(operator.ge, record.senders, record.receivers)):
         record = _reorder(record, _forward_order(record))
     _check_agents(record)
     _check_spawns(record)
     return record
+
+
+def check_columns(record: TraceRecord) -> None:
+    """Check the columns of events by the rules that compare no two events.
+
+    Many traces behind each other as one record are checked in few calls: if it passes, so does each of them.
+
+    Raises:
+      TraceError: kinds as of `check`.
+    """
+    _check_times(record)
+    _check_event_rewards(record)
+    _check_flags(record)
+    check_evidence(record)
+    _check_tokens(record)
 
 
 def _check_ids(record: TraceRecord) -> None:
@@ -295,28 +338,38 @@ def _check_times(record: TraceRecord) -> None:
     record.refuse("out-of-range", f"events[{position}].time", times[position], expected, position)
 
 
-def _check_numbers(record: TraceRecord) -> None:
-    """Check that rewards are finite and that every number fits the dtype of its array."""
+def _check_numbers(record: TraceRecord, columns: bool) -> None:
+    """Check that rewards are finite and that every number fits the dtype of its array, those of events if `columns`."""
     for channel, amount in record.rewards.items():
         if not abs(amount) <= LARGEST_FLOAT:
             finite = math.isfinite(amount)
             kind, expected = ("out-of-range", FLOAT_RANGE) if finite else ("non-finite-reward", "a finite number")
             record.refuse(kind, f"rewards.{channel}", amount, expected)
-    event_rewards = record.columns.get("event_reward", [])
-    for position, amount in enumerate(event_rewards if not _all_within(event_rewards, -math.inf, math.inf) else ()):
-        if amount is not None and not math.isfinite(amount):
-            record.refuse("non-finite-reward", f"events[{position}].event_reward", amount, "a finite number", position)
-    for name in NEVER_NEGATIVE:
+    if columns:
+        _check_event_rewards(record)
+    for name in NEVER_NEGATIVE if record.costs else ():
         if record.costs.get(name, 0.0) < 0:
             record.refuse("out-of-range", f"costs.{name}", record.costs[name], "a number, 0 or more")
     for name, amount in record.evidence.items():
         if not fitting(name, amount):
             record.refuse("out-of-range", f"evidence.{name}", amount, TRACE_EVIDENCE[name].within.words)
+    if columns:
+        _check_flags(record)
+        check_evidence(record)
+
+
+def _check_event_rewards(record: TraceRecord) -> None:
+    event_rewards = record.columns.get("event_reward", [])
+    for position, amount in enumerate(event_rewards if not _all_within(event_rewards, -math.inf, math.inf) else ()):
+        if amount is not None and not math.isfinite(amount):
+            record.refuse("non-finite-reward", f"events[{position}].event_reward", amount, "a finite number", position)
+
+
+def _check_flags(record: TraceRecord) -> None:
     for name in (name for name in record.columns if name in FLAGS):
         for position, amount in enumerate(record.columns[name]):
             if amount is not None and amount not in (0, 1):
                 record.refuse("bad-value", f"events[{position}].{name}", amount, "true, false, 1 or 0", position)
-    check_evidence(record)
 
 
 def fitting(name: str, amount: float) -> bool:
@@ -377,6 +430,8 @@ def _all_within(column: list[Any], low: float, high: float, _: str = "") -> bool
 def _check_agents(record: TraceRecord) -> None:
     """Check that each parent exists and that the spawn forest has no cycle."""
     instances = record.instances
+    if not any(agent.parent for agent in instances.values()):
+        return
     for name, agent in instances.items():
         if agent.parent and agent.parent not in instances:
             expected = "the id of an agent of this trace"
@@ -469,6 +524,16 @@ def _forward_order(record: TraceRecord) -> list[int]:
     return order
 
 
+def is_limit(reason: object) -> bool:
+    """Whether what a log states as the reason of an end is one of `LIMITS`.
+
+    Examples:
+      >>> is_limit("MAX_TOKENS"), is_limit("stop"), is_limit(None)
+      (True, False, False)
+    """
+    return isinstance(reason, str) and reason.lower() in LIMITS
+
+
 def topological_order(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     """The numbers below `count`, the smallest ready one first; without those on a cycle or behind one.
 
@@ -530,7 +595,7 @@ def _reorder(record: TraceRecord, order: list[int]) -> TraceRecord:
         for name in ("ids", "types", "agents", "actions", "times", "lines", "offsets", "files", "turns")
         if getattr(record, name)
     }
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         record,
         **per_event,
         columns={name: sorted_column(column) for name, column in record.columns.items()},

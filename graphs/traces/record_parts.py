@@ -15,10 +15,18 @@ from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import gather_tokens, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
 
-__all__ = ["part_of"]
+__all__ = ["joined", "part_of"]
 
 
-def part_of(records: Sequence[TraceRecord]) -> Part:
+def joined(records: Sequence[TraceRecord]) -> TraceRecord:
+    """Traces behind each other as one record: columns of events and edges, whose positions stay those of the traces."""
+    counts = [len(record.ids) for record in records]
+    names = {name for record in records for name, column in record.columns.items() if column}
+    lists: dict[str, Any] = {name: _joined(records, name) for name in _JOINED}
+    return TraceRecord("", "", "", columns={name: _column(records, name, counts) for name in names}, **lists)
+
+
+def part_of(records: Sequence[TraceRecord], whole: TraceRecord | None = None) -> Part:
     """Checked records (`graphs.traces.record.check`) as one part, in their order.
 
     Instances without an entry in `instances` follow those with one, in the order of their events. The default of a name
@@ -26,7 +34,9 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
 
     Args:
       records: at least one.
+      whole: the records, `joined`, where they are at hand.
     """
+    whole = joined(records) if whole is None else whole
     counts = [len(record.ids) for record in records]
     event_starts = [0, *itertools.accumulate(counts)]
     agents: list[int] = []
@@ -44,12 +54,8 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
         instances += agents_of_record.items()
         agent_ends.append(len(instances))
     shifts = np.repeat(event_starts[:-1], [len(record.senders) for record in records]).astype(np.int32)
-    senders = np.array(_joined(records, "senders"), np.int32) + shifts
-    receivers = np.array(_joined(records, "receivers"), np.int32) + shifts
-    types, edge_types = (
-        np.array(_joined(records, "types"), np.int32),
-        np.array(_joined(records, "edge_types"), np.int32),
-    )
+    senders, receivers = np.array(whole.senders, np.int32) + shifts, np.array(whole.receivers, np.int32) + shifts
+    types, edge_types = np.array(whole.types, np.int32), np.array(whole.edge_types, np.int32)
     owner = np.array(agents, np.int32)
     if records[0].turns:
         labels: dict[tuple[int, str], int] = {}
@@ -57,9 +63,7 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
         turns = np.fromiter((labels.setdefault(pair, len(labels)) for pair in pairs), np.int32, len(types))
     else:
         turns = derive_turns(types, owner, senders, receivers, edge_types)
-    names = {name for record in records for name, column in record.columns.items() if column}
-    columns = {name: _column(records, name, counts) for name in names}
-    actions = np.array(_joined(records, "actions"), bool)
+    columns, actions = whole.columns, np.array(whole.actions, bool)
     tokens = _tokens(columns, actions)
     evidence = {name: _evidence(key.kind, columns[name]) for name, key in EVENT_EVIDENCE.items() if name in columns}
     return Part(
@@ -71,7 +75,7 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
         agents=owner,
         turns=turns,
         actions=actions,
-        times=np.array(_joined(records, "times"), np.float64),
+        times=np.array(whole.times, np.float64),
         senders=senders,
         receivers=receivers,
         edge_types=edge_types,
@@ -79,12 +83,15 @@ def part_of(records: Sequence[TraceRecord]) -> Part:
         agent_names=pa.array([agent.name or name for name, agent in instances], pa.string()),
         agent_roles=pa.array([agent.role or agent.name or name for name, agent in instances], pa.string()),
         parents=np.array(parents, np.int32),
-        text={"event": pa.array(_joined(records, "ids"), pa.string())}
+        text={"event": pa.array(whole.ids, pa.string())}
         | {name: pa.array(columns[name], EVENT_TEXT[name]) for name in EVENT_TEXT if name in columns},
         evidence=with_counts(evidence, tokens, actions),
         places=_places(records, counts),
         tokens=tokens,
     )
+
+
+_JOINED = ("ids", "types", "actions", "times", "senders", "receivers", "edge_types")
 
 
 def _joined(records: Sequence[TraceRecord], name: str) -> list[Any]:

@@ -28,7 +28,7 @@ def write(traces: Traces, folder: str | Path) -> list[Path]:
 
     - `schema_version`, `model` and `agents` are left out (`left_out`); events keep their further keys. Evidence of
       traces, which is numbers, becomes `metrics` under the names `evidence.NAME`.
-    - A `stop` is written as an `orchestrator_decision`.
+    - A `stop` is written as an `orchestrator_decision` with `stop: true`, which readers of the native format take back.
     - `t` is the time if every event has one, and otherwise the position of the event.
     - `costs.tokens` defaults to the sum of the actions' tokens where all have a count and no call is missing, and
       `costs.wall_clock_s` to the time from the first event or span to the last end. The schema requires both. A cost
@@ -72,7 +72,7 @@ def _survey_form(document: dict[str, Any]) -> dict[str, Any]:
     for position, event in enumerate(events):
         event["t"] = event["t"] if timed else position
         if event["type"] == "stop":
-            event["type"] = "orchestrator_decision"
+            event |= {"type": "orchestrator_decision", "stop": True}
     costs, metrics = document["costs"], document.setdefault("metrics", {})
     metrics |= {f"evidence.{name}": amount for name, amount in document.get("evidence", {}).items()}
     tokens = [event.get("tokens") for event in events if event.get("action", event["type"] in _ACTIONS)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
 from credit.bench.doctor_trial import doctor_trials
 from credit.bench.planted_faults import FAULTS, healthy_team, plant
+from credit.cli import cli
 from credit.doctor.team_checks import BEHAVIOUR, CHECKS, Finding, examine
 from credit.doctor.team_work import TeamWork
-from credit.doctor.verdicts import _trend
+from credit.doctor.verdicts import _trend, collusion
+from credit.metrics.trace_metrics import trace_metrics
+from credit.reports.missing_lines import LACKING
+from credit.reports.tool_calls import ToolCalls
 from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -140,27 +146,69 @@ def test_one_task_is_not_enough_for_a_test_and_two_are(tmp_path: Path) -> None:
     assert enough["tool_spam"].traces == tuple(f"t{i}" for i in range(8))
 
 
-def test_a_repeat_is_no_spam_where_the_same_call_failed_and_is_where_another_did(tmp_path: Path) -> None:
-    """A call that had not failed and was made again after another of the tool failed was left out."""
+def test_traces_that_lack_lines_are_in_no_check_of_what_agents_do(tmp_path: Path) -> None:
+    """Traces that metrics refuse by name counted as whole."""
+    lost = {"metrics": {"lost_parts": 1, "unlogged_calls": 1}}
+    lines = [one(i, i // 4, **(lost if i < 8 else {})) for i in range(16)]
+    cut = found(read(tmp_path, *lines))
+    assert cut["tool_spam"].traces == tuple(f"t{i}" for i in range(8, 16)) and cut["tool_spam"].tasks == 2
+    assert cut["idle_groups"].tasks == 4, "outcomes are whole"
+    alone = found(read(tmp_path, *lines[:8]))
+    assert {alone[name].words for name in BEHAVIOUR} == {LACKING}
+    read(tmp_path, *lines)
+    shown = CliRunner().invoke(cli, ["doctor", str(tmp_path)])
+    assert "The log lacks lines of 8 traces" in shown.stdout
 
-    def spam(*calls: str) -> float:
-        events = [
-            event(
-                f"e{i}", "tool_call", "a", i, tool="web", content_ref=call[0], status="error" if "!" in call else "ok"
-            )
-            for i, call in enumerate(calls)
-        ]
-        return float(TeamWork(read(tmp_path, one(0, 0, events=events))).tool_spam().value[0])
 
-    assert spam("x", "y!", "x") == 1 / 3 and spam("x!", "y", "x") == 0
-    assert spam("x", "x!", "x", "x") == 2 / 4 and spam("x!", "y!", "x!", "x!") == 0
-    results = [
-        event("e0", "tool_call", "a", 0, tool="web", content_ref="x"),
-        event("r0", "tool_result", "a", 1, tool="web", status="error"),
-        event("e1", "tool_call", "a", 2, tool="web", content_ref="x"),
+def test_who_is_missing_from_a_trace_without_some_lines_did_not_stay_away(tmp_path: Path) -> None:
+    """Eight failed traces of each task, the judge kind where b took part. Where half lack lines, b may be in those."""
+
+    def line(number: int, lacks: bool) -> dict[str, Any]:
+        who = "b" if number % 2 else "a"
+        rewards = {"team": float(number % 9 == 8), "judge": float(who == "b")}
+        events = [event("e0", "message", "a", 0), event("e1", "message", who, 1)]
+        lost = {"metrics": {"lost_parts": 1, "unlogged_calls": 1}} if lacks and who == "a" else {}
+        return one(number, number // 9, events=events, edges=[]) | {"rewards": rewards} | lost
+
+    whole, cut = (
+        found(read(tmp_path, *(line(i, lacks) for i in range(90))))["verifier_collusion"] for lacks in (False, True)
+    )
+    assert whole.found and whole.words.startswith("judge is higher on failed traces of agent b")
+    assert cut.found is None
+
+
+def test_tool_spam_is_the_calls_in_later_rounds_of_the_loops_that_a_summary_counts(tmp_path: Path) -> None:
+    """Editing, running the tests and editing again was spam, "found" in twelve sessions of a team that worked."""
+
+    def spam(*calls: str) -> tuple[float, float]:
+        events = [event(f"e{i}", "tool_call", "a", i, tool="web", content_ref=call) for i, call in enumerate(calls)]
+        traces = read(tmp_path, one(0, 0, events=events))
+        return float(TeamWork(traces).tool_spam().value[0]), float(ToolCalls(traces).loop_counts()[0])
+
+    assert spam(*itertools.chain.from_iterable((f"edit {i}", "pytest") for i in range(6))) == (0, 0)
+    assert spam("x", "x", "y", "x") == (0, 0) and spam("y", "x", "x", "x") == (2 / 4, 1)
+    assert spam(*"xyxyxy") == (4 / 6, 1) and spam(*"xyxyxyx") == (5 / 7, 1) and spam(*"xxxyyy") == (4 / 6, 2)
+    lacking = [event(f"e{i}", "tool_call", "a", i, tool="web") for i in range(3)]
+    assert TeamWork(read(tmp_path, one(0, 0, events=lacking))).tool_spam().reasons == [
+        "the log has no content that can be compared"
     ]
-    traces = read(tmp_path, one(0, 0, events=results, edges=edges("e0 r0 return")))
-    assert TeamWork(traces).tool_spam().value.tolist() == [0]
+    other = [one(i, i // 4) for i in range(12)]
+    for line in other:
+        for number, call in enumerate(line["events"]):
+            call["content_ref"] = f"edit {number}" if number % 2 else "pytest"
+    assert found(read(tmp_path, *other))["tool_spam"].found is False
+
+
+def test_an_agent_alone_pads_no_communication(tmp_path: Path) -> None:
+    """Sessions of one agent that said the same now and then were "found", where `credit metrics` refused the number."""
+    said = [event(f"m{i}", "message", "a", i, content_ref="next") for i in range(4)]
+    heard = [*said, event("b", "message", "b", 9, content_ref="?")]
+    alone, team = (read(tmp_path, *(one(i, i // 4, events=events, edges=[]) for i in range(12)))
+                   for events in (said, heard))  # fmt: skip
+    words = "the trace has no second agent, who could read a message"
+    assert (found(alone)["communication_padding"].found, found(alone)["communication_padding"].words) == (None, words)
+    assert set(trace_metrics(alone)["message_redundancy"].reasons) == {words}
+    assert found(team)["communication_padding"].found
 
 
 def test_facts_of_groups_are_named(tmp_path: Path) -> None:
@@ -232,17 +280,55 @@ def test_tasks_with_more_failed_traces_count_more_for_drift(tmp_path: Path) -> N
     assert finding.statistic == pytest.approx(9 / 85**0.5)
 
 
-def test_the_test_for_drift_is_right_over_every_order_of_the_tasks() -> None:
-    """P-values are compared with all 5,040 orders of seven tasks, with tied times and amounts."""
-    time, amount = np.array([0, 1, 1, 2, 3, 5, 900.0]), np.array([0, 0, 1, -1, 2, 3, 2.5])
-    r, p = _trend(time, amount)
-    rank = np.array([1, 2.5, 2.5, 4, 5, 6, 7])
-    assert r == pytest.approx(np.corrcoef(rank, amount)[0, 1])
-    every = np.array(list(itertools.permutations(amount)))
-    as_great = np.abs((every - amount.mean()) @ (rank - rank.mean())) >= abs((amount - amount.mean()) @ rank) - 1e-9
-    assert p == pytest.approx(as_great.mean(), abs=0.02)
-    assert _trend(np.arange(5), np.arange(5.0))[1] == pytest.approx(2 / 120)  # Student's would be 0
-    assert np.isnan(_trend(time, np.full(7, 0.1))).all()
+NUMBERS = np.random.default_rng(7)
+AMOUNTS = {
+    "halves": np.repeat([0.0, 1.0], 4),
+    "a third": np.repeat([0.0, 1.0], [5, 3]),
+    "three values": np.array([0.0, 0, 0, 1, 1, 2, 2, 2]),
+    "any": NUMBERS.normal(size=8),
+    "one far off": np.array([0.1, 0.4, 0.2, 0.7, 0.3, 0.9, 0.5, 40.0]),
+}
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("amount", AMOUNTS.values(), ids=AMOUNTS.keys())
+def test_the_test_for_drift_is_right_over_every_order_of_the_tasks(amount: np.ndarray, tied: bool) -> None:
+    """Over all 40,320 orders of eight tasks: a small p is hardly below the part of orders that are as far off.
+
+    By Student's distribution, that of halves was a sixth of it: 0.0047 of 0.029.
+    """
+    time = np.array([0, 1, 1, 2, 3, 5, 5, 900.0]) if tied else np.arange(8.0)
+    rank = np.array([1, 2.5, 2.5, 4, 5, 6.5, 6.5, 8]) if tied else np.arange(8) + 1.0
+    drawn = amount[np.array(list(itertools.permutations(range(8))))]
+    off = np.abs((drawn - amount.mean()) @ (rank - rank.mean())).round(9)
+    _, first, size = np.unique(off, return_index=True, return_counts=True)
+    true = size[::-1].cumsum()[::-1] / len(off)
+    some = np.unique(np.linspace(0, len(first) - 1, 100).astype(int))
+    found = [_trend(time, drawn[row]) for row in first[some]]
+    ratio = np.array([p for _, p in found]) / true[some]
+    assert (ratio[true[some] < 0.1] > 0.85).all() and (ratio > 0.35).all()
+    assert [r for r, _ in found] == pytest.approx([np.corrcoef(rank, drawn[row])[0, 1] for row in first[some]])
+
+
+def test_the_test_for_collusion_is_right_where_agent_and_verdict_are_rare(tmp_path: Path) -> None:
+    """The agent is in one of eight failed traces of a task, and the verifier passes one: in four of five tasks, that
+    one. Chance does as much in 0.11 % of cases; a normal test said 0.005 %."""
+    rows = [(task, trace) for task in range(5) for trace in range(8)]
+    lines = [
+        one(i, task) | {"rewards": {"team": 0.0, "judge": float(trace == (1 if task == 4 else 0))},
+                        "model": "rare" if trace == 0 else "common", "group": f"g{task}"}
+        for i, (task, trace) in enumerate(rows)
+    ]  # fmt: skip
+    lines += [one(99, 9) | {"rewards": {"team": 1.0, "judge": 1.0}, "model": "common"}]
+    found = collusion(read(tmp_path, *lines))
+    chance = sum(math.comb(5, k) * (1 / 8) ** k * (7 / 8) ** (5 - k) for k in (4, 5))
+    assert found.p == pytest.approx(2 * chance)  # two models were looked at
+
+
+def test_no_order_of_few_tasks_is_rarer_than_it_is() -> None:
+    assert _trend(np.arange(5), np.arange(5.0))[1] == pytest.approx(2 / 120, rel=0.1)
+    assert _trend(np.arange(8), AMOUNTS["halves"])[1] == pytest.approx(2 / 70, rel=0.1)
+    assert np.isnan(_trend(np.arange(7), np.full(7, 0.1))).all()
 
 
 def test_the_level_and_the_batch_are_checked(tmp_path: Path) -> None:

@@ -366,6 +366,49 @@ def test_a_difference_beside_another_rate_is_marked(monkeypatch: pytest.MonkeyPa
     assert "as given" not in CliRunner().invoke(cli, [*call, "--learning-rates", "0.2"]).stdout
 
 
+def test_a_gain_that_is_only_a_scale_shows_at_a_common_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One signal is twice the other: equal at their best rates, ahead at a low common one, behind at a high one."""
+    shared = {"task": "t", "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0, "cosine": 0.5,
+              "entropy": 0.1, "teaching": 1.0}  # fmt: skip
+
+    def trained(*_: Any, common_rates: Any, **__: Any) -> list[dict[str, Any]]:
+        def area(step: float, seed: int) -> float:
+            return 0.9 - abs(step - 0.4) + seed / 100
+
+        return [{**shared, "signal": signal, "seed": seed, "learning_rate": 0.4 / scale, "mean_return": area(0.4, seed),
+                 "curve": [scale, seed], "at_rates": {rate: area(scale * rate, seed) for rate in common_rates}}
+                for signal, scale in (("rloo", 1), ("zero", 2)) for seed in range(6)]  # fmt: skip
+
+    monkeypatch.setattr(training_runs, "run_training", trained)
+    call = ["bench", "train", "-m", "rloo,zero", "--tasks", "pivotal", "--seeds", "6", "--common-rates", "0.4,0.2"]
+    shown = CliRunner(env={"COLUMNS": "250"}).invoke(cli, call).stdout
+    assert "at 0.2, 0.4: the difference where both have that rate" in shown
+    row = next(" ".join(line.split()) for line in shown.splitlines() if " zero " in line)
+    assert row.endswith("+0.200 (+0.200 to +0.200) 6 -0.400 (-0.400 to -0.400) 0"), row
+    of = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"][1]
+    assert of["difference_median"] == pytest.approx(0, abs=1e-12)
+    low, high = of["at_rates"]
+    assert low["learning_rate"] == 0.2 and low["difference_interval"] == pytest.approx([0.2, 0.2])
+    assert high["difference_median"] == pytest.approx(-0.4) and (low["ahead"], high["ahead"]) == (6, 0)
+    assert "--common-rates goes only" not in shown
+    wrong = CliRunner().invoke(cli, ["bench", "train", "--lengths", "10", "--common-rates", "0.2"])
+    assert wrong.exit_code and "--common-rates does not go with --lengths" in wrong.output
+
+
+def test_all_are_trained_at_the_common_rates_on_the_seeds_of_results(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    given = {"learning_rates": ONE, "common_rates": (0.2, *ONE), "output": path}
+    rows = run_training(["exact_increments"], ["pivotal"], 2, TINY, **given)
+    other = run_training(["exact_increments"], ["pivotal"], 2, TINY, learning_rates=(0.2,))
+    for row, at in zip(rows, other, strict=True):
+        assert row["at_rates"] == {0.2: at["mean_return"], ONE[0]: row["mean_return"]}
+    kept = json.loads(path.read_text())["rows"]
+    assert sorted(row["learning_rate"] for row in kept if not row["sweep"]) == [*ONE, *ONE], "one row a seed is shown"
+    assert run_training(["exact_increments"], ["pivotal"], 2, TINY, **given) == rows
+    with pytest.raises(CreditError, match="common_rates is"):
+        run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, common_rates=(0.0,))
+
+
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a module `edited_idea`, found beside the working directory."""
@@ -413,6 +456,18 @@ def test_a_difference_from_nothing_is_none() -> None:
     assert np.isnan(
         cells([row | {"signal": "a", "mean_return": 1.0}, row | {"signal": "b", "mean_return": NAN}])[1].difference
     )
+
+
+def test_rounding_is_neither_ahead_nor_a_comparison() -> None:
+    """A median difference of 2.8e-8 was "6 of 6" ahead, and a comparison that the others were corrected for."""
+    numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
+    numbers |= {"start": 0.0, "optimum": 1.0, "events_to_90": 1.0}
+    above = {"base": 0.0, "rounded": 5e-8, "other": 2e-6, "as other": 2e-6 - 4e-8}
+    table = cells([{"signal": name, "seed": s, "mean_return": 0.1 * s + more, **numbers}
+                   for name, more in above.items() for s in range(6)])  # fmt: skip
+    assert [(cell.ahead, cell.same_as) for cell in table] == [(0, ""), (0, "base"), (6, ""), (6, "other")]
+    assert comparisons(table, "base") == 1 and table[2].ahead_p == 2 / 2**6
+    assert mean_ranks(table) == {"base": 3.5, "rounded": 3.5, "other": 1.5, "as other": 1.5}
 
 
 def test_the_seeds_that_a_table_takes_follow_its_comparisons() -> None:

@@ -38,6 +38,7 @@ def run_training(
     settings: TrainingSettings,
     *,
     learning_rates: Sequence[float] | None = None,
+    common_rates: Sequence[float] = (),
     tuning: int = TUNING_SEEDS,
     tune_by: Literal["area", "events_to_90"] = "area",
     first_seed: int = 0,
@@ -54,6 +55,7 @@ def run_training(
       seeds: how many seeds, counted from `first_seed`.
       settings: the same for all.
       learning_rates: of the optimizer, the ones to try; default those of `LEARNING_RATES`.
+      common_rates: rates at which every signal is trained besides, so that signals can be compared at one rate.
       tuning: seeds of the sweep, at each rate.
       tune_by: what the rate is chosen by: the largest mean area, or the least geometric mean of the events to 90 %,
         where a seed that does not come there counts as the budget.
@@ -68,8 +70,9 @@ def run_training(
       expected returns (`start` of the first policy, `final_return` of the last one, `optimum`, `mean_return` over the
       budget) and `curve`, the expected return at even shares of the budget. The area and the final share of a `Cell`
       are `mean_return` and `final_return` on the way from `start` to `optimum`. `events_to_90` counts the events
-      before the first policy that has 90 % of this way; None if there is none. The file also holds the rows of the
-      sweep, with `sweep` true.
+      before the first policy that has 90 % of this way; None if there is none. `at_rates` has `mean_return` at each of
+      `common_rates`, if there are any. The file holds a row for each run: with `sweep` true those of the sweep, and
+      those at another rate than the chosen one.
 
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a seed is
@@ -80,8 +83,9 @@ def run_training(
         raise CreditError(f"seeds is {seeds}; expected 1 or more")
     if learning_rates is None:
         learning_rates = LEARNING_RATES[settings.optimizer]
-    if not learning_rates or not all(0 < rate < float("inf") for rate in learning_rates):
-        raise CreditError(f"learning_rates is {tuple(learning_rates)}; expected positive numbers")
+    for name, rates in (("learning_rates", learning_rates), ("common_rates", common_rates)):
+        if not (rates or name == "common_rates") or not all(0 < rate < float("inf") for rate in rates):
+            raise CreditError(f"{name} is {tuple(rates)}; expected positive numbers")
     if first_seed < 0 or FIRST_TUNING_SEED - seeds < first_seed < FIRST_TUNING_SEED + tuning:
         last = FIRST_TUNING_SEED + tuning - 1
         raise CreditError(
@@ -122,7 +126,8 @@ def run_training(
                 best = _mean_area if tune_by == "area" else functools.partial(_sooner, settings.budget(task))
                 rate = max(tried, key=lambda r: best(tried[r]))
             for seed in range(first_seed, first_seed + seeds):
-                rows.append(row(seed, rate, False))
+                at_rates = {r: row(seed, r, r != rate)["mean_return"] for r in common_rates}
+                rows.append(row(seed, rate, False) | ({"at_rates": at_rates} if at_rates else {}))
                 if after_row is not None:
                     after_row(rows[-1])
             if len(kept) > before and output is not None:

@@ -26,7 +26,7 @@ __all__ = ["fit"]
 
 LEGEND = (
     "loss: mean over held-out traces; lower is better. below the constant's, per task: how much lower the loss is than "
-    "that of the best constant, ± half of a 95 % interval where at least 8 tasks differ."
+    "that of the best constant, in brackets its 95 % interval where at least 8 tasks differ."
 )
 
 
@@ -124,7 +124,7 @@ def _table(judged: Judged) -> Table:
     table = Table("on held-out tasks", "loss", "below the constant's, per task", box=None, pad_edge=False)
     for name, loss in judged.loss.items():
         gain, width = judged.gain.get(name, (math.nan, math.inf))
-        interval = f" ± {width:.4f}" if math.isfinite(width) else ""
+        interval = f" ({gain - width:+.4f} to {gain + width:+.4f})" if math.isfinite(width) else ""
         table.add_row(*map(words, (name, f"{loss:.4f}", f"{gain:+.4f}{interval}" if name in judged.gain else "")))
     return table
 

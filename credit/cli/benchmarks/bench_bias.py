@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, each_once
@@ -38,6 +39,7 @@ PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """The chosen names. A method adds its variants. An unknown name is refused."""
     from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
+    from credit.bench.own_worlds import micro_world
     from graphs.text import near_names
     from graphs.worlds.micro.examples import MICRO
 
@@ -48,6 +50,10 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
             raise click.BadParameter(f"{name!r} has no score: {UNSCORED[name]}")
         if param.name == "methods" and ":" in name:
             setting(name)  # an own function; what cannot be imported is an error here
+            chosen.append(name)
+            continue
+        if param.name == "worlds" and ":" in name:
+            micro_world(name)  # one of your own; what cannot be enumerated is an error here
             chosen.append(name)
             continue
         if name not in known:
@@ -73,9 +79,16 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "methods",
     multiple=True,
     callback=_known,
-    help="Method, with its variants, or your own function as module:function. May be repeated.",
+    help="Method, with its variants, or your own function as module:function. May be repeated. "
+    f"{GIVEN_VALUES['bias'].capitalize()}.",
 )
-@click.option("--world", "worlds", multiple=True, callback=_known, help="World, as in docs/bias.md. May be repeated.")
+@click.option(
+    "--world",
+    "worlds",
+    multiple=True,
+    callback=_known,
+    help="World, as in docs/bias.md, or your own `Micro` as module:name. May be repeated.",
+)
 @click.option(
     "--score",
     type=click.Choice((*SCORES, "all")),
@@ -129,6 +142,7 @@ def _print(rows: list[Row], score: str, group_size: int | None, *, all_methods: 
         stdout().print(_table(rows, name))
         stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
     stdout().print(PAIR if group_size is None else words(_sizes(rows, group_size)), soft_wrap=True)
+    stdout().print(f"{GIVEN_VALUES['bias']}.", soft_wrap=True)
     if all_methods:
         from credit.bench.bias_settings import UNSCORED
 
@@ -171,10 +185,12 @@ def _alike(rows: list[Row], group_size: int | None) -> list[str]:
 
 def _of_two_values(worlds: set[str]) -> str:
     """A sentence for worlds whose returns all have one of two values, else ""."""
+    from credit.bench.own_worlds import micro_world
     from graphs.worlds.micro.examples import MICRO
 
-    more = [name for name, world in MICRO.items() if len(set(world.total.round(9).tolist())) > 2]
-    if worlds & set(more):
+    of_more = {name for name in {*MICRO, *worlds} if len(set(micro_world(name).total.round(9).tolist())) > 2}
+    more = [name for name in MICRO if name in of_more]
+    if worlds & of_more:
         return ""
     here = ", ".join(sorted(worlds))
     return (

@@ -7,6 +7,7 @@ import math
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
@@ -19,6 +20,7 @@ NOTES = (
     "taken: part of all |advantages| of these traces at the inserted actions",
     "moved, others: how far advantages of the other actions moved, in these traces and in the rest of their groups",
     "gained: by how much the sum of advantages of these traces rose; all three as parts of their |advantages| before",
+    GIVEN_VALUES["robustness"],
 )
 
 
@@ -27,7 +29,7 @@ NOTES = (
     short_help="Insert a poisoned message, a longer log or more agents, and see what is paid for it.",
     examples="credit bench robustness --method rloo --method gae",
 )
-@several_methods(f"By default {', '.join(METHODS)}.")
+@several_methods(f"By default {', '.join(METHODS)}. {GIVEN_VALUES['robustness'].capitalize()}.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @json_option
 def robustness(methods: tuple[str, ...], seed: int, as_json: bool) -> None:

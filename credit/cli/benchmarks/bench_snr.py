@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, each_once
@@ -23,19 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["snr"]
 
 NOTES = (
-    "SNR: m / sqrt(E[A²] − m²), ± its 99 % band; A: a decision's advantage, x: its true effect, m = E[A sign(x)]. "
-    "An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
+    "SNR: m / sqrt(E[A²] − m²), in brackets half of its 99 % band; A: a decision's advantage, x: its true effect, "
+    "m = E[A sign(x)]. An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
     "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient: `bench bias --score relative`",
     "runs: the method of the scheme, or the scheme of the method",
     "all groups have one mean outcome here, which flatters baselines over the batch; tasks of `bench truth` differ",
     "in this world agents are alike and start on their own: depth, roles and edges tell a method nothing",
+    GIVEN_VALUES["snr"],
     "cost is in rollouts a trace; what a critic's training took is not in it",
     "schemes of broadcasts have one action for all decisions of an agent, which they treat alike; other methods and "
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
 LESS = (
-    "less: on the traces that both were measured on, with its 99 % band from 100 pairs or more. Of such bands of 100 "
-    "pairs, 97 to 98 % held the truth; * of draws of its own"
+    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
+    "of 100 pairs, 97 to 98 % held the truth; * of draws of its own"
 )
 
 
@@ -64,7 +66,8 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, value: str | None
     multiple=True,
     callback=each_once,
     metavar="NAME",
-    help="Scheme, as tables name it ('control, claims'), method, or your own module:function. May be repeated.",
+    help="Scheme, as tables name it ('control, claims'), method, or your own module:function. May be repeated. "
+    f"{GIVEN_VALUES['snr'].capitalize()}.",
 )
 @click.option("--all", "all_", is_flag=True, help="Run every scheme and every method that the logs of the world allow.")
 @click.option("--lengths", callback=_whole_numbers, metavar="T,T,...", help="Decisions of a trace, multiples of 10.")
@@ -191,7 +194,7 @@ def _table(report: Report, group: int) -> Table:
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
         cells = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
         cells |= {length: f"{p.text()}{'*' if p.agrees is False else ''}" for length, p in of_scheme.items()}
-        slope = "" if line is None else f"{line.slope:+z.3f} ± {line.half_width:.3f}"
+        slope = "" if line is None else f"{line.slope:+z.3f} ({line.half_width:.3f})"
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
         cost = f"{of_scheme[max(of_scheme)].cost:,.0f}" if of_scheme else ""
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
@@ -199,7 +202,8 @@ def _table(report: Report, group: int) -> Table:
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
     table.caption = ("* the closed form lies outside the 99 % band\n" if outside else "") + (
-        f"slope: of log SNR on log T, up to T = {fitted:,}, with a 99 % interval; closed form: the slope of the formula"
+        f"slope: of log SNR on log T, up to T = {fitted:,}, in brackets half of its 99 % interval; closed form: the "
+        "slope of the formula"
     )
     return table
 

@@ -6,10 +6,11 @@ import fnmatch
 import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from credit.bench.given_values import GIVEN_VALUES
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, each_once
@@ -17,13 +18,17 @@ from credit.cli.shared.outputs import check_folder, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from graphs.text import counted
 
+if TYPE_CHECKING:
+    from credit.bench.training.training_comparison import AtRate, Cell
+
 __all__ = ["train"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 LEGEND = (
     "share: (J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one. area: the share, averaged over the "
     "budget. final: at the end, mean over seeds. events to 90 %: evidence included. difference: of the area from the "
-    "first method's. {medians} ahead: seeds on which the area is larger{mark}. {rate}"
+    "first method's. {medians} ahead: seeds on which the area is larger by more than rounding{mark}. as: equal but "
+    "for rounding. {rate}{common}"
 )
 MEDIANS = "area, events to 90 % and difference: each the median over seeds"
 MARK = (
@@ -33,16 +38,17 @@ MARK = (
 EDGE = "; at edge: the smallest or the largest that was tried, so that a rate beyond it may be better"
 TAKEN = "; intervals{mark} take it as given, as if other seeds could not have chosen another"
 OTHER = (
-    ". †: not the rate of the first method, so that the difference may come of the choice; `--learning-rates` with one "
-    "number compares all at one"
+    ". †: not the rate of the first method, so that the difference may come of the choice; `--common-rates` compares "
+    "all at one"
 )
+COMMON = " at {rates}: the difference where both have that rate, seeds ahead behind it."
 SHARED_MEAN = (
     "In most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
     "others on tasks that differ."
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
-BY_TASK = ("seed", "tasks", "group_size", "policy", "output", "quick", "plot")
+BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "plot")
 BY_LENGTH = ("luck", "outcome")
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
@@ -72,7 +78,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     """,
 )
 @click.option("--methods", "-m", callback=_names, metavar="NAMES",
-              help="Methods, by commas; your own as module:function; also compositions and oracles.")  # fmt: skip
+              help="Methods, by commas; your own as module:function; also compositions and oracles. "
+                   f"{GIVEN_VALUES['train'].capitalize()}.")  # fmt: skip
 @click.option("--tasks", callback=_names, metavar="NAMES",
               help="Tasks, by commas, or patterns as 'stopping*'; default: all.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
@@ -83,6 +90,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
               help="By commas; the best of them counts.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
+@click.option("--common-rates", callback=_rates, metavar="NUMBERS", default=None,
+              help="By commas; train all at each of them, too, and show the differences at one rate.")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(["adam", "sgd", "natural"]), default="adam", show_default=True,
               help="Adam, or steps along the gradient; with --lengths also the natural gradient.")  # fmt: skip
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
@@ -109,6 +118,7 @@ def train(
     groups: int,
     group_size: int,
     learning_rates: tuple[float, ...] | None,
+    common_rates: tuple[float, ...] | None,
     optimizer: Any,
     policy: Any,
     lengths: tuple[float, ...] | None,
@@ -155,14 +165,15 @@ def train(
         def after_row(row: dict[str, Any]) -> None:
             bar.update(task, advance=1, description=f"{row['task']}: {row['signal']}")
 
-        rows = run_training(signals, names, seeds, settings, learning_rates=rates, first_seed=seed, output=output,
-                            after_row=after_row)  # fmt: skip
+        rows = run_training(signals, names, seeds, settings, learning_rates=rates, common_rates=common_rates or (),
+                            first_seed=seed, output=output, after_row=after_row)  # fmt: skip
     compared = cells(rows)
     if as_json:
         print_json({"rows": [plain(cell._asdict()) for cell in compared]})
         _draw(rows, plot, group_size)
         return
-    table = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "", "ahead")
+    table = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "", "ahead",
+                        *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
     base_rate = {cell.task: cell.learning_rate for cell in compared if cell.signal == signals[0]}
     for cell in compared:
         mark = ("*" if cell.ahead_p < 0.05 else "") + ("†" if cell.learning_rate != base_rate[cell.task] else "")
@@ -171,8 +182,9 @@ def train(
             cell.task, cell.signal, _rate(cell.learning_rate, rates),
             _within(f"{cell.area_median:.3f}", cell.area_interval, "{:.3f}"), f"{cell.final:.3f}",
             _within(_events(cell.events_to_90), cell.events_interval, _events),
-            "" if base else _within(f"{cell.difference_median:+z.3f}", cell.difference_interval, "{:+z.3f}"),
+            "" if base else _difference(cell),
             mark, "" if base else f"as {cell.same_as}" if cell.same_as else f"{cell.ahead} of {cell.seeds}",
+            *("" if base else _difference(at) + f" {at.ahead}" for at in cell.at_rates),
         )))  # fmt: skip
     stdout().print(table)
     number = comparisons(compared, signals[0])
@@ -183,21 +195,23 @@ def train(
         f"rate: the best of {len(rates)}, on {TUNING_SEEDS} other seeds{EDGE}{taken}{other}." if len(rates) > 1 else ""
     )
     legend = {"mark": MARK.format(**seeds_for) if number else "", "rate": rate, "medians": MEDIANS + _intervals(seeds)}
+    legend["common"] = COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common_rates))) if common_rates else ""
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    stdout().print(SHARED_MEAN, soft_wrap=True)
-    for line in [*_alike(rows, groups, group_size), *_refused(rows)]:
+    for line in (f"{GIVEN_VALUES['train']}.", SHARED_MEAN):
+        stdout().print(line, soft_wrap=True)
+    for line in [*_alike(compared, groups, group_size), *_refused(rows)]:
         stderr().print(words(line), soft_wrap=True)
     _draw(rows, plot, group_size)
 
 
-def _alike(rows: list[dict[str, Any]], groups: int, group_size: int) -> list[str]:
-    """A line about each method whose curves are those of an earlier one."""
-    curves: dict[str, list[list[float]]] = {}
-    for row in rows:
-        curves.setdefault(row["signal"], []).append(row["curve"])
-    lines, names = [], list(curves)
+def _alike(compared: Sequence[Cell], groups: int, group_size: int) -> list[str]:
+    """A line about each method that has the numbers of an earlier one on every task."""
+    firsts: dict[str, list[str]] = {}  # of each task the first method with these numbers
+    for cell in compared:
+        firsts.setdefault(cell.signal, []).append(cell.same_as or cell.signal)
+    lines, names = [], list(firsts)
     for place, name in enumerate(names):
-        same = [other for other in names[:place] if curves[other] == curves[name]]
+        same = [other for other in names[:place] if firsts[other] == firsts[name]]
         lines += [alike(name, other, str(group_size), group_size, one_task=groups == 1) for other in same[:1]]
     return lines
 
@@ -213,6 +227,10 @@ def _within(middle: str, interval: Sequence[float], form: str | Callable[[float]
     """A median with its interval, where there is one."""
     show = form.format if isinstance(form, str) else form
     return middle if math.isnan(interval[0]) else f"{middle} ({show(interval[0])} to {show(interval[1])})"
+
+
+def _difference(of: Cell | AtRate) -> str:
+    return _within(f"{of.difference_median:+z.3f}", of.difference_interval, "{:+z.3f}")
 
 
 def _events(number: float) -> str:
@@ -241,7 +259,7 @@ def _draw(rows: list[dict[str, Any]], plot: Path | None, group_size: int) -> Non
     if plot is not None:
         from credit.plot import draw_training
 
-        save_picture(draw_training(rows, group_size=group_size), plot)
+        save_picture(draw_training(rows, group_size=group_size, values=GIVEN_VALUES["train"]), plot)
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:

@@ -70,11 +70,11 @@ def explain(
     if as_json:
         print_json(receipt.as_json())
     else:
-        _print(stdout(), receipt, ledger.holding_luck)
+        _print(stdout(), receipt)
     leave(ctx, traces, allow_bad)
 
 
-def _print(console: Console, receipt: Receipt, holding_luck: str) -> None:
+def _print(console: Console, receipt: Receipt) -> None:
     from credit.ledger.receipts.receipt import LEGEND
 
     chosen = "an action" if receipt.action else "no action of the team's policy"
@@ -118,8 +118,8 @@ def _print(console: Console, receipt: Receipt, holding_luck: str) -> None:
         account.add_row(name, number(amount))
     console.print()
     console.print(account)
-    if holding_luck:
-        console.print(words(holding_luck), soft_wrap=True)
+    if receipt.holding_luck:
+        console.print(words(receipt.holding_luck), soft_wrap=True)
     console.print()
     console.print(f"{COLUMNS} {LEGEND}", soft_wrap=True)
 

@@ -119,7 +119,7 @@ def _print(console: Console, rows: list[DecisionValue], kind: str, cost: str | N
         counts = (str(row.step), str(row.decisions), str(row.more))
         table.add_row(*names, words(row.agent), *counts, *shown, error, words(row.reason))
     console.print(table)
-    text = f"gain: {formula}. ±: standard error over traces; – with fewer than 50 effective decisions on a side."
+    text = f"gain: {formula}. ±: one standard error over traces; – with fewer than 50 effective decisions on a side."
     if priced:
         text += f" value of more: gain less {price:.4g} for each of {cost}."
     console.print(words(text), soft_wrap=True)
@@ -143,7 +143,7 @@ def _print_candidates(console: Console, rows: list[CandidateValue]) -> None:
         counts = (str(row.step), str(row.decisions), words(row.candidate), str(row.picks))
         table.add_row(*names, words(row.agent), *counts, _signed(row.value), _error(row.stderr), words(row.reason))
     console.print(table)
-    text = "value: E[R | asked] − E[R]. ±: standard error over traces; – with fewer than 50 effective picks."
+    text = "value: E[R | asked] − E[R]. ±: one standard error over traces; – with fewer than 50 effective picks."
     console.print(words(text), soft_wrap=True)
 
 
@@ -168,7 +168,7 @@ def _print_aggregates(console: Console, rows: list[AggregateValue]) -> None:
             f"{row.mean:.3g}", _signed(row.over_mean), _error(row.over_mean_stderr),
         )  # fmt: skip
     console.print(table)
-    text = "over best, over mean: outcome less the best and the mean of the combined results. ±: error over traces."
+    text = "over best, over mean: outcome less the best and the mean of the combined results. ±: one standard error."
     console.print(words(text), soft_wrap=True)
 
 

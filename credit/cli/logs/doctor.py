@@ -11,6 +11,7 @@ from credit.cli.shared.answers import json_option, plain_table, print_json, stde
 from credit.cli.shared.commands import Command, Number
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.text import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 NAMED = 3  # traces of a finding that are named
+LEFT_OUT = "The log lacks lines of {}: no check of what agents do, nor verifier_collusion, counts them."
 NOT_LOOKED_FOR = "Not looked for: edits of tests, skipped checks and hard-coded answers. What agents write is not read."
 
 
@@ -61,6 +63,7 @@ def doctor(
     from credit.doctor.team_checks import examine
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
+    from credit.reports.missing_lines import lacking_traces
 
     options = parse_options(method, option_texts)
     traces = read_traces(paths, **reading)
@@ -71,6 +74,8 @@ def doctor(
         print_json({"method": method, "level": level, "checks": [finding.as_json() for finding in findings]})
     else:
         _print(stdout(), findings)
+        if lacking := int(lacking_traces(traces).sum()):
+            stdout().print(LEFT_OUT.format(counted(lacking, "trace")), soft_wrap=True)
         stdout().print(NOT_LOOKED_FOR, soft_wrap=True)
     leave(ctx, traces, allow_bad)
 

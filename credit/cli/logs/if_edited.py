@@ -80,17 +80,17 @@ def if_edited(
         print_json({"trace": trace, "event": event} | dataclasses.asdict(effect) | {"run": plain})
     else:
         table = plain_table("an edit undoes", "#")
-        table.add_row("events", str(len(effect.invalidated)))
-        table.add_row("  of them actions", str(effect.actions))
-        table.add_row("  of them tool calls", str(effect.tool_calls))
-        table.add_row("all later events", str(effect.later))
+        counts = {"events": len(effect.invalidated), "  of them actions": effect.actions,
+                  "  of them tool calls": effect.tool_calls, "all later events": effect.later}  # fmt: skip
+        for name, count in counts.items():
+            table.add_row(name, at_least(str(count), effect.lacks_lines))
         for name in ("tokens", "input_tokens", "seconds"):
-            table.add_row(f"{name.replace('_', ' ')} they took", _amount(getattr(effect, name)))
+            table.add_row(f"{name.replace('_', ' ')} they took", _amount(getattr(effect, name), effect.lacks_lines))
         error = "" if effect.stderr is None else f" ± {effect.stderr:.3g}"
         change = "–" if effect.change is None else f"{effect.change:+z.4g}{error}, by {effect.source}"
-        table.add_row("expected change of the return", change)
+        table.add_row("expected change of the return, ± one standard error", change)
         if made is not None:
-            table.add_row(f"change of the return by {counted(made.runs, 'run')}", _change(made))
+            table.add_row(f"change of the return by {counted(made.runs, 'run')}, ± one standard error", _change(made))
         stdout().print(table)
         if made is not None and made.strayed:
             stdout().print(words(f"the prefix did not reproduce: {made.strayed}"), soft_wrap=True)
@@ -120,5 +120,5 @@ def _change(made: EditedRuns) -> str:
     return "–" if made.change is None else f"{made.change:+z.4g}{error}"
 
 
-def _amount(amount: Amount) -> str:
-    return at_least("–" if amount.total is None else f"{amount.total:.6g}", amount.missing > 0)
+def _amount(amount: Amount, lacks_lines: bool) -> str:
+    return at_least("–" if amount.total is None else f"{amount.total:.6g}", amount.missing > 0 or lacks_lines)

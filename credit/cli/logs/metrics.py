@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, json_option, plain_table, print_json, starred, stderr, stdout, words
 from credit.cli.shared.commands import Command, Number, sides_option, takes_prices
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
@@ -142,21 +142,21 @@ def _of_events(
 ) -> None:
     """The course of the team, or what decisions took."""
     from credit.metrics.event_metrics import decision_costs, event_table, steps_of_decisions, team_course
+    from credit.reports.missing_lines import LACKING, lacking_traces
 
     rows: Any = team_course(traces) if what == "team" else decision_costs(traces)
-    reasons = [] if what == "team" else steps_of_decisions(traces)[1]
+    lacking = [LACKING] * int(lacking_traces(traces).sum())
+    reasons = lacking if what == "team" else steps_of_decisions(traces)[1]
     refused = {reason: reasons.count(reason) for reason in sorted({*reasons} - {""})}
     if output is not None:
         save_table(event_table(traces), output)
     if as_json:
-        lacking = {} if what == "team" else {"refused": refused}
-        print_json({"of": what, what: [dataclasses.asdict(row) for row in rows], **lacking})
-    elif what == "team":
-        _print_course(stdout(), rows)
+        print_json({"of": what, what: [dataclasses.asdict(row) for row in rows], "refused": refused})
     else:
-        _print_decisions(stdout(), rows)
+        (_print_course if what == "team" else _print_decisions)(stdout(), rows)
+        number = "a number" if what == "team" else "critical steps"
         for reason, count in refused.items():
-            stdout().print(words(f"traces without critical steps: {reason} ({count})"), soft_wrap=True)
+            stdout().print(words(f"traces without {number}: {reason} ({count})"), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
@@ -215,7 +215,7 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         "no spread: all tasks differ alike, or those of a side are alike. "
         "would be seen, where there is an interval: a difference that the test finds in 4 of 5 cases; smaller ones it "
         "tends to miss. "
-        "* p < 0.05 with Holm's correction for all rows; intervals are not corrected. "
+        f"{starred('all rows', sum(row.low is not None for row in found.rows))} "
         "≥: the known part, not compared. wall_clock: seconds from the first begin to the last end; "
         "`credit costs` has sums of what events took."
     )

@@ -11,7 +11,7 @@ import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
 from credit.cli.logs.costs import stated_lines, total_line
-from credit.cli.shared.answers import amount, json_option, plain_table, print_json, stderr, stdout, words
+from credit.cli.shared.answers import amount, json_option, plain_table, print_json, starred, stderr, stdout, words
 from credit.cli.shared.commands import Command, success_option, takes_prices
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_traces, reads_logs
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from credit.metrics.event_costs import Prices
     from credit.reports.outcome_differences import OutcomeDifferences
-    from credit.reports.triage import Triage
+    from credit.reports.triage import Suspect, Triage
     from credit.reports.who_matters import Kind, Unit
 
 __all__ = ["summary"]
@@ -33,21 +33,21 @@ KINDS = ("agent", "role", "turn", "tool", "type")
 LEGEND = (
     "advantage: by {method}, mean over tasks; a trace counts once, whatever its length. "
     "against the rest: minus the mean of the other actions of the same trace. signal: tasks in which that is not 0. "
-    "95 % interval: over tasks; – with fewer than {least} with a signal, or where all are alike. "
-    "* p < 0.05 with Holm's correction for all rows."
+    "95 % interval: over tasks; – with fewer than {least} with a signal, or where all are alike. {starred}"
 )
 ORDER = "Rows with * come first, then others with an interval, the larger difference before the smaller."
 DIFFERENCES = (
     "failed, succeeded: mean over tasks. failed has more: in what part of the pairs the failed trace has more, an "
     "equal pair counting half; 50 % is no difference. tasks: where traces of a task are compared, those whose share is "
     "not 50 %; else all compared. traces with an agent: the part in which it acted. "
-    "95 % interval: over tasks; – where fewer than {least} differ, or all do alike. "
-    "* p < 0.05 with Holm's correction for all that were looked at."
+    "95 % interval: over tasks; – where fewer than {least} differ, or all do alike. {starred}"
 )
 FEW, MANY = 5, 10
 """Events to look at first, beside outcomes and without any."""
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
+LEAST_ERROR = 36
+"""Width of a line that an error is read on."""
 ROWS = 15
 """Agents, tools or other units of a table."""
 
@@ -156,8 +156,8 @@ def summary(
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
         left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
-        left["tools"], left["suspects"] = (
-            [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects)
+        left["tools"], left["suspects"], left["endings"] = (
+            [dataclasses.asdict(row) for row in part] for part in (result.tools, result.suspects, result.endings)
         )
         print_json(plain | left)
     else:
@@ -166,7 +166,7 @@ def summary(
             stdout().print(_without_credit(paid, unscored), soft_wrap=True)
             stdout().print()
         ids = traces.traces["trace"].to_pylist()
-        costs = [total_line(total), *gaps, *stated_lines(stated, len(ids))]
+        costs = [total_line(total), *gaps, *stated_lines(stated, len(ids)), *(end.words for end in result.endings)]
         _print_triage(stdout(), result, list(filter(None, costs)), given_inputs(ctx), by, unscored, ids, all_)
         for line in ["", *last] if last else []:
             stdout().print(words(line), soft_wrap=True)
@@ -197,7 +197,8 @@ def _print(console: Console, units: list[Unit], by: Kind, method: str, told: boo
         )
     console.print(table)
     _print_rest(console, len(units), by, all_)
-    legend = LEGEND.format(method=method, least=LEAST_TASKS)
+    stars = starred("all rows", sum(math.isfinite(unit.low) for unit in units))
+    legend = LEGEND.format(method=method, least=LEAST_TASKS, starred=stars)
     console.print(legend if by == "turn" else f"{legend} {ORDER}", soft_wrap=True)
 
 
@@ -240,7 +241,9 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     if len(shown) < len(found.rows):
         console.print(f"{len(found.rows) - len(shown)} more; --json lists them.", soft_wrap=True)
     if shown:
-        console.print(DIFFERENCES.format(least=LEAST_TASKS), soft_wrap=True)
+        once = ", once where they say the same of all traces" if any(row.same_as for row in found.rows) else ""
+        stars = starred(f"all that were looked at{once}", sum(math.isfinite(row.low) for row in found.rows))
+        console.print(DIFFERENCES.format(least=LEAST_TASKS, starred=stars), soft_wrap=True)
     console.print()
 
 
@@ -267,6 +270,53 @@ def _count(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
+def _print_suspects(console: Console, suspects: tuple[Suspect, ...], ids: list[str]) -> bool:
+    """The events in a table, their texts below why where no room is left beside it. Whether all are of one trace."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    many = any(suspect.traces > 1 for suspect in suspects)
+    single = len({suspect.trace for suspect in suspects}) == 1 and not many  # its id is in the command below
+    scored = any(suspect.outcome is not None for suspect in suspects)
+    places = [("trace", 14), ("##", 5), ("agent", 16)][single:]
+    if scored and not single:
+        places.insert(1, ("#outcome", 7))
+    if many:
+        places.append(("#traces", 6))
+    reason = max(44, console.width // 3)
+    rows, texts = [], []
+    for suspect in suspects:
+        outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
+        trace = cut_id(suspect.trace, ids, places[0][1])
+        of_trace = [] if single else [trace, outcome] if scored else [trace]
+        tool = suspect.tool  # cut where its name is long, so that the reason fits
+        why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
+        rows.append([*of_trace, str(suspect.position), suspect.agent, *([str(suspect.traces)] if many else [])])
+        texts.append((why, suspect.text))
+    # Cut again, an id would be that of several.
+    wide = [max(map(cell_len, (name.strip("#"), *cells))) for (name, _), *cells in zip(places, *rows, strict=True)]
+    wide = [width if name == "trace" else min(width, most) for (name, most), width in zip(places, wide, strict=True)]
+    room = console.width - sum(wide) - 2 * len(wide)
+    beside = any(text for _, text in texts) and room - reason - 2 >= LEAST_ERROR
+    table = plain_table(*(name for name, _ in places), "why", *(["text"] if beside else []))
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    for column, width in zip(table.columns, wide, strict=False):
+        column.min_width = column.max_width = width
+    if beside:
+        table.columns[-2].max_width = reason
+    table.columns[-1].ratio, table.expand = 1, True  # it takes the width that is left
+    table.columns[-1].min_width = LEAST_ERROR // 2  # with less, rows are stacked
+    table.columns[-1].no_wrap = beside or room >= LEAST_ERROR
+    for cells, (why, text) in zip(rows, texts, strict=True):
+        if LEAST_ERROR // 2 <= room < LEAST_ERROR:  # an error has a second line
+            why, text = printable(why, room), printable(text, 2 * room)
+        below = Text("\n").join(words(line) for line in (why, text) if line)
+        table.add_row(*map(words, cells), *([words(why), words(text)] if beside else [below]))
+    console.print(table)
+    return single
+
+
 def _print_triage(
     console: Console,
     result: Triage,
@@ -288,34 +338,7 @@ def _print_triage(
         console.print()
         console.print(words(result.quiet or "Look at these first", "bold"))
     if result.suspects:
-        many = any(suspect.traces > 1 for suspect in result.suspects)
-        single = len({suspect.trace for suspect in result.suspects}) == 1 and not many  # its id is in the command below
-        scored = any(suspect.outcome is not None for suspect in result.suspects)
-        reason = max(44, console.width // 3)
-        columns = [("trace", 14), ("##", 5), ("agent", 16), ("why", reason), ("text", 0)][single:]
-        if scored and not single:
-            columns.insert(1, ("#outcome", 7))
-        if many:
-            columns.insert(-2, ("#traces", 6))
-        table = plain_table(*(name for name, _ in columns))
-        for column, (_, width) in zip(table.columns, columns, strict=True):
-            column.no_wrap, column.overflow = True, "ellipsis"
-            if width:
-                column.min_width, column.max_width = min(width, 8), width
-        table.columns[-1].ratio, table.expand = 1, True  # text takes the width that is left
-        for suspect in result.suspects:
-            outcome = "–" if suspect.outcome is None else f"{suspect.outcome:z.3g}"
-            trace = cut_id(suspect.trace, ids, columns[0][1])
-            of_trace = [] if single else [trace, outcome] if scored else [trace]
-            tool = suspect.tool  # cut below where its name is long, so that the reason fits
-            why = suspect.why.replace(tool, printable(tool, max(24, reason - 44)), 1) if tool else suspect.why
-            alike = [str(suspect.traces)] if many else []
-            cells = [*of_trace, str(suspect.position), suspect.agent, *alike, why, suspect.text]
-            table.add_row(*map(words, cells))
-        if not single:
-            wide = max(len(str(cell)) for cell in table.columns[0].cells)  # cut again, an id would be that of several
-            table.columns[0].min_width = table.columns[0].max_width = wide
-        console.print(table)
+        single = _print_suspects(console, result.suspects, ids)
         if result.left_out:
             console.print(f"… and {result.left_out} more; `--all` names them")
         first = result.suspects[0]

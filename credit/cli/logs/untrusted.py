@@ -12,6 +12,7 @@ from credit.cli.shared.answers import json_option, plain_table, print_json, stde
 from credit.cli.shared.commands import Command
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
+from graphs.text import at_least
 
 if TYPE_CHECKING:
     from credit.metrics.untrusted_reach import ReachUnit
@@ -20,7 +21,7 @@ __all__ = ["untrusted"]
 
 LEGEND = (
     "reached: actions that are an untrusted event or depended on one. answers: traces whose last action is reached. "
-    "at risk: their part of all |credit − baseline|."
+    "at risk: their part of all |credit − baseline|. ≥: the log lacks lines."
 )
 
 
@@ -77,7 +78,7 @@ def untrusted(
         for unit in found:
             counts = (unit.events, unit.traces, unit.reached, unit.actions, unit.answers)
             risk = "–" if unit.credit_at_risk is None else f"{unit.credit_at_risk:.1%}"
-            table.add_row(words(unit.unit), *map(str, counts), risk)
+            table.add_row(words(unit.unit), *(at_least(str(count), unit.lacks_lines) for count in counts), risk)
         stdout().print(table)
         stdout().print(LEGEND, soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -16,7 +16,7 @@ from credit.cli.shared.reading import allow_bad, leave, read_traces, reads_logs
 __all__ = ["why"]
 
 LEGEND = (
-    "credit: credit − baseline of the action. * it is beyond two standard errors. – the method states no error. "
+    "credit: credit − baseline of the action. ±: one standard error. * beyond two. – there is none, or no error. "
     "path: events from the action to the event, over logged edges and the order of each agent."
 )
 
@@ -57,38 +57,43 @@ def why(
     """
     if len(paths) < 3:
         raise click.UsageError(f"expected PATH... TRACE EVENT, and {len(paths)} of them were given")
-    import numpy as np
-
     from credit.methods.option_texts import parse_options
-    from credit.methods.running import run
+    from credit.methods.running import has_outcomes, run, without_outcomes
     from credit.metrics.event_influence import why as find_responsible
+    from credit.reports.missing_lines import LACKING, lacking_traces
     from credit.telling_apart import tells_apart
-    from estimators.base import REASONS, Reason
 
     *logs, trace, event = paths
     options = parse_options(method, option_texts)
     traces = read_traces(tuple(logs), **reading)
-    row = traces.event_row(trace, event)
-    with working(stderr(), f"computing {method}"):
-        credit = run(traces, method, evidence=also, **options)
+    row, credit = traces.event_row(trace, event), None
+    if has_outcomes(traces):
+        with working(stderr(), f"computing {method}"):
+            credit = run(traces, method, evidence=also, **options)
     found = find_responsible(traces, row, credit, most=most)
+    lacks_lines = bool(lacking_traces(traces)[int(traces.graph.trace_ids[row])])
     if as_json:
         print_json(
-            {"trace": trace, "event": event, "method": method, "actions": [dataclasses.asdict(x) for x in found]}
-        )
+            {"trace": trace, "event": event, "method": method, "actions": [dataclasses.asdict(x) for x in found],
+             "lacks_lines": lacks_lines}
+        )  # fmt: skip
     elif found:
         table = plain_table("action", "agent", "type", "#credit", "#±", "", "path")
         for reason in found:
+            amount = "–" if reason.amount is None else f"{reason.amount:+z.4g}"
             error = "–" if reason.stderr is None else f"{reason.stderr:.3g}"
-            cells = (f"{reason.amount:+z.4g}", error, "*" if reason.stands_out else "")
+            cells = (amount, error, "*" if reason.stands_out else "")
             table.add_row(words(reason.event), words(reason.agent), reason.type, *cells, words(" → ".join(reason.path)))
         stdout().print(table)
         stdout().print(LEGEND, soft_wrap=True)
-        if not tells_apart(traces, credit, method):
+        if credit is None:
+            stdout().print(words(str(without_outcomes(traces))), soft_wrap=True)
+        elif without := sorted({reason.without for reason in found} - {""}):
+            stdout().print(words(f"without credit by {method}: {'; '.join(without)}"), soft_wrap=True)
+        if credit is not None and not tells_apart(traces, credit, method):
             stdout().print(words(ALIKE.format(method=method)), soft_wrap=True)
     else:
-        acts = np.asarray(traces.graph.action_mask) & (traces.graph.trace_ids == traces.graph.trace_ids[row])
-        of_trace = np.unique(np.asarray(credit.reason)[acts & ~np.asarray(credit.valid)]).tolist()
-        reasons = "".join(f"; without: {REASONS[Reason(reason)]}" for reason in of_trace)
-        stdout().print(words(f"no action with credit by {method} leads to event {event}{reasons}"), soft_wrap=True)
+        stdout().print(words(f"no action leads to event {event}"), soft_wrap=True)
+    if lacks_lines and not as_json:
+        stdout().print(f"{LACKING}: other actions may have led to the event, too", soft_wrap=True)
     leave(ctx, traces, allow_bad)

@@ -22,6 +22,7 @@ __all__ = [
     "plain_table",
     "print_json",
     "ruled_table",
+    "starred",
     "stderr",
     "stdout",
     "words",
@@ -114,6 +115,17 @@ def amount(value: float | None, digits: int = 3) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 10**digits else f"{value:z.{digits}g}"
 
 
+def starred(rows: str, intervals: int) -> str:
+    """What `*` means in a table of these rows, of which so many have an interval; one alone needs no correction.
+
+    Examples:
+      >>> starred("all rows", 2)
+      "* p < 0.05 with Holm's correction for all rows; intervals are not corrected."
+    """
+    more = "; intervals are not corrected" if intervals > 1 else ""
+    return f"* p < 0.05 with Holm's correction for {rows}{more}."
+
+
 def plain_table(*columns: str) -> Table:
     """A table without lines; columns whose name begins with "#" hold numbers, which are never broken."""
     return _filled(_kept_whole()(box=None, pad_edge=False, header_style="dim"), columns)
@@ -172,7 +184,8 @@ def _kept_whole() -> type[Table]:
             for row in zip(*(list(column.cells) for column in self.columns), strict=True):
                 for name, cell in zip(names, row, strict=True):
                     if str(cell):
-                        yield Text(f"{name}{' ' * (wide - cell_len(name))}  {cell}", overflow="fold")
+                        lines = str(cell).replace("\n", f"\n{' ' * (wide + 2)}")
+                        yield Text(f"{name}{' ' * (wide - cell_len(name))}  {lines}", overflow="fold")
                 yield Text("")
             if self.caption:
                 yield words(self.caption)

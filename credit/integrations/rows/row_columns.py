@@ -113,9 +113,7 @@ def taken(name: str, column: Any, rows: np.ndarray) -> Any:
     """Some rows of a column of ids or numbers, in their order."""
     if isinstance(column, np.ndarray):
         return column[rows]
-    if isinstance(column, list):
-        column = as_arrow(name, column, len(column))
-    return column.take(rows)
+    return as_arrow(name, column, len(column)).take(pa.array(rows))
 
 
 def give_back(values: np.ndarray, like: Any) -> Any:

@@ -246,8 +246,9 @@ class Receipts:
         return {source: lacks & ~exact for source, lacks in found.items()}
 
     def account(self, row: int) -> dict[str, Any]:
-        """reward, expected, outcome, unexplained and remainder of a trace; the reward is None where it has none."""
+        """What a receipt says of its trace: reward (None without one) to remainder, and `holding_luck`."""
         found: dict[str, Any] = {name: float(values[row]) for name, values in self._of_trace.items()}
+        found["holding_luck"] = self._ledger.holding_luck
         return found if found.pop("scored") else found | {"reward": None}
 
 

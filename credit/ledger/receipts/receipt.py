@@ -8,8 +8,8 @@ from typing import Any
 __all__ = ["LEGEND", "Line", "Receipt"]
 
 LEGEND = (
-    "±: standard error of the baseline, or of the whole amount where a method estimates that; – where it is not known: "
-    "none is stated, or the traces compared with all agree. noise: within two standard errors of 0."
+    "±: one standard error, of a claim's baseline, or of its whole amount where a method estimates that; – where it is "
+    "not known: none is stated, or the traces compared with all agree. noise: within two standard errors of 0."
 )
 """What the numbers of doubt of a receipt mean, wherever it is shown."""
 
@@ -60,6 +60,7 @@ class Receipt:
       others: Σ of the entries of the trace's other events.
       reward, expected, outcome, unexplained, remainder: of the trace: reward = expected + entry + others + outcome +
         unexplained + remainder. `reward` is None where the trace has none.
+      holding_luck: of the ledger: which entries hold what `outcome` does not, in words; "" where none does.
     """
 
     trace: str
@@ -83,6 +84,7 @@ class Receipt:
     outcome: float
     unexplained: float
     remainder: float
+    holding_luck: str
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""

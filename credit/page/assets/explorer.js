@@ -1,7 +1,7 @@
 "use strict";
 /* Traces as swim lanes: one pane, or two traces of a group side by side. */
 (() => {
-  const { data, views, make, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
+  const { data, views, make, sentence, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, cut } = page;
   const { traces } = data.overview;
   const methods = Object.keys(data.overview.methods);
   const held = traces.slice(0, data.explorer.held);
@@ -231,7 +231,7 @@
         ...(state.arrows === "all" ? [edges((kind, apart) => !ACROSS.has(kind) || !apart, { color: color("none"), width: 0.8, opacity: 0.6 }, false)] : []),
       ];
       const ring = this.selected == null ? [] : [{ value: [this.x(this.selected), y(this.selected)] }];
-      const left = Math.min(190, this.chart.box.clientWidth * 0.3);
+      const left = Math.min(190, this.chart.box.clientWidth * 0.36);
       return { height: 96 + 34 * Math.max(2, lanes.length), option: {
         grid: { left, right: 16, top: 22, bottom: 66 },
         xAxis: { type: "value", min: low, max: high, ...axis({ split: false, more: { name: this.timed() ? "seconds" : "event", nameGap: 22, minInterval: this.timed() ? undefined : 1 }, axisLabel: { showMinLabel: false, showMaxLabel: false, formatter: (v) => number(this.timed() ? +v.toFixed(2) : Math.round(v)) } }) },
@@ -275,6 +275,7 @@
       const call = named(of.call, i);
       this.receipt.replaceChildren(...parts.filter(Boolean),
         make("div", { class: "two" }, about, facts(account.map(([name, amount]) => [name, name === "return" ? number(amount) : name.startsWith("remainder") ? number(amount, true) : paid(amount)]))),
+        of.holding_luck ? make("p", { class: "note" }, sentence(of.holding_luck)) : "",
         make("p", {}, (call ? `Its credit is looked up at the action that it came from: ${call}. ` : "") +
           `Added up, the claims would pay ${paid(of.naive[i])}; the ledger pays ${paid(of.entry[i])}${of.stderr[i] == null ? "" : ` ± ${number(of.stderr[i])}`}` +
           `${noise ? ", which is noise: within two standard errors of 0" : ""}.`),

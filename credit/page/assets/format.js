@@ -18,6 +18,8 @@ const page = (() => {
   /* Text whose parts between backticks are code. */
   const prose = (text) => text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));
 
+  const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+
   const whole = new Intl.NumberFormat("en-US");
   function number(value, signed = false) {
     if (value == null) return "–";
@@ -28,6 +30,8 @@ const page = (() => {
   }
   /* 0 for what is no more than rounding of amounts of a size. */
   const undusted = (value, size) => (value != null && Math.abs(value) < 1e-6 * size ? 0 : value);
+  /* What marks mean in a table of these rows; one interval alone needs no correction. */
+  const starred = (marks, of, rows) => `${marks}: p < 0.05 with Holm's correction for ${of}${rows.filter((row) => row.low != null).length > 1 ? "; intervals are not corrected" : ""}.`;
   const plural = (count, noun) => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 
   /* columns: [title, value of a row, "n" for numbers]; a value may be an element. */
@@ -117,7 +121,7 @@ const page = (() => {
       box.style.height = `${chosen.height}px`;
       drawn ??= echarts.init(box);
       drawn.resize(printing ? { width: Math.round(PAPER * box.clientWidth / document.getElementById("main").clientWidth) } : { width: "auto" });
-      drawn.setOption({ animation: false, textStyle: { fontFamily: "inherit", color: color("text") }, ...chosen.option }, true);
+      drawn.setOption({ animation: false, textStyle: { fontFamily: getComputedStyle(box).fontFamily, color: color("text") }, ...chosen.option }, true);
       if (printing) { // a chart may have several layers, of which paper shows the last; this draws all into one
         const paper = drawn.renderToCanvas({ pixelRatio: 2, backgroundColor: color("surface") });
         paper.className = "paper"; paper.removeAttribute("style");
@@ -150,8 +154,8 @@ const page = (() => {
   const zoom = (of) => ({ type: "slider", filterMode: "none", borderColor: color("line"), fillerColor: color("accent") + "22",
     handleStyle: { color: color("surface"), borderColor: color("soft") }, textStyle: { color: color("soft") }, showDataShadow: false,
     brushSelect: false, ...of });
-  const margin = (most) => Math.round(Math.min(most, innerWidth * 0.28)); // for names on the left of a chart
+  const margin = (most) => Math.round(Math.min(most, innerWidth * 0.36)); // for names on the left of a chart
   const cut = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
-  return { data, views, make, prose, number, undusted, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
+  return { data, views, make, prose, sentence, number, undusted, starred, plural, table, facts, choice, section, lead, chart, charts, color, axis, tooltip, zoom, margin, cut };
 })();

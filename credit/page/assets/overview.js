@@ -1,7 +1,7 @@
 "use strict";
 /* The sections above the explorer. */
 (() => {
-  const { data, make, prose, number, undusted, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
+  const { data, make, prose, sentence, number, undusted, starred, plural, table, facts, choice, section, chart, color, axis, tooltip, zoom, margin, cut } = page;
   const { overview } = data;
   const { corpus, groups, traces, who, ledger, comparison, triage } = overview;
   const methods = Object.keys(overview.methods);
@@ -67,7 +67,7 @@
     said("What failed:", scored.length ? differences.headline : `${went}. ${data.explorer.labelled ? "Each trace waits for an outcome." : "Which traces failed is not known: none has an outcome."}`),
     sides ? said(`What changed from ${sides.heads.join(" to ")}:`, `${sides.changed}.`) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", theirs ? ` The failed traces generated ${Math.round(100 * theirs)}\u00a0% of the tokens.` : ""),
-    said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" → ").pop(), 100)})` : ""}. `,
+    said("Look first:", triage.quiet ? `${triage.quiet} ` : "", ...(worst ? [`${cut(worst.agent, 40)}, ${cut(worst.why, 160)}${worst.text ? ` (${cut(worst.text.split(" ← ")[0], 100)})` : ""}. `,
       worst.traces > 1 ? `It happened in ${plural(worst.traces, "trace")}. ` : "", make("button", { type: "button", onclick: () => open(worst.trace, worst.event) }, "Show it")] : [])),
   ].filter(Boolean));
 
@@ -177,7 +177,7 @@
       picture?.box,
       differences.rows.length ? table([["number of a trace", (r) => r.what], ["failed", (r) => number(r.failed), "n"], ["succeeded", (r) => number(r.succeeded), "n"],
         ["failed has more", (r) => (r.chance == null ? "–" : percent(r.chance)), "n"], ["tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]], differences.rows, "Differences", 15) : null,
-      make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared. Traces with an agent: the part in which it acted. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. Colour and *: p < 0.05 with Holm's correction for all that were looked at; intervals are not corrected.`));
+      !differences.rows.length ? null : make("p", { class: "note" }, `Failed, succeeded: mean over tasks. Failed has more: in what part of the pairs the failed trace has more, an equal pair counting half; 50 % is no difference. Tasks: where traces of a task are compared, those whose share is not 50 %; else all compared. Traces with an agent: the part in which it acted. Intervals are over tasks; –: fewer than ${overview.summary.least_tasks} differ, or all do alike. ${starred("Colour and *", `all that were looked at${differences.rows.some((row) => row.same_as) ? ", once where they say the same of all traces" : ""}`, differences.rows)}`));
   }
 
   if (sides) {
@@ -192,7 +192,7 @@
       ...sides.lines.map((line) => make("p", { class: "note" }, prose(line))),
       sides.uncompared.length ? make("details", {}, make("summary", {}, `Metrics without a number (${number(sides.uncompared.length)})`),
         table([["metric", (r) => r.metric], ["side", (r) => r.sides.join(", ")], ["reason", (r) => r.reason]], sides.uncompared, "Metrics without a number")) : null,
-      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. *: p < 0.05 with Holm's correction for all rows; intervals are not corrected. ≥: the known part, not compared.`));
+      make("p", { class: "note" }, `Means over tasks; paired: each task that both sides have is compared with itself. –: not tested; a test needs ${overview.summary.least_tasks} tasks. No spread: all tasks differ alike, or those of a side are alike. Would be seen: a difference that the test finds in 4 of 5 cases. ${starred("*", "all rows", sides.differences)} ≥: the known part, not compared.`));
   }
 
   if (methods.length) {
@@ -228,15 +228,16 @@
     const fill = () => {
       picture.draw();
       const { note, empty } = overview.methods[method];
-      noted.replaceChildren(...[note, overview.alike[method][by], ...empty].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       const apart = !overview.alike[method][by]; // without evidence even means would read as a ranking
+      const marks = apart && units().length ? starred("Colour and *", "all rows", units()) : null;
+      noted.replaceChildren(...[note, overview.alike[method][by], ...empty, marks].filter(Boolean).map((line) => make("p", { class: "note" }, prose(line))));
       holder.replaceChildren(...(units().length ? [table([[by, (r) => r.name], ["actions", (r) => number(r.actions), "n"], ["traces", (r) => number(r.traces), "n"], ["tasks", (r) => number(r.tasks), "n"],
         ...(!apart ? [] : [["advantage", (r) => number(r.advantage, true), "n"], ["against the rest", (r) => number(r.difference, true), "n"], ["95 % interval", (r) => (r.low == null ? "–" : `${number(r.low, true)} to ${number(r.high, true)}`) + (r.stands_out ? " *" : ""), "n"], ["tasks with a signal", (r) => number(r.signal), "n"]])],
       units(), "Means by unit", 15)] : []));
     };
     section("who", "Who earned the reward",
-      make("p", {}, prose(`${summary.doubt ? `${summary.doubt[0].toUpperCase()}${summary.doubt.slice(1)}. ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
-      make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0. –: ${none}. Colour and *: p < 0.05 with Holm's correction for all rows.`),
+      make("p", {}, prose(`${summary.doubt ? `${sentence(summary.doubt)} ` : ""}How far the numbers can be trusted: \`credit score reliability\` compares two halves of the logs.`)),
+      make("p", { class: "note" }, `Advantage: mean over tasks; a trace counts once, whatever its length. Against the rest: minus the mean of the other actions of the same trace, with a 95 % interval over tasks. A task has a signal where that is not 0. –: ${none}.`),
       make("div", { class: "controls" },
         choice("Method", methods.map((name) => [name, name]), (value) => { method = value; fill(); }, method)[0],
         choice("By", (kinds.length ? kinds : [by]).map((name) => [name, name]), (value) => { by = value; fill(); }, by)[0]),
@@ -283,17 +284,19 @@
     const matrix = (title, of, without) => {
       if (!apart(of)) return make("div", {}, make("h3", {}, title), make("p", { class: "note" }, without));
       const cells = comparison.methods.flatMap((_, i) => comparison.methods.map((_, j) => [j, i, of[i][j]]));
-      return make("div", {}, make("h3", {}, title), chart(title, () => ({
+      const drawn = chart(title, () => ({
         height: 90 + 44 * comparison.methods.length, option: {
           grid: { left: margin(130), right: 16, top: 8, bottom: 40 },
-          xAxis: { type: "category", data: comparison.methods, ...axis({ split: false }) },
+          xAxis: { type: "category", data: comparison.methods, ...axis({ split: false, axisLabel: { interval: 0, hideOverlap: false, overflow: "breakAll", lineHeight: 14,
+            width: (drawn.box.clientWidth - margin(130) - 16) / comparison.methods.length - 6 } }) },
           yAxis: { type: "category", inverse: true, data: comparison.methods, ...axis({ split: false, axisLabel: { width: margin(130) - 14, overflow: "truncate" } }) },
           visualMap: { show: false, min: -1, max: 1, inRange: { color: [color("minus"), color("shade"), color("plus")] } },
           series: [{ type: "heatmap", data: cells.map(([x, y, v]) => [x, y, v ?? "-"]),
             label: { show: true, color: color("text"), fontWeight: 600, backgroundColor: color("surface"), padding: [2, 5], borderRadius: 4, formatter: (at) => number(cells[at.dataIndex][2] == null ? null : +cells[at.dataIndex][2].toFixed(2)) },
             itemStyle: { borderColor: color("surface"), borderWidth: 2 } }],
         },
-      })).box);
+      }));
+      return make("div", {}, make("h3", {}, title), drawn.box);
     };
     section("methods", "Methods side by side",
       make("p", { class: "note" }, "Spearman's rank correlation of advantages, from −1 to 1. Within traces: who in a trace, apart from how the trace went. A method has no correlation where it gives all actions one number; its cells are empty."),
@@ -320,7 +323,7 @@
   section("doctor", "Doctor",
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say. A p-value is corrected for all tests. Of a fault, the first traces that show it."),
     ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => verdict(r.found)], ...counted("statistic", "limit", "p"),
-      ["what was found", (r) => r.words, "t"], ["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]],
+      ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found) ? [["traces", (r) => (r.found ? make("span", {}, r.traces.slice(0, 3).flatMap((id) => [traces.some((row) => row.trace === id) ? opener(id) : cut(id, 40), " "])) : ""), "t"]] : [])],
     told, "Checks")] : []),
     untold.length ? make("details", {}, make("summary", {}, `Checks that these logs cannot answer (${number(untold.length)})`),
       table([["check", (r) => r.check.replaceAll("_", " ")], ["why", (r) => r.words, "t"]], untold, "Checks without an answer")) : null);
@@ -334,7 +337,7 @@
     answer("Critical steps of decisions", "steps", [["agent", (r) => r.agent], ["type", (r) => r.type], ...counted("decisions", "steps"), ["part of all", (r) => percent(r.share), "n"]]),
     answer("The team over time", "team", [["events up to", (r) => `${Math.round(100 * r.part)} %`, "n"], ...counted("births", "deaths", "size")]));
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
-  const reach = (name) => [[name, (r) => r.unit], ...counted("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
+  const reach = (name) => [[name, (r) => r.unit], ...least("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => percent(r.credit_at_risk), "n"]];
   const logged = asked.total.logged_money.total ? ["logged_money"] : [];
   const sums = ["tokens", "input_tokens", "seconds", ...(priced ? ["money"] : []), ...logged].map((key) => [key === "logged_money" ? "money, as logged" : key.replaceAll("_", " "), (r) => amount(r[key], r.lacks_lines), "n"]);
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
@@ -354,7 +357,7 @@
     asked.costs.rows.length > 1 ? costs("role", "costs") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", whose], ...least("tool_calls", "errors"), ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
+      : answer("Costs by tool", "tools", [["tool", whose], ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(looped.get(r.unit))), "n"], ...sums.slice(2)]));
   section("card", "Card and untrusted events",
     answer("Card", "card", [["section", (r) => r.section], ["item", (r) => r.item], ["value", (r) => r.value, "t"], ["missing", (r) => r.missing, "t"]], "", 60), // a card is read whole
     answer("What untrusted events reach", "untrusted", reach("source")),
@@ -363,7 +366,8 @@
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
-    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ["why", (r) => r.why], ["text", (r) => r.text, "t"]], triage.suspects, "Events to look at") : null,
+    ...triage.endings.map((one) => make("p", {}, `${one.words}. `, opener(one.trace, one.event))),
+    triage.suspects.length ? table([["trace", (r) => r.trace], ...(triage.suspects.some((r) => r.outcome != null) ? [["outcome", (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event)], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"]] : []), ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null,
     make("h3", {}, alone ? "Tools" : "Agents"),
     alone ? table([["tool", (r) => r.tool || "not named"], ...counted("traces"), ...least("calls", "errors", "retries", "loops")], triage.tools, "Tools", 15)
     : table([["agent", (r) => r.agent], ...counted("traces"), ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"),

@@ -117,7 +117,8 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
     amounts = {number: reward.value for number, reward in stated.items() if reward.source != "fallback"}
     sole = list(amounts) if len(amounts) == 1 else []
     told = [n for n, event in enumerate(events) if event.event_type == "model_request" or (n in amounts and not sole)]
-    order = [told[position] for position in order_of_time([moments[n] for n in told], trace, "timestamp")]
+    rewards_of = {position for position, n in enumerate(told) if n in amounts}
+    order = [told[position] for position in order_of_time([moments[n] for n in told], trace, "timestamp", rewards_of)]
     team = Team(record)
     asked: dict[str, tuple[int, str, str]] = {}  # tool call id -> position, agent, tool, until its result is seen
     rewards: list[_TimedReward] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
+from typing import TypeVar
 
 from graphs.event_graph import EdgeType, EventType
 from graphs.formats.claude_code.lines import Block, Entry
@@ -18,6 +19,8 @@ from graphs.reading.files import name_models
 from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["write_events"]
+
+N = TypeVar("N", int, float)
 
 _MAIN = "main"
 _UNNAMED = "sub-agent"
@@ -43,12 +46,17 @@ class _Call:
     cached: int | None = None
     written: int | None = None
     counted: bool = False
+    money: float | None = None
+    stopped: str | None = None
 
     def add(self, entry: Entry) -> None:
         uses = [block for block in entry.message.blocks if block.type == "tool_use"]
         self.time = self.time if self.uses or math.isnan(entry.time) else entry.time
         self.uses += [(block, entry) for block in uses if block.id not in self.use_ids]
         self.use_ids |= {block.id for block in uses}
+        self.money = _largest(self.money, entry.money)
+        reason = entry.message.stop_reason
+        self.stopped = reason if isinstance(reason, str) else self.stopped
         usage = entry.message.usage
         if usage is not None:
             grew = None not in (self.output, usage.output_tokens) and self.output != usage.output_tokens
@@ -98,8 +106,10 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
             writer.result(step.entry, step.result, agent)
         else:
             writer.human(step.entry, agent)
+    record.ended_by(writer.stopped.get(_MAIN))
     for _ in (entry for entry in entries if entry.summary):
         record.unlogged_call()
+    record.sum_money(sum(record.actions))
     name_models(record)
 
 
@@ -138,7 +148,7 @@ def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
     return (step for _, _, step in sorted(steps, key=place))
 
 
-def _largest(a: int | None, b: int | None) -> int | None:
+def _largest(a: N | None, b: N | None) -> N | None:
     return b if a is None else a if b is None else max(a, b)
 
 
@@ -153,6 +163,7 @@ class _Writer:
         self.begun_by: dict[str, list[int]] = {}  # agent -> spawns that its next event answers
         self.causes: dict[str, list[tuple[int, EdgeType]]] = {}  # agent -> what its next call answers
         self.last_call: dict[str, int] = {}
+        self.stopped: dict[str, str | None] = {}  # agent -> why its last call stopped
 
     def call(self, call: _Call, agent: str) -> list[Spawn]:
         """Append a call and its effects.
@@ -171,13 +182,14 @@ class _Writer:
             input_tokens=call.read,
             cached_tokens=call.cached,
             cache_write_tokens=call.written or None,
+            money=call.money,
             model=call.entry.message.model,
         )
         for cause, edge_type in self.causes.pop(agent, ()):
             self.record.edge(cause, position, edge_type)
         if agent in self.last_call:
             self.record.edge(self.last_call[agent], position, EdgeType.TEMPORAL)
-        self.last_call[agent] = position
+        self.last_call[agent], self.stopped[agent] = position, call.stopped
         return [
             spawn for block, entry in call.uses if (spawn := self._effect(block, entry, agent, position)) is not None
         ]
@@ -236,7 +248,7 @@ class _Writer:
         *,
         time: float | None = None,
         action: bool = False,
-        **columns: str | int | None,
+        **columns: str | float | None,
     ) -> int:
         position = self.record.event(
             event_id,

@@ -10,12 +10,13 @@ import dataclasses
 import datetime
 import math
 import re
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.input_tokens import known_sum
+from graphs.formats.common.money import stated_money
 from graphs.reading.decode import content, decode, decode_record
 from graphs.reading.documents import Place, documents
 from graphs.reading.json_problems import JSON_ERRORS
@@ -59,6 +60,7 @@ class Line(msgspec.Struct):
     summary: bool | None = msgspec.field(default=None, name="isCompactSummary")
     api_error: bool | None = msgspec.field(default=None, name="isApiErrorMessage")
     tool_use: str | None = msgspec.field(default=None, name="parentToolUseID")
+    cost: Any = msgspec.field(default=None, name="costUSD")  # of the call, on each of its lines; until mid-2025
     message: msgspec.Raw = msgspec.Raw()
     data: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="toolUseResult")
@@ -155,6 +157,7 @@ class Entry:
     summary: bool  # of the lines before it, by a model call that is in no line of the session's
     message: Message
     result: msgspec.Raw
+    money: float | None
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
         """An error that names this line."""
@@ -241,7 +244,7 @@ def _entry(place: Place, line: Line) -> Entry:
     time = math.nan if line.time is None else line.time.timestamp()
     return Entry(
         place, line.type, line.uuid, line.parent, line.agent, bool(line.sidechain), time, _of_harness(line, message),
-        bool(line.summary), message, line.result,
+        bool(line.summary), message, line.result, stated_money(line.cost),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ events.
 
 from __future__ import annotations
 
+import collections
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -65,27 +66,30 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._tools: dict[int, str] = {}  # position -> tool
-        # Positions. A call that was answered without an id stays here, and `take` skips it.
-        self._by_id: dict[str, list[int]] = {}
+        # Positions, by the reply that asked. A call that was answered without an id stays here, and `take` skips it.
+        self._by_id: dict[str, dict[int, collections.deque[int]]] = {}
 
-    def add(self, call_id: str | None, position: int, tool: str) -> None:
-        """Note a call."""
+    def add(self, call_id: str | None, position: int, tool: str, reply: int) -> None:
+        """Note a call that the reply at a position asked for."""
         self._tools[position] = tool
         if call_id:
-            self._by_id.setdefault(call_id, []).append(position)
+            self._by_id.setdefault(call_id, {}).setdefault(reply, collections.deque()).append(position)
 
     def take(self, call_id: str | None) -> tuple[int, str] | None:
         """Position and tool of the call that a result answers; None if there is none.
 
-        Ids may repeat within a chat: a result answers the latest open call of its id. Results without an id answer the
-        calls in order.
+        Ids may repeat within a chat: a result answers the first open call of its id in the latest reply that has one.
+        Results without an id answer the calls in order.
         """
         if not call_id:
             position = next(iter(self._tools), None)
             return None if position is None else (position, self._tools.pop(position))
-        positions = self._by_id.get(call_id, [])
-        while positions:
-            position = positions.pop()
+        replies = self._by_id.get(call_id, {})
+        while replies:
+            latest = next(reversed(replies))
+            position = replies[latest].popleft()
+            if not replies[latest]:
+                del replies[latest]
             if position in self._tools:
                 return position, self._tools.pop(position)
         return None
@@ -149,7 +153,7 @@ class Chat:
             else:
                 call = position if sampled else None
                 effect = self.team.tool_call(self.agent, effect_id, where, call=call, tool=tool, time=time)
-                self.open_calls.add(call_id, effect, tool)
+                self.open_calls.add(call_id, effect, tool, position)
         return position
 
     def input(self, event_id: str, place: Place, **columns: Any) -> int:

@@ -1,10 +1,38 @@
-"""Nodes of LangGraph among spans: which of them are agents, and whose the tools are."""
+"""Nodes of LangGraph among spans: which of them are agents, whose the tools are, and which visits follow which."""
 
 from __future__ import annotations
 
-from graphs.formats.common.span_tree import Kind, Span
+import dataclasses
+import math
+from typing import Any
 
-__all__ = ["keep_agents"]
+import msgspec
+
+from graphs.formats.common.span_tree import Kind, Node, Span, Tree
+
+__all__ = ["OfNode", "Visits", "keep_agents", "node_of"]
+
+
+class OfNode(msgspec.Struct):
+    """What LangGraph writes into the metadata of each run within a node."""
+
+    langgraph_node: str | None = None
+    langgraph_step: Any = None
+    langgraph_triggers: Any = None
+
+
+def node_of(graph: str, stated: OfNode) -> Node:
+    """The visit that metadata state, to a node of the graph with this span.
+
+    Examples:
+      >>> node_of("g", OfNode("c", "4", ["join:a+b:c"]))
+      Node(graph='g', step=4, joined=('a', 'b'), after=())
+    """
+    step, triggers = stated.langgraph_step, stated.langgraph_triggers
+    is_known = (isinstance(step, int) and not isinstance(step, bool)) or (isinstance(step, str) and step.isdecimal())
+    channels = [one for one in triggers if isinstance(one, str)] if isinstance(triggers, list) else []
+    joined = [name for one in channels if one.startswith("join:") for name in one.split(":")[1].split("+")]
+    return Node(graph, int(step) if is_known else -1, tuple(joined))
 
 
 def keep_agents(spans: list[Span]) -> None:
@@ -20,6 +48,7 @@ def keep_agents(spans: list[Span]) -> None:
     nodes = [span for span in spans if span.kind is Kind.AGENT and span.instance]
     if not nodes:
         return
+    _follow(nodes)
     by_id = {span.id: span for span in spans}
     asking = _above_calls(spans, by_id, frozenset({Kind.TOOL}))
     calling = _above_calls(spans, by_id, frozenset())
@@ -45,6 +74,88 @@ def keep_agents(spans: list[Span]) -> None:
         is_inside |= dict.fromkeys(path, inside)
         if inside:
             span.kind = Kind.OTHER
+
+
+def _follow(nodes: list[Span]) -> None:
+    """Note which visits each one ran after: all of the super-step before in its graph, and those that it waited for.
+
+    A step reads the state that the one before it wrote, and no node of it runs before all of that one have ended. A
+    graph that runs again under one parent counts its steps anew, or goes on.
+
+    Args:
+      nodes: those of one graph in the order in which they ran; where two began at one time, their steps tell.
+    """
+    visits = [(span, span.node) for span in nodes if span.node is not None and span.node.step >= 0]
+    if all(not math.isnan(span.start) for span, _ in visits):
+        visits.sort(key=lambda visit: (visit[0].start, visit[1].step))
+    runs: dict[str, _Run] = {}
+    for span, node in visits:
+        run = runs.get(node.graph)
+        if run is None or node.step < run.step:
+            run = runs[node.graph] = _Run()
+        if node.step > run.step:
+            run.before = tuple(run.visits) if node.step == run.step + 1 else ()
+            run.step, run.visits = node.step, []
+        joined = [run.latest[name] for name in node.joined if name in run.latest]
+        after = tuple(dict.fromkeys((*run.before, *joined))) if joined else run.before  # which many visits share
+        span.node = node._replace(after=after)
+        run.visits.append(span.id)
+        run.latest[span.name] = span.id
+
+
+@dataclasses.dataclass(slots=True)
+class _Run:
+    """How far a graph has run: its visits of the step before, of this step, and the latest to each node."""
+
+    step: int = -1
+    before: tuple[str, ...] = ()
+    visits: list[str] = dataclasses.field(default_factory=list)
+    latest: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+class Visits:
+    """What a visit to a node follows: the last calls of those before it, and the results that these got since.
+
+    A visit without either passes on what it follows. Nodes inside an agent are its steps, and what a tool does inside
+    is the tool's own affair.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.nodes = {i: span.node for i, span in tree.spans.items() if span.node is not None and span.node.step >= 0}
+        self._of: dict[str, str] = {}  # span -> the visit that its events are of
+        self._made: dict[str, dict[str, list[int]]] = {}  # visit -> agent -> positions
+        self._ends: dict[int, list[int]] = {}  # by the visits before, which many visits share
+        within: dict[str, str] = {}
+        for span_id, parent in tree.parent.items() if self.nodes else ():
+            node, above = self.nodes.get(span_id), within.get(parent, "")
+            self._of[span_id] = span_id if node is not None and not (above and node.graph == parent) else above
+            within[span_id] = "" if tree.spans[span_id].kind is Kind.TOOL else self._of[span_id]
+
+    def add(self, span_id: str, agent: str, position: int, *, is_call: bool, is_result: bool) -> list[int]:
+        """Note an event of a span; what it follows, if it is the first of a visit."""
+        visit = self._of.get(span_id, "")
+        if not visit or span_id in self.nodes:  # the start and the return of a node are its starter's affair
+            return []
+        is_first = visit not in self._made
+        made = self._made.setdefault(visit, {})
+        if is_call:
+            made[agent] = [position]
+        elif is_result:
+            made.setdefault(agent, []).append(position)
+        return self._followed(self.nodes[visit].after) if is_first else []
+
+    def _followed(self, visits: tuple[str, ...]) -> list[int]:
+        ends = self._ends.get(id(visits))
+        if ends is None:
+            ends = self._ends[id(visits)] = []
+            waiting, met = list(visits), set(visits)
+            for visit in waiting:  # it grows
+                made = [position for positions in self._made.get(visit, {}).values() for position in positions]
+                further = [] if made else [one for one in self.nodes[visit].after if one not in met]
+                ends += made
+                waiting += further
+                met.update(further)
+        return ends
 
 
 def _above_calls(spans: list[Span], by_id: dict[str, Span], ends: frozenset[Kind]) -> set[str]:

@@ -18,17 +18,18 @@ No function recurses: logs are untrusted, and spans may nest without limit.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import enum
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.reading.documents import Place
 from graphs.text import excerpt
 
-__all__ = ["Kind", "Rules", "Span", "Tree", "add_span"]
+__all__ = ["Kind", "Node", "Rules", "Span", "Tree", "add_span"]
 
 
 class Kind(enum.Enum):
@@ -47,20 +48,37 @@ class Kind(enum.Enum):
 
 
 class Rules(enum.Enum):
-    """Which rules a tree applies, and how its events are ordered."""
+    """Which rules a tree applies, and how its events are ordered.
+
+    A model call inside a tool is the agent's action, and no cause of its next tool call.
+    """
 
     DEPTH_FIRST = "depth first"
-    """Siblings stand in the order in which they happened. What a tool does inside is the tool's own affair: a model
-    call there is no cause of the agent's next tool call, and a tool there is no event, whatever lies between."""
+    """Siblings stand in the order in which they happened. A tool inside a tool is no event, whatever lies between."""
     CLOCKS = "clocks"
-    """Spans of several processes, in any order: clocks order the events where the tree does not. A model call inside a
-    tool counts as the agent's, and so do the tools inside that call."""
+    """Spans of several processes, in any order: clocks order the events where the tree does not. The tools inside a
+    model call inside a tool are the agent's."""
     STATED = "stated"
     """The log states its events. Every span keeps its kind."""
 
 
-@dataclasses.dataclass(slots=True)
-class Span:
+class Node(NamedTuple):
+    """A visit to a node of LangGraph.
+
+    Attributes:
+      graph: the span of its graph.
+      step: the super-step in which it ran, -1 where the log does not say.
+      joined: names of nodes that it waited for, beyond those of the step before.
+      after: the visits that it ran after, once `graph_nodes.keep_agents` knows them.
+    """
+
+    graph: str
+    step: int = -1
+    joined: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class Span(msgspec.Struct):
     """A span of a trace. Two spans are equal if they state the same, wherever they stand.
 
     Attributes:
@@ -83,13 +101,15 @@ class Span:
       decides: of a model call, it is a plan.
       emitted: of a model call, the ids of the tool calls that it asked for.
       call_id: of a tool, the tool call that it answers.
+      stopped: of a model call, why its reply ended, as the log states it.
       service: the process that recorded it, an agent for what has none.
+      node: the visit to a node of LangGraph that it is.
     """
 
     id: str
     parent: str
     kind: Kind
-    place: Place = dataclasses.field(repr=False)
+    place: Place
     name: str = ""
     start: float = math.nan
     end: float = math.nan
@@ -98,9 +118,9 @@ class Span:
     label: str = ""
     instance: str = ""
     failed: bool = False
-    columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    columns: dict[str, Any] = {}
     model: str = ""
-    end_columns: dict[str, Any] = dataclasses.field(default_factory=dict)
+    end_columns: dict[str, Any] = {}
     clock: tuple[int, int] = (-1, -1)
     role: str = ""
     agent_id: str = ""
@@ -108,12 +128,17 @@ class Span:
     decides: bool = False
     emitted: tuple[str, ...] = ()
     call_id: str = ""
+    stopped: Any = None
     service: str = ""
-    money: float | None = dataclasses.field(default=None, repr=False)
+    node: Node | None = None
+    money: float | None = None
 
     def __eq__(self, other: object) -> bool:
         """By their texts: NaN, an absent time, equals no other NaN."""
-        return isinstance(other, Span) and repr(self) == repr(other)
+        return isinstance(other, Span) and self._stated() == other._stated()
+
+    def _stated(self) -> str:
+        return repr([getattr(self, name) for name in self.__struct_fields__ if name not in ("place", "money")])
 
     @property
     def event(self) -> str:
@@ -124,7 +149,8 @@ class Span:
     def seconds(self) -> float | None:
         """Seconds from its begin to its end; None where they are not both stated, or are one moment."""
         begin, end = self.clock
-        took = (end - begin) / 1e9 if min(begin, end) > 0 else self.end - self.start
+        is_exact = min(begin, end) > 0 and not math.isnan(self.start)  # else the clock only has the span's place
+        took = (end - begin) / 1e9 if is_exact else self.end - self.start
         return took if took > 0 else None
 
     def refuse(self, kind: str, field: str, value: object, expected: str, trace: str) -> TraceError:
@@ -197,32 +223,32 @@ class Tree:
         self._check_orphans()
 
     def _link(self, spans: list[Span]) -> None:
-        by_id: dict[str, Span] = {}
-        for span in spans:
-            if by_id.setdefault(span.id, span) is not span:
+        by_id = {span.id: span for span in spans}
+        if len(by_id) < len(spans):
+            by_id = {}
+            for span in spans:
                 add_span(by_id, span, self.fields[0], self.trace)
-        self.rank = {span_id: position for position, span_id in enumerate(by_id)}
+        self.rank = dict(zip(by_id, range(len(by_id)), strict=True))
         if self.rules is Rules.CLOCKS:  # an agent may be logged before one that began earlier
-            by_id = dict(sorted(by_id.items(), key=lambda item: (item[1].clock[0], self.rank[item[0]])))
-        self.children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
-        waiting = []
-        for span_id, span in by_id.items():
-            if span.parent in by_id:
-                self.children[span.parent].append(span_id)
-            else:
-                waiting.append(span_id)
-        self.roots = list(waiting)
+            by_id = {span.id: span for span in sorted(by_id.values(), key=lambda span: span.clock[0])}
+        children: dict[str, list[str]] = {span_id: [] for span_id in by_id}
+        parents = {span_id: span.parent if span.parent in by_id else "" for span_id, span in by_id.items()}
+        for span_id, parent in parents.items():
+            if parent:
+                children[parent].append(span_id)
+        self.children, self.roots = children, [span_id for span_id, parent in parents.items() if not parent]
         self.spans: dict[str, Span] = {}
-        waiting.reverse()
+        waiting = self.roots[::-1]
         while waiting:
             current = waiting.pop()
             self.spans[current] = by_id[current]
-            waiting.extend(reversed(self.children[current]))
+            if children[current]:
+                waiting += children[current][::-1]
         if len(self.spans) < len(by_id):
             span = next(span for span_id, span in by_id.items() if span_id not in self.spans)
             expected = "the id of a span that is not its own descendant"
             raise span.refuse("parent-cycle", self.fields[1], span.parent, expected, self.trace)
-        self.parent = {i: span.parent if span.parent in by_id else "" for i, span in self.spans.items()}
+        self.parent = {span_id: parents[span_id] for span_id in self.spans}
 
     def _apply_rules(self) -> None:
         """Apply the rules in their order; one whose kinds of spans the trace lacks is left out, for speed."""
@@ -230,8 +256,9 @@ class Tree:
         holders = {kind for span_id, kind in self.kind.items() if self.children[span_id]}
         if Kind.JUDGE in kinds or Kind.GUARD in kinds:
             self._silence_judges()
-        self._drop_workflows()
-        if any(span.decides for span in self.spans.values()):
+        if Kind.AGENT in holders:
+            self._drop_workflows()
+        if Kind.CALL in kinds and any([span.decides for span in self.spans.values()]):
             self._find_plans()
         if Kind.CALL in holders:
             self._drop_wrappers()
@@ -246,8 +273,9 @@ class Tree:
     def _nearest(self, kind: Kind) -> dict[str, str]:
         """For each span, the id of the nearest enclosing one of a kind, "" without one."""
         nearest: dict[str, str] = {}
+        kinds = self.kind
         for span_id, parent in self.parent.items():
-            nearest[span_id] = parent if not parent or self.kind[parent] is kind else nearest[parent]
+            nearest[span_id] = parent if not parent or kinds[parent] is kind else nearest[parent]
         return nearest
 
     def _inside(self, begins: Callable[[str], bool], through: Callable[[str], bool]) -> set[str]:

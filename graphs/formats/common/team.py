@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.documents import Place
-from graphs.traces.record import LOST_PARTS, UNLOGGED_CALLS, Agent, TraceRecord
+from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["Team"]
 
@@ -32,6 +32,7 @@ class _Part(enum.Enum):
     NOTE = "note"  # without consequences: a guardrail that was triggered
 
 
+_MOST_HEARD = 1_000_000  # steps of a thousand visits each: a log of a megabyte could state more, and fill the memory
 _STATED = {
     EventType.SPAWN: _Part.SPAWN,
     EventType.TOOL_CALL: _Part.TOOL,
@@ -66,6 +67,8 @@ class Team:
         self._parts: list[_Part] = []
         self._links: list[int | None] = []  # the call of an effect, the tool call of a result
         self._fixed: set[int] = set()  # calls whose type the log states
+        self._heard: dict[int, list[int]] = {}  # by event, what its agent learned of others
+        self._heard_of = 0
         self._outside: set[str] = set()  # instances that are not of the team: nothing they do is an action
 
     def agent(self, instance: str, name: str, role: str = "", parent: str = "", *, outside: bool = False) -> None:
@@ -159,6 +162,14 @@ class Team:
         self.record.actions[position] = action
         return position
 
+    def hear(self, position: int, causes: list[int]) -> None:
+        """State what the agent of an event learned before it of other agents: their calls and the results they got."""
+        self._heard[position] = causes
+        self._heard_of += len(causes)
+        if self._heard_of > _MOST_HEARD:
+            expected = f"at most {_MOST_HEARD} edges between visits to nodes"
+            self.record.refuse("too-many", "edges", self._heard_of, expected, position)
+
     def emitter(self, position: int) -> int | None:
         """The position of the call that an effect came from, where the reader named it."""
         return self._links[position] if self._parts[position] in _EFFECTS else None
@@ -195,10 +206,19 @@ class Team:
         for i, part in enumerate(self._parts):
             agent, link = record.agents[i], self._links[i]
             to = (ends[i] if i < len(ends) else None) or ""
-            for spawn in begun.pop(agent, ()):
+            spawns, heard = begun.pop(agent, ()) if begun else (), self._heard.get(i)
+            for spawn in spawns:
                 record.edge(spawn, i, EdgeType.SPAWN)
+            if heard:
+                told = [*spawns, *(cause for cause, _ in news.get(agent, ()))]
+                known = {agent, *(record.agents[cause] for cause in told)}  # who has an edge to this event
+                news.setdefault(agent, []).extend(
+                    (cause, EdgeType.CAUSAL if self._parts[cause] is _Part.RESULT else EdgeType.MESSAGE)
+                    for cause in heard
+                    if record.agents[cause] not in known
+                )
             if acting[i]:
-                for cause, edge_type in news.pop(agent, ()):
+                for cause, edge_type in dict.fromkeys(news.pop(agent, ())) if news else ():
                     record.edge(cause, i, edge_type)
                 if agent in last:
                     record.edge(last[agent], i, EdgeType.TEMPORAL)
@@ -229,15 +249,12 @@ class Team:
                 news.setdefault(to, []).append((i, EdgeType.MESSAGE))
             elif part is _Part.NEWS:
                 news.setdefault(to or agent, []).append((i, EdgeType.MESSAGE if to else EdgeType.CAUSAL))
-        if self._acts != "by instance":
+        if self._acts != "by instance" and record.senders:
             edges = sorted(zip(record.receivers, record.senders, record.edge_types, strict=True))
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
-        if set(record.files) <= {record.file}:
+        if record.files.count(record.file) == len(record.files):
             record.files = []
-        known = [money for money in record.columns.get("money", ()) if money is not None]
-        whole = len(known) == self._parts.count(_Part.CALL) and not {UNLOGGED_CALLS, LOST_PARTS} & record.metrics.keys()
-        if known and whole and "money" not in record.costs:
-            record.costs["money"], record.summed = math.fsum(known), ("money",)  # one that lacks a call is too low
+        record.sum_money(self._parts.count(_Part.CALL))
         return record
 
     def _acting(self) -> list[bool]:

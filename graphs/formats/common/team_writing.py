@@ -8,6 +8,7 @@ orders open, and clocks decide these (`event_order`).
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from graphs.event_types import EventType
 from graphs.formats.common.event_order import in_order
+from graphs.formats.common.graph_nodes import Visits
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.reading.files import name_models
@@ -62,13 +64,17 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
       TraceError: "cycle", as `event_order.in_order`; "mixed-zones", spans with and without a zone.
     """
     spans = list(tree.spans.values())
-    stray = stray_zoneless(time for span in spans for time in (span.start, span.end))
+    times = [time for span in spans for time in (span.start, span.end)]
+    stray = stray_zoneless(times)
     if stray is not None:
-        field, value = ("start", "end")[stray % 2], (spans[stray // 2].start, spans[stray // 2].end)[stray % 2]
-        raise spans[stray // 2].refuse("mixed-zones", field, value, ONE_ZONE, record.trace_id)
+        raise spans[stray // 2].refuse(
+            "mixed-zones", ("start", "end")[stray % 2], times[stray], ONE_ZONE, record.trace_id
+        )
     written = _Writer(record, tree, root).write()
     name_models(record)
-    _note_time(record, spans)
+    _note_time(record, spans, times)
+    called = (tree.spans[span_id] for span_id, _ in reversed(written.events))
+    record.ended_by(next((span.stopped for span in called if span.kind is Kind.CALL), None))
     whole = tree.spans[tree.roots[0]] if len(tree.roots) == 1 else None
     if whole is not None and whole.failed and whole.kind in (Kind.AGENT, Kind.OTHER):  # no call or tool alone
         record.error = record.error or f"the root span {whole.name or whole.id} ended in an error"
@@ -78,23 +84,28 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
 _ROUNDING = 1e-3  # seconds: sums of times since 1970 round to less
 
 
-def _note_time(record: TraceRecord, spans: list[Span]) -> None:
-    """Note the seconds that all spans take together, but a judge's or a guard's, where the events take fewer."""
+def _note_time(record: TraceRecord, spans: list[Span], times: list[float]) -> None:
+    """Note the seconds that all spans take together, but a judge's or a guard's, where the events take fewer.
+
+    `times` are the starts and ends of the spans.
+    """
     judged: set[str] = set()
     for span in spans:  # parents come first
-        if span.kind in (Kind.JUDGE, Kind.GUARD) or span.parent in judged:
+        if span.kind is Kind.JUDGE or span.kind is Kind.GUARD or span.parent in judged:
             judged.add(span.id)
-    took = [seconds or 0.0 for seconds in record.columns.get("seconds", ())]
-    ends = [time + more for time, more in itertools.zip_longest(record.times, took, fillvalue=0.0)]
-    of_events = _span([*record.times, *ends])
-    of_spans = _span([time for span in spans if span.id not in judged for time in (span.start, span.end)])
+    if judged:
+        times = [time for span in spans if span.id not in judged for time in (span.start, span.end)]
+    of_spans, of_events = _span(times), _span(record.times)
+    if record.ids and of_spans - of_events > _ROUNDING and "seconds" in record.columns:
+        took = [seconds or 0.0 for seconds in record.columns["seconds"]]
+        of_events = _span([*record.times, *(time + more for time, more in zip(record.times, took, strict=False))])
     if record.ids and of_spans - of_events > _ROUNDING:
         record.metrics[SPANNED] = of_spans
 
 
 def _span(times: list[float]) -> float:
     """Seconds from the first time to the last; 0 without one."""
-    known = [time for time in times if not math.isnan(time)]
+    known = list(itertools.filterfalse(math.isnan, times))
     return max(known) - min(known) if known else 0.0
 
 
@@ -135,20 +146,31 @@ class _Writer:
         self.calls: dict[str, int] = {}  # instance -> its latest call
         self.asked_at: dict[tuple[str, str], int] = {}  # instance, id of a tool call -> the latest call that asked
         self.opened: dict[str, int] = {}
-        agents = [i for i, kind in tree.kind.items() if kind is Kind.AGENT and not tree.owner[i]]
-        self.only_root = agents[0] if len(agents) == 1 else ""
+        self.visits = Visits(tree)
+
+    @functools.cached_property
+    def only_root(self) -> str:
+        """The agent span that is in no other, where there is one such."""
+        agents = [i for i, kind in self.tree.kind.items() if kind is Kind.AGENT and not self.tree.owner[i]]
+        return agents[0] if len(agents) == 1 else ""
 
     def write(self) -> Written:
         events = self._events()
         asked: dict[tuple[str, str], list[str]] = {}  # instance, id of a tool call -> spans of calls that asked for it
         for event in events:
-            for call_id in event.span.emitted if event.act is _Act.CALL else ():
-                asked.setdefault((event.agent, call_id), []).append(event.span.id)
+            if event.act is _Act.CALL and event.span.emitted:
+                for call_id in event.span.emitted:
+                    asked.setdefault((event.agent, call_id), []).append(event.span.id)
         if self.is_clocks:
             steps = [(event.span.id, event.closing) for event in events]
             events = [events[i] for i in in_order(self.tree, steps, self._asked_alone(events, asked))]
         for event in events:
             position = self._append(event, asked)
+            if self.visits.nodes:
+                is_call, is_result = event.act is _Act.CALL, event.act is _Act.RESULT
+                causes = self.visits.add(event.span.id, event.agent, position, is_call=is_call, is_result=is_result)
+                if causes:
+                    self.team.hear(position, causes)
             if not event.closing:
                 self.opened[event.span.id] = position
         self.team.finish()
@@ -156,12 +178,12 @@ class _Writer:
 
     def _events(self) -> list[_Event]:
         """The events of all spans, depth first; declares the agent instances."""
-        tree = self.tree
+        kinds, spans, children = self.tree.kind, self.tree.spans, self.tree.children
         events: list[_Event | None] = []
-        stack = [(span_id, False) for span_id in reversed(tree.roots)]
+        stack = [(span_id, False) for span_id in reversed(self.tree.roots)]
         while stack:
             span_id, leaving = stack.pop()
-            kind, span = tree.kind[span_id], tree.spans[span_id]
+            kind, span = kinds[span_id], spans[span_id]
             if leaving:
                 events.append(self._leave(span, kind))
                 continue
@@ -169,7 +191,8 @@ class _Writer:
                 events.append(self._enter(span, kind))
             if kind is Kind.AGENT or kind is Kind.TOOL:
                 stack.append((span_id, True))
-            stack += [(child, False) for child in reversed(tree.children[span_id])]
+            if children[span_id]:
+                stack += [(child, False) for child in reversed(children[span_id])]
         return [event for event in events if event is not None]
 
     def _enter(self, span: Span, kind: Kind) -> _Event | None:
@@ -279,10 +302,12 @@ class _Writer:
             if span.id in tree.planned:
                 columns["event_type"] = EventType.ORCHESTRATOR_DECISION
             columns |= {"model": span.model or None, "seconds": span.seconds, "money": span.money}
+            columns["status"] = "error" if span.failed else None
             position = team.call(agent, event_id, span.place, **columns | span.columns)
-            if self.is_clocks or span.id not in tree.inside_tool:
+            if span.id not in tree.inside_tool:
                 self.calls[agent] = position
-            self.asked_at |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
+            if span.emitted:
+                self.asked_at |= dict.fromkeys(((agent, call_id) for call_id in span.emitted if call_id), position)
             return position
         if act is _Act.TOOL:
             call = self._emitter(event, asked)
@@ -292,7 +317,7 @@ class _Writer:
             return team.spawn(agent, event_id, to, span.place, **columns)
         if act is _Act.SPAWN:
             tool = tree.called_as.get(span.id)
-            columns |= {"tool": tree.spans[tool].name if tool and not self.is_clocks else None} | span.columns
+            columns |= {"tool": tree.spans[tool].name if tool else None} | span.columns
             return team.spawn(agent, event_id, to, span.place, call=self._emitter(event, asked), **columns)
         if act is _Act.WAKE:
             return team.wake(agent, event_id, to, span.place, **columns)

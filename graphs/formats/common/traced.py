@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from graphs.formats.common.order_of_time import in_any_files
+from graphs.formats.common.order_of_time import by_starts, in_any_files
 from graphs.formats.common.span_tree import Span, add_span
 from graphs.reading.documents import Place
 from graphs.traces.record import TraceRecord
@@ -59,14 +59,15 @@ def order_by_start(
     A start of 0 is an unknown one.
 
     Raises:
-      TraceError: "unordered-events", a span has no start, `field` in the format, and the trace lies in several files.
+      TraceError: "unordered-events", a span has no start, `field` in the format, and the trace lies in several files;
+        or as `by_starts`.
     """
-    listed = sorted(in_any_files(list(spans), _has_start, trace, field), key=count)
-    return sorted(listed, key=lambda span: span.start) if all(map(_has_start, listed)) else listed
+    listed = sorted(in_any_files(list(spans), lambda span: _start(span) is not None, trace, field), key=count)
+    return by_starts(listed, _start, trace, field)
 
 
-def _has_start(span: Span) -> bool:
-    return span.start > 0  # false of NaN, too
+def _start(span: Span) -> float | None:
+    return span.start if span.start > 0 else None  # of NaN, too
 
 
 def sole_channel(record: TraceRecord) -> None:

@@ -7,13 +7,14 @@ of LangGraph writes nodes as SPAN, with the name of the node in the metadata.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import sys
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
-from graphs.formats.common.graph_nodes import keep_agents
+from graphs.formats.common.graph_nodes import OfNode, keep_agents, node_of
 from graphs.formats.common.input_tokens import known_sum
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind, Span
@@ -71,8 +72,7 @@ class _Usage(msgspec.Struct):
         return known_sum(self.input, self.cached, self.written)
 
 
-class _Metadata(msgspec.Struct):
-    langgraph_node: str | None = None
+class _Metadata(OfNode):
     attributes: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -88,11 +88,11 @@ class Observation(msgspec.Struct):
     end: datetime.datetime | None = msgspec.field(default=None, name="endTime")
     level: str | None = None
     model: str | None = None
-    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="usageDetails")
-    costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"null"), name="costDetails")
+    usage: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="usageDetails")
+    costs: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="costDetails")
     cost: Any = msgspec.field(default=None, name="totalCost")
     calculated: Any = msgspec.field(default=None, name="calculatedTotalCost")  # before version 3 of the server
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
+    metadata: msgspec.Raw = msgspec.Raw()
 
 
 _OBSERVATION = msgspec.json.Decoder(Observation)
@@ -102,7 +102,7 @@ _PATH, _BY_PATH = "attributes.", b'"attributes.'  # version 4 of the server keep
 _USAGE = msgspec.json.Decoder(_Usage | None)
 
 
-class Statement(NamedTuple):
+class Statement(msgspec.Struct, gc=False):
     """The fields of one copy of an observation, with its place; None where the copy leaves a field out.
 
     Langfuse's download lists each observation twice, one copy without metadata.
@@ -113,8 +113,8 @@ class Statement(NamedTuple):
     type: str
     name: str | None
     parent: str | None
-    start: datetime.datetime | None
-    end: datetime.datetime | None
+    start: float | None
+    end: float | None
     level: str | None
     model: str | None
     tokens: int | None
@@ -122,14 +122,13 @@ class Statement(NamedTuple):
     cached_tokens: int | None
     cache_write_tokens: int | None
     money: float | None
-    node: str | None
+    node: OfNode | None
     attributes: dict[str, Any] | None
 
     def filled(self, other: Statement) -> Statement:
         """This copy, with the fields that it leaves out taken from another copy."""
-        return self._replace(
-            **{name: stated for name, stated in other._asdict().items() if getattr(self, name) is None}
-        )
+        absent = (name for name in self.__struct_fields__ if getattr(self, name) is None)
+        return msgspec.structs.replace(self, **{name: getattr(other, name) for name in absent})
 
 
 def statement_of(document: Document, trace: str) -> Statement:
@@ -142,10 +141,10 @@ def statement_of(document: Document, trace: str) -> Statement:
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
     node, attributes, usage, money = None, None, None, None
-    metadata = object_text(observation.metadata)
+    metadata = object_text(observation.metadata) if observation.metadata else b""
     if metadata.startswith(b"{"):
         stated = decode(_METADATA, metadata, field="metadata", **where)
-        node = stated.langgraph_node
+        node = OfNode(stated.langgraph_node, stated.langgraph_step, stated.langgraph_triggers)
         text = object_text(stated.attributes) if observation.type in ("AGENT", "SPAN") else b""
         if text.startswith(b"{"):
             attributes = decode(_ATTRIBUTES, text, field="metadata.attributes", **where)
@@ -153,8 +152,9 @@ def statement_of(document: Document, trace: str) -> Statement:
             values = decode(_ATTRIBUTES, metadata, field="metadata", **where).items()
             attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
     if observation.type == "GENERATION":
-        usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
-        text = object_text(observation.costs)
+        if observation.usage:
+            usage = decode(_USAGE, object_text(observation.usage), field="usageDetails", **where)
+        text = object_text(observation.costs) if observation.costs else b""
         costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
         money = stated_money(observation.cost, costs.get("total"), observation.calculated)
     return Statement(
@@ -163,8 +163,8 @@ def statement_of(document: Document, trace: str) -> Statement:
         sys.intern(observation.type),  # texts that most observations share
         None if observation.name is None else sys.intern(observation.name),
         observation.parent,
-        observation.start,
-        observation.end,
+        None if observation.start is None else seconds(observation.start),
+        None if observation.end is None else seconds(observation.end),
         observation.level,
         observation.model,
         None if usage is None else usage.output,
@@ -181,15 +181,17 @@ def span_of(stated: Statement) -> Span:
     """The span that an observation is."""
     kind = _KINDS.get(stated.type, Kind.OTHER)
     span = Span(stated.id, stated.parent or "", kind, stated.place, name=stated.name or "")
-    if kind in (Kind.OTHER, Kind.AGENT) and stated.node and stated.node == stated.name:
-        span.kind, span.instance = Kind.AGENT, f"{span.parent}:{stated.node}"
-    elif kind is Kind.OTHER and stated.node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
+    node = stated.node or OfNode()
+    if kind in (Kind.OTHER, Kind.AGENT) and span.name and node.langgraph_node == span.name:
+        span.kind, span.instance, span.node = Kind.AGENT, f"{span.parent}:{span.name}", node_of(span.parent, node)
+    elif kind is Kind.OTHER and node.langgraph_node == _TOOL_NODE and not _OF_LANGGRAPH.match(span.name):
         span.kind = Kind.TOOL
     elif kind is Kind.AGENT and not span.name:
         span.name = "agent"
     if stated.attributes is not None:
         _read_attributes(span, stated.attributes)
-    span.start, span.end = seconds(stated.start), seconds(stated.end)
+    span.start = math.nan if stated.start is None else stated.start
+    span.end = math.nan if stated.end is None else stated.end
     span.failed = stated.level == "ERROR"
     if kind is Kind.CALL:
         span.columns = {

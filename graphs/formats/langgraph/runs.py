@@ -120,7 +120,7 @@ class Run:
             self._input = (task.input, *self._read_input(step, task, is_sent))
         _, keys, causes = self._input
         answers_to: Causes | StepCalls = causes
-        if is_sent and not causes.events:
+        if not causes.events:
             steps = self.steps.get(step.graph, [])
             earlier = bisect.bisect_left(steps, step.number)
             answers_to = self.step_calls[step.graph][steps[earlier - 1]] if earlier else causes
@@ -231,7 +231,7 @@ class Run:
         for number, asked in enumerate(message.tool_calls):
             effect = self._event(f"{event_id}/call-{number}", EventType.TOOL_CALL, agent, step, tool=asked.name)
             record.edge(position, effect, EdgeType.TOOL_DEPENDENCY)
-            self.calls.add(asked.id, effect, asked.name)
+            self.calls.add(asked.id, effect, asked.name, position)
         return position
 
     def finish(self) -> TraceRecord:

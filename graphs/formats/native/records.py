@@ -48,6 +48,9 @@ def from_wire(trace: Trace, file: str, line: int, offset: int) -> TraceRecord:
         return record  # `graphs.traces.record.check` refuses it
     record.ids = columns["id"]
     record.types = list(map(EVENT_CODES.__getitem__, columns["type"]))
+    for position, stops in enumerate(columns.get("stop", ())):
+        if stops and record.types[position] == EventType.ORCHESTRATOR_DECISION:
+            record.types[position] = int(EventType.STOP)
     if "t" in columns:
         record.times = [math.nan if t is None else t for t in columns["t"]]
     else:

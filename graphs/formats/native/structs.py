@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphs.event_types import EventType
 from graphs.formats.native.wire import EDGE_CODES, EVENT_CODES, EVENT_FIELDS, Trace
 from graphs.traces.part import EVENT_TEXT
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS
@@ -25,7 +26,7 @@ _TYPES: dict[str, pa.DataType] = (
     {name: pa.string() for name in ("id", "type", "agent", "role", "agent_name")}
     | EVENT_TEXT
     | TOKEN_TYPES
-    | {"t": pa.float64(), "action": pa.bool_()}
+    | {"t": pa.float64(), "action": pa.bool_(), "stop": pa.bool_()}
     | {name: pa.string() if key.kind == "id" else pa.float64() for name, key in EVENT_EVIDENCE.items()}
 )
 """Arrow's types of the keys of an event; `turn` has none, since it may be a text or a number."""
@@ -92,6 +93,9 @@ def events_of(traces: Sequence[Trace]) -> Events:
         if not set(amounts) <= {None, 0.0, 1.0}:  # which `graphs.traces.record.check` names
             sound[np.repeat(np.arange(len(traces)), counts)[[amount not in (None, 0, 1) for amount in amounts]]] = False
     types = pc.index_in(fields.pop("type"), _EVENT_NAMES).to_numpy().astype(np.int32)
+    if (stops := fields.pop("stop", None)) is not None:
+        stopped = stops.fill_null(False).to_numpy(zero_copy_only=False)
+        types[stopped & (types == EventType.ORCHESTRATOR_DECISION)] = EventType.STOP
     numbers = {name: column.to_numpy(zero_copy_only=False) for name, column in fields.items() if _is_number(column)}
     return Events(counts, types, fields | numbers, turns, sound)
 

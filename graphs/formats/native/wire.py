@@ -79,6 +79,7 @@ class EventBase(msgspec.Struct, gc=False):
     content_ref: str | None = None
     trusted: bool | None = None
     action: bool | None = None
+    stop: bool | None = None  # of the survey's form, whose types have no stop
     turn: str | int | float | None = None  # 5.0 is an integer in JSON
     agent_name: str | None = None
     status: str | None = None
@@ -111,7 +112,7 @@ COUNTS = tuple(name for name, key in EVENT_EVIDENCE.items() if key.kind == "coun
 _WIDE = (FLOAT_RANGE, EVENT_EVIDENCE["tokens"].within.words)
 NARROW = {name: key.within for name, key in EVENT_EVIDENCE.items() if key.within.words not in _WIDE}
 """Of evidence that is not any number, the range."""
-EXTENSION_KEYS = frozenset({"action", "turn", "agent_name", "status", "model", *TOKEN_COLUMNS, *EVENT_EVIDENCE})
+EXTENSION_KEYS = frozenset({"action", "stop", "turn", "agent_name", "status", "model", *TOKEN_COLUMNS, *EVENT_EVIDENCE})
 """Keys of an event that the survey's schema does not know: in its form they may hold anything."""
 
 

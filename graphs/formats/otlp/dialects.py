@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from graphs.formats.common.graph_nodes import OfNode
 from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Kind
 from graphs.formats.otlp.wire import Attributes, is_text, number, plain
@@ -100,6 +101,7 @@ _SESSIONS = ("gen_ai.conversation.id", "session.id", "gen_ai.session.id")
 _COSTS = ("llm.cost.total", "gen_ai.usage.cost", "operation.cost")
 _PARTS_OF_COST = ("llm.cost.prompt", "llm.cost.completion")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_OF_NODE = msgspec.json.Decoder(OfNode)
 _EMITTED = re.compile(r"llm\.output_messages\.\d+\.message\.tool_calls\.\d+\.tool_call\.id")
 
 
@@ -111,7 +113,7 @@ class BadAttribute(ValueError):
         self.key, self.value, self.expected = key, value, expected
 
 
-class Meaning(NamedTuple):
+class Meaning(msgspec.Struct, frozen=True):
     """What a span says in a dialect; the fields are those of `graphs.formats.common.span_tree.Span`.
 
     `known` is False for a span of neither dialect; `response_id` is that of a model call.
@@ -133,6 +135,7 @@ class Meaning(NamedTuple):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     response_id: str = ""
+    stopped: Any = None
     model: str = ""
     money: float | None = None
 
@@ -171,6 +174,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             cached_tokens=_count(attributes, names.cached_tokens),
             cache_write_tokens=_count(attributes, names.cache_write_tokens),
             response_id=_text(attributes, names.response_id),
+            stopped=_last(attributes.get("gen_ai.response.finish_reasons")),
             model=_text(attributes, names.model),
             money=_money(attributes),
             emitted=_emitted(attributes)
@@ -200,17 +204,21 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
     return _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
 
 
-def graph_node(attributes: Attributes) -> str:
-    """The node of LangGraph that a span states in its metadata, which may be JSON; "" for none."""
-    stated, name = attributes.get("metadata"), attributes.get("metadata.langgraph_node")
+def graph_node(attributes: Attributes) -> OfNode:
+    """What a span states in its metadata, which may be JSON, of the node of LangGraph that it is within."""
+    stated = attributes.get("metadata")
     if isinstance(stated, str) and "langgraph_node" in stated:
         with contextlib.suppress(*JSON_ERRORS):
-            name = msgspec.json.decode(stated, type=dict[str, Any]).get("langgraph_node")
-    return name if isinstance(name, str) else ""
+            return _OF_NODE.decode(stated)
+    name = attributes.get("metadata.langgraph_node")
+    parts = (plain_or_text(attributes.get(f"metadata.langgraph_{part}")) for part in ("step", "triggers"))
+    return OfNode(name, *parts) if isinstance(name, str) else OfNode()
 
 
 def without_session(word: str, attributes: Attributes) -> str:
     """An agent's name without the id of one run, with which every run would have another name; "" for the id alone."""
+    if not word:
+        return ""
     return "" if word in [attributes.get(key) for key in _SESSIONS] else _UUID.sub("", word).strip(" .:_-/")
 
 
@@ -243,9 +251,13 @@ def _count(attributes: Attributes, keys: tuple[str, ...]) -> int | None:
     return None
 
 
+def _last(value: Any) -> Any:
+    return value[-1] if isinstance(value, list | tuple) and value else value
+
+
 def _money(attributes: Attributes) -> float | None:
     """What a call cost: OpenInference has a sum or its two parts, OpenLIT and Pydantic AI a sum."""
-    if all("cost" not in key for key in attributes):
+    if "cost" not in "\n".join(attributes):  # one text is searched faster than each key
         return None
     amount = {key: stated_money(number(attributes.get(key))) for key in (*_COSTS, *_PARTS_OF_COST)}
     parts = [amount[key] for key in _PARTS_OF_COST]

@@ -116,8 +116,8 @@ def _orphans(spans: list[TracedSpan]) -> tuple[TracedSpan | None, list[TracedSpa
     """The root of a trace, and the spans whose parents are missing; no root where there are several, or where a piece
     does not lie within it in time."""
     known = {span.id for span in spans}
-    roots = [span for span in spans if not span.parent]
     loose = [span for span in spans if span.parent and span.parent not in known]
+    roots = [span for span in spans if not span.parent] if loose else []
     if len(roots) != 1:
         return None, loose
     (start, end), clocks = roots[0].clock, [span.clock for span in loose]

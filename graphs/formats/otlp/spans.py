@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from graphs.errors import Problem, TraceError
+from graphs.formats.common.graph_nodes import OfNode, node_of
 from graphs.formats.common.span_tree import Kind, Span
 from graphs.formats.otlp.dialects import COUNTS, BadAttribute, graph_node, meaning, plain_or_text
 from graphs.formats.otlp.evaluations import RESULT, Evaluation, inference_evaluations, result_evaluation
@@ -23,7 +26,8 @@ NOTE = PREFIX + "event"
 """Name of a span event that is an event of the graph by itself."""
 
 _GROUP = PREFIX + "group"
-_HEX = re.compile("[0-9a-fA-F]+").fullmatch
+_IDS = {size: re.compile(f"(?!0+$)[0-9a-fA-F]{{{size}}}").fullmatch for size in (16, 32)}
+"""By their number, hexadecimal digits that are not all 0."""
 _NANO = 1_000_000_000
 
 Marks = dict[str, Any]
@@ -38,7 +42,6 @@ class Note:
     marks: Marks
 
 
-@dataclasses.dataclass(slots=True, eq=False)  # as `Span` compares: by texts
 class TracedSpan(Span):
     """A span of OpenTelemetry, with what only its traces have.
 
@@ -54,7 +57,7 @@ class TracedSpan(Span):
 
     known: bool = True
     response_id: str = ""
-    marks: Marks = dataclasses.field(default_factory=dict)
+    marks: Marks = msgspec.field(default_factory=dict)
     evaluations: tuple[Evaluation, ...] = ()
     notes: tuple[Note, ...] = ()
     links: tuple[Marks, ...] = ()
@@ -71,7 +74,7 @@ def trace_id_of(written: str | None, place: Place) -> str:
 
 
 def _hex_id(value: str | None, size: int, field: str, place: Place, trace: str) -> str:
-    if value is None or len(value) != size or not _HEX(value) or not value.strip("0"):
+    if value is None or not _IDS[size](value):
         expected = f"{size} hexadecimal digits, not all 0 (protobuf's own JSON has base64 there, which OTLP does not)"
         shown = "absent" if value is None else excerpt(value)
         raise TraceError(Problem("bad-id", place.file, place.line, field, shown, expected, trace))
@@ -133,7 +136,8 @@ def make_span(
     notes: list[Note] = []
     try:
         what = meaning(name, attributes)
-        is_node = what.kind in (Kind.OTHER, Kind.AGENT) and name != "" and graph_node(attributes) == name
+        of_node = graph_node(attributes) if what.kind in (Kind.OTHER, Kind.AGENT) and name else OfNode()
+        is_node = bool(name) and of_node.langgraph_node == name
         if "evaluations." in keys or "annotations." in keys:
             evaluations += inference_evaluations(attributes, place, span_id)
         for event_name, time, about in events:
@@ -157,6 +161,7 @@ def make_span(
         span_id, parent, Kind.AGENT if is_node else what.kind, place, name if is_node else what.name,
         _seconds(start), _seconds(end),
         instance=f"{parent}:{name}" if is_node else "",
+        node=node_of(parent, of_node) if is_node else None,
         failed=failed,
         columns={name: getattr(what, name) for name in COUNTS} if what.kind is Kind.CALL else {},
         model=what.model,
@@ -170,13 +175,14 @@ def make_span(
         decides=what.decides,
         emitted=what.emitted,
         call_id=what.call_id,
+        stopped=what.stopped,
         service=str(service) if is_named else "",
         known=what.known,
         response_id=what.response_id,
         marks=marks,
         evaluations=tuple(evaluations),
         notes=tuple(notes),
-        links=tuple(marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)),
+        links=tuple([marks for marks in link_marks if any(name.startswith(EDGE) for name in marks)]),
         group=group,
     )  # fmt: skip
 
@@ -200,6 +206,8 @@ def _evaluation(attributes: Attributes, place: Place, span: str, trace: str) -> 
     if evaluation is None:
         return []
     marks = _marks(attributes, place, trace)
+    if not marks:
+        return [evaluation]
     return [dataclasses.replace(evaluation, channel=marks.get("channel", ""), event=marks.get("event.id", ""))]
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.graph_nodes import keep_agents
-from graphs.formats.common.order_of_time import in_any_files
+from graphs.formats.common.order_of_time import in_any_files, placed_starts
 from graphs.formats.common.span_tree import Kind, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.formats.common.team_writing import Written, write_events
@@ -69,6 +69,10 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
     else:
         for span in spans:
             _take_marks(span)
+        if any(span.clock[0] < 0 for span in spans) and len({span.place.file for span in spans}) == 1:
+            begun = placed_starts(spans, lambda span: span.clock[0] if span.clock[0] > 0 else None, trace, _START)
+            for span in spans:
+                span.clock = (int(begun[span.id] or -1), span.clock[1])
         keep_agents(sorted(spans, key=lambda span: span.clock[0]))
         known = {span.id for span in spans}
         roots = [span for span in spans if span.parent not in known]
@@ -76,12 +80,14 @@ def build(trace: str, spans: list[TracedSpan], evaluations: Sequence[Evaluation]
         spans = in_any_files(spans, lambda span: span.clock[0] > 0 or roots == [span], trace, _START)
         written = write_events(record, Tree(trace, list(spans), _FIELDS, Rules.CLOCKS), "agent")
         _check_types(written)
-        record.turns = _turns(written)
+    traced = _traced(written.tree)
+    if not is_stated:
+        record.turns = _turns(written, traced)
     if marks.get("edges"):
         _state_edges(record, written.tree)
-    all_evaluations = [*(e for span in _traced(written.tree) for e in span.evaluations), *evaluations]
+    all_evaluations = [*(evaluation for span in traced for evaluation in span.evaluations), *evaluations]
     if all_evaluations:
-        place_evaluations(written, all_evaluations, {s.id: s.response_id for s in _traced(written.tree)})
+        place_evaluations(written, all_evaluations, {span.id: span.response_id for span in traced})
     files = {span.place.file for span in spans} | {evaluation.place.file for evaluation in evaluations}
     record.sources = sorted(files - {record.file})
     return record
@@ -134,7 +140,7 @@ def _state_edges(record: TraceRecord, tree: Tree) -> None:
 
 def _take_marks(span: TracedSpan) -> None:
     """Add to the columns of a span's events what its status and its marks say."""
-    if span.failed and span.kind in (Kind.CALL, Kind.GUARD):
+    if span.failed and span.kind is Kind.GUARD:
         span.columns["status"] = "error"
     if span.marks:
         begin = _part(span.marks, EVENT)
@@ -165,13 +171,13 @@ def _check_types(written: Written) -> None:
             _refuse(tree.spans[span_id], tree.trace, "event.type", stated, expected)
 
 
-def _turns(written: Written) -> list[int]:
+def _turns(written: Written, traced: list[TracedSpan]) -> list[int]:
     """The turns of all events; none where marks state none.
 
     Raises:
       TraceError: "bad-mark", some events have one.
     """
-    spans = {span.id: span.marks for span in _traced(written.tree) if span.marks}
+    spans = {span.id: span.marks for span in traced if span.marks}
     if not spans:
         return []
     turns = [spans.get(span, {}).get((END if closing else EVENT) + "turn") for span, closing in written.events]

@@ -143,7 +143,7 @@ class _Of(msgspec.Struct, rename="camel"):
     @property
     def is_read(self) -> bool:
         """Whether there are scopes, and each has a list of spans or log records."""
-        lists = [*(scope.spans for scope in self.spans), *(scope.log_records for scope in self.logs)]
+        lists = [scope.spans for scope in self.spans] + [scope.log_records for scope in self.logs]
         return bool(lists) and None not in lists
 
 
@@ -197,13 +197,15 @@ def items(document: Document) -> Iterator[Item]:
         raise TraceError(Problem("unknown-item", base.file, base.line, field, excerpt(text[:60]), expected))
     for groups in ([request], request.resource_spans or (), request.resource_logs or ()):
         # Keys may come in any order in the file, but the elements of a list do not: each list has its own search.
-        spans, logs = Places(text, 0, base.line), Places(text, 0, base.line)
+        places: dict[bool, Places] = {}
         for group in groups:
-            resource = attributes(group.resource.attributes if group.resource else None)
-            listed = [(True, raw, spans) for scope in group.spans for raw in scope.spans or ()]
-            listed += [(False, raw, logs) for scope in group.logs for raw in scope.log_records or ()]
-            for is_span, raw, places in listed:
-                line, begin = places.of(raw)
+            listed = [(True, raw) for scope in group.spans for raw in scope.spans or ()]
+            listed += [(False, raw) for scope in group.logs for raw in scope.log_records or ()]
+            resource = attributes(group.resource.attributes) if group.resource else {}
+            for is_span, raw in listed:
+                if is_span not in places:
+                    places[is_span] = Places(text, 0, base.line)
+                line, begin = places[is_span].of(raw)
                 yield Item(is_span, raw, resource, Place(base.file, line, base.offset + begin))
 
 

@@ -33,8 +33,10 @@ from credit.bench.bias import (
 from credit.bench.bias_settings import SETTINGS, UNSCORED, family, setting
 from credit.bench.bias_table import FIELDS, csv_text, from_lists, markdown
 from credit.bench.enumeration import alone, count_fan_outs, count_replays, fan_outs, independent, replays
+from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.stacked_batches import AGENTS, stack
 from credit.cli import cli
+from credit.methods.registry import METHODS
 from estimators.base import Reason
 from graphs.errors import CreditError
 from graphs.invariants import validate
@@ -219,6 +221,12 @@ def test_the_mean_of_a_group_shrinks_the_gradient() -> None:
             assert row.bias == pytest.approx((turns - 1) / (row.k * turns - 1), abs=1e-9)
 
 
+def test_a_row_by_the_name_of_a_method_is_that_method_with_its_defaults() -> None:
+    """The row `ccpo` had a middle of 0.5, its default being 0."""
+    rows = {name: SETTINGS[name] for name in METHODS if name in SETTINGS}
+    assert {name for name, row in rows.items() if row.options or row.rescaled or row.fn != METHODS[name].fn} == set()
+
+
 def test_an_agent_whose_team_fails_without_it_has_a_larger_gradient() -> None:
     """CCPO in `relay-and`, where no team without the planner succeeds: its x is (1 + w) R or R + w R / 2."""
     world = MICRO["relay-and"]
@@ -226,8 +234,8 @@ def test_an_agent_whose_team_fails_without_it_has_a_larger_gradient() -> None:
     lead = np.array([decision.agent == world.agents[0] for decision in world.states.values()])
     assert world.without(world.agents[0]) == ((1.0, 0.0),)
     for row in committed():
-        if row.world == world.name and row.method in ("ccpo", "ccpo, difference"):
-            more = np.where(lead, 1.2 if row.method == "ccpo" else 1.1, 1.0)[:, None]
+        if row.world == world.name and row.method in ("ccpo, middle 0.5", "ccpo, difference"):
+            more = np.where(lead, 1.2 if row.method == "ccpo, middle 0.5" else 1.1, 1.0)[:, None]
             error = (more * (1 - 1 / row.k) - 1) * true
             assert row.bias == pytest.approx(np.linalg.norm(error) / np.linalg.norm(true), abs=1e-9)
 
@@ -472,7 +480,7 @@ def test_a_table_of_any_group_size_is_printed_and_drawn(tmp_path: Path, monkeypa
     call = ["bench", "bias", "-m", "of_bias:a", "-m", "of_bias:b", "--world", "relay-and", "--group-size", "4"]
     found = CliRunner().invoke(cli, [*call, "--plot", "bias.svg"])
     assert found.exit_code == 0, found.output
-    assert "<!-- groups of 4 -->" in (tmp_path / "bias.svg").read_text()
+    assert f"<!-- groups of 4; {GIVEN_VALUES['bias']} -->" in (tmp_path / "bias.svg").read_text()
     assert "of_bias:b gives the numbers of of_bias:a in groups of 4. Returns in relay-and have two" in found.stderr
     assert "credit bench truth -m of_bias:a -m of_bias:b" in found.stderr and "group-size" not in found.stderr
     assert "median" not in found.stderr
@@ -493,3 +501,41 @@ def test_all_worlds_are_listed_where_none_is_near() -> None:
     """ "There are 5" named three."""
     found = CliRunner().invoke(cli, ["bench", "truth", "--world", "nowhere"])
     assert found.exit_code != 0 and all(kind in found.output for kind in KINDS)
+
+
+OWN_WORLDS = """
+from graphs.event_graph import EventType
+from graphs.worlds.micro.orchestration import Decision, Micro
+
+def two(h):
+    return Decision(("lead", "worker")[len(h)], EventType.MESSAGE, 2, stage=len(h)) if len(h) < 2 else None
+
+outliers = Micro("outliers", "One run of twenty has an outlier.", two, lambda h: ((0.95, sum(h)), (0.05, sum(h) + 9.0)))
+endless = Micro("endless", "", lambda h: Decision("a", EventType.MESSAGE, 2), lambda h: ((1.0, 0.0),))
+half = Micro("half", "", two, lambda h: ((0.5, 0.0),))
+luck = Micro("luck", "", two, lambda h: ((0.5, 0.0), (0.5, 1.0)))
+nothing = Micro("nothing", "", lambda h: None, lambda h: ((1.0, 0.0),))
+number = 3
+"""
+
+
+def test_a_world_of_ones_own_is_measured_as_the_others_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No world had outliers, and none could be added."""
+    (tmp_path / "worlds_of_bias.py").write_text(OWN_WORLDS)
+    monkeypatch.chdir(tmp_path)
+    name = "worlds_of_bias:outliers"
+    call = ["bench", "bias", "-m", "rloo", "-m", "dr_grpo", "--world", name, "--json"]
+    found = json.loads(CliRunner().invoke(cli, call).stdout)
+    biases = {(row[0], row[2]): row[3] for row in found["rows"] if row[1] == name}
+    expected = {("rloo", 2): 0, ("rloo", 3): 0, ("dr_grpo", 2): 1 / 2, ("dr_grpo", 3): 1 / 3}
+    assert {key: biases[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    for wrong, words in {
+        "endless": r"goes on after the choices (0, 0, 0, 0); expected 4 at most",
+        "half": r"has the outcome ((0.5, 0.0),) after (0, 0); expected pairs",
+        "luck": "has no gradient to compare with: no choice changes its expected reward",
+        "nothing": "has no decision; expected one decision or more",
+        "number": "is 3; expected a Micro of graphs.worlds.micro.orchestration",
+        "outlier": "has no 'outlier'. Did you mean outliers",
+    }.items():
+        refused = CliRunner().invoke(cli, [*call[:4], "--world", f"worlds_of_bias:{wrong}"])
+        assert refused.exit_code == 1 and words in refused.stderr, refused.stderr

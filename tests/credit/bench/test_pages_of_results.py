@@ -107,8 +107,9 @@ def test_critics_of_the_named_world() -> None:
 
 def test_real_logs() -> None:
     gain = results("critic")["real"]["gain_over_constant"]["critic"]
-    text = f"its gain in log-loss is {gain['mean']:+.3f} ± {gain['half_width_95']:.3f}"
-    assert text in " ".join(page("critic").split())
+    low, high = (gain["mean"] + side * gain["half_width_95"] for side in (-1, 1))
+    text = f"{gain['mean']:+.3f} (95 %: {low:+.3f} to {high:+.3f})".replace("-", "−")
+    assert f"its gain in log-loss is {text}" in " ".join(page("critic").split())
 
 
 def test_errors_of_the_ledger() -> None:

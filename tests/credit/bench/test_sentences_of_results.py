@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from site_pages import page
 
 from credit.advice import CLAIMS_PAY
+from credit.bench.given_values import GIVEN_VALUES
+from credit.cli import cli
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -56,6 +59,17 @@ def test_rewards_at_the_events_of_others() -> None:
     assert max(row[3] for row in rows if row[1] != "stop-rewards") < 1e-9
     stated = f"In `stop-rewards` they have a bias of {min(with_rewards):.2f} to {max(with_rewards):.2f}."
     assert stated in sentences("bias")
+
+
+@pytest.mark.parametrize(
+    ("bench", "name"), {"bias": "bias", "truth": "worlds", "snr": "snr", "train": "training"}.items()
+)
+def test_what_values_a_benchmark_gives_stands_on_its_page_and_in_its_help(bench: str, name: str) -> None:
+    """`bench train` gave `gae` a learned critic, the others true values, and neither help nor page said so."""
+    _, _, told = GIVEN_VALUES[bench].partition("values: ")
+    assert f"Values: {told}" in sentences(name)
+    shown = " ".join(CliRunner().invoke(cli, ["bench", bench, "--help"]).stdout.split())
+    assert f"Values: {told}." in shown
 
 
 def test_gains_in_signal_to_noise() -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import credit
+from credit.cli import cli
 from credit.metrics.event_influence import dependents, if_edited, why
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.metrics.untrusted_reach import untrusted_reach
@@ -17,7 +19,7 @@ from credit.replay.edited_runs import edit_plan, run_edit
 from credit.replay.execution import Limits
 from credit.replay.replayer import CallableReplayer, PrefixError
 from credit.replay.stated_errors import stated_stderr
-from estimators.base import Credit
+from estimators.base import REASONS, Credit
 from graphs.errors import CreditError
 from graphs.traces.batch import Traces
 
@@ -108,6 +110,34 @@ def test_responsible_actions_by_hand(tmp_path: Path) -> None:
     assert why(traces, 1, made) == []
 
 
+def test_actions_without_credit_are_listed_behind_those_with_it(tmp_path: Path) -> None:
+    """Where the group had no credit, "no action with credit leads to event z" stood in place of the list."""
+    traces = read(tmp_path, LINE)
+    found = why(traces, 4, numbers(traces, d=(-0.3, 0.1)))
+    assert [(one.event, one.amount, one.stderr, one.without) for one in found] == [
+        ("d", -0.3, 0.1, ""), ("z", None, None, REASONS[2]), ("u", None, None, REASONS[2]),
+    ]  # fmt: skip
+    unscored = [(one.event, one.amount, one.without, one.path) for one in why(traces, 4, None)]
+    lacks = "no trace has an outcome"
+    assert unscored == [("z", None, lacks, ("z",)), ("u", None, lacks, ("u", "z")), ("d", None, lacks, ("d", "z"))]
+
+
+@pytest.mark.parametrize("outcomes", [{}, {"team": 1.0}])
+def test_why_answers_where_nothing_has_credit(outcomes: dict[str, float], tmp_path: Path) -> None:
+    """Logs without outcomes were refused; a trace alone in its group got no list."""
+    read(tmp_path, LINE | {"rewards": outcomes})
+    given = ["why", str(tmp_path / "log.jsonl"), "t", "z"]
+    told = CliRunner().invoke(cli, given)
+    assert told.exit_code == 0, told.output
+    rows = [line.split() for line in told.stdout.splitlines()[1:4]]
+    assert [(row[0], row[3], row[4]) for row in rows] == [("z", "–", "–"), ("u", "–", "–"), ("d", "–", "–")]
+    reason = "nothing to compare with: the group has one member" if outcomes else "no trace has an outcome"
+    assert reason in told.stdout
+    actions = json.loads(CliRunner().invoke(cli, [*given, "--json"]).stdout)["actions"]
+    assert {(one["amount"], one["without"]) for one in actions} == {(None, reason)}
+    assert CliRunner().invoke(cli, [*given[:3], "r"]).stdout == "no action leads to event r\n"
+
+
 def test_an_edit_by_hand(tmp_path: Path) -> None:
     traces = read(tmp_path, LINE)
     first, third, other, last = (if_edited(traces, row) for row in (0, 2, 3, 4))
@@ -120,6 +150,15 @@ def test_an_edit_by_hand(tmp_path: Path) -> None:
     assert last.change is None and "neither value nor counterfactual_reward" in last.without
     with pytest.raises(credit.CreditError, match="row is 5; expected 0 to 4"):
         if_edited(traces, 5)
+
+
+def test_what_no_undone_action_tells_is_not_0(tmp_path: Path) -> None:
+    """A tool's result generates nothing, and its 0 was shown as the known part of what the actions did."""
+    line = {"trace_id": "t", "task_id": "q", "rewards": {"team": 1.0}, "costs": {}, "edges": []}
+    events = [{"id": f"e{i}", "type": kind, "agent": "a"} for i, kind in enumerate(("message", "tool_result", "stop"))]
+    effect = if_edited(read(tmp_path, line | {"events": events}), 0)
+    assert (effect.tokens.total, effect.tokens.missing) == (None, 1)
+    assert if_edited(read(tmp_path, line | {"events": events[:2]}), 0).tokens.total == 0
 
 
 def test_untrusted_events_reach_what_depended_on_them(tmp_path: Path) -> None:

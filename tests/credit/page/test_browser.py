@@ -209,6 +209,8 @@ def test_the_explorer_follows_the_keyboard_and_the_mouse(
         shown(page)
         lanes, receipt = page.locator(".lanes").first, page.locator(".receipt").first
         lanes.focus()
+        page.keyboard.press("Home")
+        assert "Luck after the last action in entries of turn_baseline, gae, as no" in receipt.inner_text()
         for key, heading in (("Home", "Event e0:"), ("ArrowRight", "Event e1:"), ("ArrowLeft", "Event e0:"),
                              ("End", "Event e32:"), ("Home", "Event e0:"), ("ArrowDown", "Event e1:")):  # fmt: skip
             page.keyboard.press(key)
@@ -302,6 +304,43 @@ def test_pictures_of_both_themes_show_the_page(window: Any, pages: dict[str, str
                 colours = np.unique(pixels(box.screenshot()).astype(np.int32) @ (1, 1 << 8, 1 << 16))
                 assert len(colours) > 20  # marks and letters, not one surface
     assert bright["light"] > 200 and bright["dark"] < 70
+
+
+def test_charts_have_letters_of_the_size_and_the_font_that_they_ask_for(window: Any, pages: dict[str, str]) -> None:
+    """A canvas knows no `inherit`: all letters were of 10 pixels, and the boxes of labels lower than the letters."""
+    with window(pages["credit"]) as opened:
+        shown(opened.page)
+        taken = opened.page.evaluate("""() => [...document.querySelectorAll(".chart")].filter((box) => box.clientWidth)
+          .map((box) => {
+            const ink = document.createElement("canvas").getContext("2d");
+            ink.font = `600 13px ${echarts.getInstanceByDom(box).getOption().textStyle.fontFamily}`;
+            return ink.font;
+          })""")
+        assert len(taken) >= 6 and all("13px" in font and "system-ui" in font for font in taken)
+
+
+def test_a_phone_has_room_for_values_and_names(window: Any, tmp_path: Path, pages: dict[str, str]) -> None:
+    """Names of facts left a quarter of the width to their values; `worker-1` took two lines, a label one of its own."""
+    records = [trace(i, "q", "") | {"rewards": {"team": float(i % 2)}} for i in range(3)]
+    for one in records:
+        one["events"] = [event | {"status": "ok", "text": ""} for event in one["events"]]
+        one["agents"][1]["id"] = one["agents"][1]["name"] = "worker-1"
+    traces = read(tmp_path, json.loads(json.dumps(records).replace('"worker "', '"worker-1"')))
+    write_page(Findings.of(traces, {name: credit.run(traces, name) for name in METHODS}), tmp_path / "phone.html")
+    with window((tmp_path / "phone.html").as_uri(), size=(390, 844)) as opened:
+        page: Page = opened.page
+        shown(page)
+        sizes = page.evaluate("""() => {
+          const wide = (one) => one.getBoundingClientRect();
+          const fact = (cell) => document.querySelector(`#read table.facts ${cell}`);
+          const [name, value] = ["th", "td"].map((cell) => wide(fact(cell)).width);
+          const worker = [...document.querySelectorAll("#who td")].find((one) => one.textContent === "worker-1");
+          const event = document.querySelector("#explorer table.stack td.w");
+          return [name, value, wide(worker).height, wide(event).height];
+        }""")
+        assert sizes[1] > 1.4 * sizes[0] and max(sizes[2:]) < 36, sizes
+        headers = page.evaluate("[...document.querySelectorAll('#triage th')].map((one) => one.textContent)")
+        assert "why" in headers and "text" not in headers  # no event has a text
 
 
 def test_paper_shows_each_chart_once_in_the_light_theme(window: Any, pages: dict[str, str]) -> None:

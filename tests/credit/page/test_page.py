@@ -20,7 +20,7 @@ import credit
 from credit.cli import cli
 from credit.cli.logs.summary_by import summary
 from credit.ledger.receipts.explaining import explain
-from credit.metrics.cost_summary import CostUnit, cost_rows
+from credit.metrics.cost_summary import cost_rows
 from credit.metrics.event_costs import price_gaps, read_prices
 from credit.page import Findings, write_page
 from credit.page.findings import NOISE, UNKNOWN, doubts
@@ -133,6 +133,16 @@ def test_receipts_and_entries_are_those_of_explain_and_compose(findings: Finding
                 assert shown["why"]["names"][shown["why"]["codes"][i]] == line["why"]
 
 
+def test_the_page_says_which_entries_hold_the_luck_after_the_last_action(findings: Findings, parts: Any) -> None:
+    """The terminal's receipt said so, the page's did not, and its ledger showed an outcome of 0 without a word."""
+    words = "luck after the last action in entries of turn_baseline, gae"
+    assert words in findings.ledger.holding_luck  # type: ignore[union-attr]
+    assert [view["receipt"]["holding_luck"] for view in parts[1]] == [findings.ledger.holding_luck] * len(parts[1])  # type: ignore[union-attr]
+    assert any(words in line for line in parts[0]["overview"]["ledger"]["lines"])
+    silent = embedded(page(Findings.of(findings.traces, {"rloo": findings.claims["rloo"]}))[0])
+    assert "luck after" not in json.dumps(silent)
+
+
 @pytest.mark.slow
 def test_the_overview_is_that_of_validate_traces_summary_and_compare(findings: Findings, parts: Any) -> None:
     overview = parts[0]["overview"]
@@ -156,7 +166,7 @@ def test_prices_add_money_to_the_pages_costs_and_their_gaps_are_named(tmp_path: 
     assert done.exit_code == 0, done.output
     asked = embedded(out.read_text())[0]["overview"]["questions"]
     prices, traces = read_prices(table), credit.read(log)
-    units: tuple[tuple[str, CostUnit], ...] = (("costs", "role"), ("models", "model"), ("tools", "tool"))
+    units = (("costs", "role"), ("models", "model"), ("tools", "tool"))
     for name, by in units:
         rows = [dataclasses.asdict(row) for row in cost_rows(traces, by, prices)]
         assert asked[name]["rows"] == plain(json.loads(json.dumps(rows)))

@@ -122,7 +122,7 @@ def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend()
     """ "budget spent" stood over a legend entry at 7x2.8, and equal curves hid each other."""
     curve = {"task": "bottleneck", "start": 0.0, "optimum": 1.0, "curve": np.linspace(0, 1, 31).tolist()}
     names = ("rloo", "mine:second", "mine:middle")
-    figure = draw_training([curve | {"signal": name, "seed": 0} for name in names], group_size=4)
+    figure = draw_training([curve | {"signal": name, "seed": 0} for name in names], group_size=4, values="values: true")
     lines = figure.axes[0].lines
     for look in (
         lambda line: line.get_marker(),
@@ -133,7 +133,7 @@ def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend()
     credit.plot.refine(figure, size=(7, 2.8), style="serif")
     figure.draw_without_rendering()
     (legend,) = figure.legends
-    assert legend.get_title().get_text() == "groups of 4"
+    assert legend.get_title().get_text() == "groups of 4; values: true"
     assert [text.get_text() for text in legend.get_texts()] == ["rloo", "second", "middle"]
     assert not legend.get_window_extent().overlaps(figure.axes[0].xaxis.label.get_window_extent())
 

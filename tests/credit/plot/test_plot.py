@@ -152,7 +152,7 @@ def test_outlines_widen_with_the_standard_error() -> None:
     outer = [size[xy] + width[xy] for xy in ((0, 0), (2, 1), (5, 0))]
     np.testing.assert_allclose(outer, outer[0], rtol=1e-6)  # what is uncertain looks no larger
     assert size[5, 0] > 2 * width[5, 0]  # and its colour still shows
-    assert "error ± 1" in {text.get_text() for text in figure.legends[0].get_texts()}
+    assert "standard error 1" in {text.get_text() for text in figure.legends[0].get_texts()}
     without = {text.get_text() for text in draw_trace(traces, 1, values).legends[0].get_texts()}
     assert not any(text.startswith("error") for text in without)
 

@@ -162,6 +162,7 @@ def test_luck_and_errors_are_drawn_where_the_ledger_states_them() -> None:
     figure = draw_ledger(traces, ledger, 1)
     assert "luck after the last action" in texts(figure)
     assert any("± 0.500" in text for text in texts(figure))
+    assert "reward, summed from top to bottom; ±: one standard error" in texts(figure)
     unknown = draw_ledger(traces, ledger_of(traces, rng, stderr=np.full(traces.graph.num_events, np.inf)), 1)
     assert not any("±" in text for text in texts(unknown))
 
@@ -252,14 +253,19 @@ def test_methods_of_least_bias_come_first() -> None:
     figure = drawn(draw_methods(rows))
     axes = figure.axes[0]
     labels = axes.get_yticklabels()
-    assert [label.get_text() for label in labels] == [HOSTILE, "c", "d", "b"]
+    assert [label.get_text() for label in labels] == [f"{HOSTILE}, size 3", "c, size 3", "d", "b, size 3"]
     assert not any(label.get_parse_math() for label in labels)
     assert sorted(float(x) for line in axes.lines for x in line.get_xdata()) == [0, 0, 0, 0.1, 0.2, 0.3, 0.5]
     assert_nothing_clipped(figure)
     with pytest.raises(CreditError, match=r"no row has k = 1 or less; the rows have \[2, 3, 4\]"):
         draw_methods(rows, k=1)
-    alone = draw_methods([row("b", "w1", 0.5), row("replays", "w1", 0.1, k=1)])  # of one size only, and that smaller
-    assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["replays", "b"]
+    # Of one size only, and that smaller; the legend said "groups of 3" of both.
+    alone = draw_methods([row("b", "w1", 0.5), row("replays", "w1", 0.1, k=1)])
+    assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == [
+        "replays, size 1",
+        "b",
+    ]  # the legend said "groups of 3" of both
+    assert alone.legends[0].get_title().get_text().startswith("groups of 3; values: ")
 
 
 @pytest.mark.slow

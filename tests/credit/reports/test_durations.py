@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 import credit
@@ -94,6 +95,41 @@ def test_a_person_is_waited_for_from_the_end_of_what_ran_before() -> None:
     assert TeamFacts(answered(seconds=None)).durations.absent.tolist() == [0, 10, 0]
     found = TeamFacts(answered(seconds=4.0)).durations
     assert found.absent.tolist() == [0, 6, 0] and found.event.tolist() == [4, 0, 4] and found.wall.tolist() == [10]
+
+
+def at_work(*, person: tuple[float, float | None], other: bool = False) -> Traces:
+    """A worker's tool runs from 0 to 600; a person steps in, perhaps two; the lead answers at 700, after 50 seconds."""
+    people = {"b": Agent("b", parent="a"), "h": Agent("h"), "i": Agent("i")}
+    record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent("a"), **people}, rewards={"team": 1.0})
+    record.event("s", EventType.SPAWN, "a", action=True, time=0.0, to="b")
+    record.event("c", EventType.TOOL_CALL, "b", action=True, time=0.0, tool="f")
+    for name in "hi" if other else "h":
+        record.event(name, EventType.HUMAN_INTERVENTION, name, action=False, time=person[0], seconds=person[1])
+    record.event("r", EventType.TOOL_RESULT, "b", action=False, time=600.0, tool="f")
+    record.event("y", EventType.MESSAGE, "a", action=True, time=650.0, seconds=50.0)
+    end = len(record.ids) - 1
+    for cause, effect in ((0, 1), (1, end - 1), (end - 1, end), *((i, end) for i in range(2, end - 1))):
+        record.edge(cause, effect, 1)
+    return assemble([record])
+
+
+@pytest.mark.parametrize(
+    ("person", "other", "wall"),
+    [
+        ((300.0, None), False, 700),
+        ((300.0, 100.0), True, 700),
+        ((300.0, 320.0), True, 680),
+        ((640.0, None), False, 660),
+    ],
+    ids=["while a tool runs", "two of them", "longer than the tool runs", "after it"],
+)
+def test_nobody_is_waited_for_while_somebody_works(
+    person: tuple[float, float | None], other: bool, wall: float
+) -> None:
+    """The wall clock lacked 300 seconds in which a tool ran: one worker seemed to be two, on a path longer than it."""
+    facts = TeamFacts(at_work(person=person, other=other))
+    assert facts.durations.wall.tolist() == [wall] and facts.durations.work.tolist() == [650]
+    assert facts.seconds_on_path[0] <= wall
 
 
 KINDS = (EventType.MESSAGE, EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.SPAWN, EventType.HUMAN_INTERVENTION)

@@ -3,7 +3,7 @@
 The others: `metrics`, `score blame` and bars of calibration, which use `mean_of_tasks`, in
 credit/metrics/test_trace_metrics.py; `bench truth`, `bench snr` and what a ledger explains in credit/bench; `replay`
 and the luck share in credit/replay; `decisions` and `off_policy` in estimators/counterfactual; `shapley` in
-benchmarks/shapley.py. A ± without "95 %" or "99 %" beside it is one standard error.
+benchmarks/shapley.py. A ± is one standard error.
 """
 
 from __future__ import annotations

@@ -11,9 +11,14 @@ import pytest
 
 import credit
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import cost_rows, total_costs
+from credit.metrics.candidate_values import candidate_values
+from credit.metrics.cost_summary import cost_rows, group_costs, total_costs
+from credit.metrics.decision_values import step_values
+from credit.metrics.event_metrics import event_table, steps_of_decisions, team_course
+from credit.metrics.run_card import run_card
 from credit.metrics.side_differences import bounds_of_sides, costs_of_traces
 from credit.metrics.trace_metrics import trace_metrics
+from credit.metrics.untrusted_reach import untrusted_reach
 from credit.reports.missing_lines import LACKING, lacking_events, lacking_traces
 from credit.reports.outcome_differences import outcome_differences
 from graphs.traces.batch import Traces
@@ -108,3 +113,37 @@ def test_failed_traces_without_some_lines_have_no_less_of_anything(lost: dict[st
     lines += [line(f"s{i}", times=4) | {"rewards": {"team": 1.0}} for i in range(3)]
     found = {row.what: row.failed for row in outcome_differences(read(tmp_path, *lines)).rows}
     assert ("errors" in found) == (not lost)
+
+
+def test_no_question_takes_a_trace_that_lacks_lines_as_whole(tmp_path: Path) -> None:
+    """The team over time, critical steps, reach, edits, decisions, groups and the card counted it with the others."""
+    lost = {"lost_parts": 1}
+    chance = {"stop_propensity": 0.5, "propensity": 0.5, "trusted": False}
+
+    def of(name: str, reward: float, **more: Any) -> dict[str, Any]:
+        said = line(name, **more) | {"rewards": {"team": reward}}
+        said["events"][0] |= chance
+        said["edges"].append({"src": "m0", "dst": "w", "type": "message"})
+        return said
+
+    log = write(tmp_path / "x.jsonl", [of("a", 1.0, metrics=lost), *(of(name, 0.0) for name in "bcd")])
+    traces = credit.read(log)
+    assert {point.traces for point in team_course(traces)} == {3}
+    assert steps_of_decisions(traces)[1][0] == LACKING
+    table = event_table(traces).to_pylist()
+    assert {row["births"] for row in table if row["trace"] == "a"} == {None}
+    assert group_costs(traces).of_trace is None
+    found = untrusted_reach(traces, credit.run(traces, "rloo"))[0]
+    assert found.lacks_lines and found.credit_at_risk is None
+    assert {row.reason for row in (*step_values(traces), *candidate_values(traces))} == {LACKING}
+    with pytest.raises(credit.CreditError, match="lacks lines"):
+        step_values(traces, cost="tool_calls")
+    assert bounds(run("if-edited", log, "a", "m0").stdout, "events") == ["≥6"]
+    assert bounds(run("if-edited", log, "b", "m0").stdout, "events") == ["6"]
+    assert "lacks lines" in run("why", log, "a", "w").stdout and "lacks lines" not in run("why", log, "b", "w").stdout
+    assert "not defined: the log lacks lines" in run("show", log, "--trace", "a").stdout
+    card = {row.item: row.value for row in run_card(traces)}
+    assert card["actions of a trace"].startswith("≥") and card["safety events"] == "≥ 0"
+    assert card["events"].startswith("message ≥ ")
+    with pytest.raises(credit.CreditError, match="lines of every trace"):
+        team_course(read(tmp_path, of("a", 1.0, metrics=lost)))

@@ -80,3 +80,15 @@ def test_whether_an_agent_took_part_is_compared(tmp_path: Path) -> None:
     assert found["actions of check"].succeeded == pytest.approx(4 / 3)
     assert "traces with once" in found and "actions of once" not in found  # the same number
     assert "traces with ann" not in found and "traces with half" not in found  # of a task, all have it or none
+
+
+def test_a_number_that_says_what_another_one_says_counts_once(tmp_path: Path) -> None:
+    """`agents` and `traces with bob` were two of the numbers that Holm's method corrects for, and two that differ."""
+    found = failing(tmp_path, {("ann", "edit"): 1, ("bob", "edit"): 1}, {("ann", "edit"): 1})
+    rows = {row.what: row for row in found.rows}
+    assert rows["traces with bob"].same_as == "agents" and rows["agents"].same_as == ""
+    once = [row for row in found.rows if not row.same_as]
+    assert rows["traces with bob"].p == rows["agents"].p == rows["agents"].least * sum(row.p == row.p for row in once)
+    stars = sum(row.stands_out for row in once)
+    assert f"{stars} of {len(once)} numbers that were looked at differ" in found.lines()[1]
+    assert "traces with bob" not in found.headline()

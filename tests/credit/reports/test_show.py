@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import re
 import subprocess
@@ -10,6 +9,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -82,7 +82,8 @@ def team() -> TraceRecord:
 
 def test_a_group_is_not_shown_as_the_task() -> None:
     """`task  task 7 [small]` named the group: no table of tasks has such a row."""
-    text = printed(assemble([dataclasses.replace(team(), trace_id=model, model=model) for model in ("small", "big")]))
+    both = [msgspec.structs.replace(team(), trace_id=model, model=model) for model in ("small", "big")]
+    text = printed(assemble(both))
     assert line_of(text, "task").split(maxsplit=1)[1].strip() == "task 7"
     assert line_of(text, "group").split(maxsplit=1)[1].strip() == "task 7 [small]"
 

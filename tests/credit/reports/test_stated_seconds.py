@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from credit.metrics.cost_summary import cost_rows
+from credit.reports.outcome_differences import outcome_differences
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_numbers import TeamFacts
 from graphs.logs import read
@@ -213,6 +214,31 @@ def test_stated_spans_add_up_to_the_seconds_of_tools_agents_and_traces(
     assert by_agent == pytest.approx(summed(steps, lambda step: name[step.parent]), abs=1e-3)
     run = max(step.end for step in steps) - min(step.begin for step in steps)
     assert [row["wall_clock"] for row in trace_rows(traces)] == pytest.approx([run], abs=1e-3)
+    found, ran = TeamFacts(traces).durations, [step for step in steps if step.kind != "agent"]
+    assert found.event.max() == pytest.approx(max(step.end - step.begin for step in ran), abs=1e-3)
+    waits = [step.begin - max(one.end for one in ran[:i]) for i, step in enumerate(ran) if i]
+    assert found.idle.max() == pytest.approx(max(0, *waits), abs=1e-3)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_model_that_takes_long_is_no_wait(stated: bool, tmp_path: Path) -> None:
+    """A call of 300 seconds, whose time is its begin, was the "longest wait", 302 against 12, with no gap above 4."""
+    lines = []
+    for number in range(24):
+        failed = number % 3 == 0
+        length, gap = (300.0, 2.0) if failed else (10.0, 4.0 if number % 2 else 3.0)
+        times = [0.0, length + gap, 2 * length + gap + 1]
+        more: dict[str, Any] = {"seconds": length} if stated else {}
+        events = [{"id": f"m{i}", "t": t, "type": "message", "agent": "a", **more} for i, t in enumerate(times)]
+        links = [{"src": f"m{i}", "dst": f"m{i + 1}", "type": "temporal"} for i in range(2)]
+        lines.append({"trace_id": f"t{number}", "task_id": f"q{number % 12}", "events": events, "edges": links,
+                      "rewards": {"team": float(not failed)}, "costs": {}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = {row.what: (row.failed, row.succeeded) for row in outcome_differences(read(tmp_path / "log.jsonl")).rows}
+    if stated:
+        assert rows["longest event in seconds"] == (300, 10) and rows["longest wait in seconds"] == (2, 3.5)
+    else:  # the time before a message is that of its model
+        assert rows["longest event in seconds"] == (302, 13.5) and "longest wait in seconds" not in rows
 
 
 def all_seconds(traces: Traces) -> list[float | None]:

@@ -227,8 +227,8 @@ def test_events_that_are_alike_are_one_row(tmp_path: Path) -> None:
     traces = read(tmp_path, *same, other)
     found = triage(traces)
     assert [(one.trace, one.traces, one.text) for one in found.suspects] == [
-        ("t0", 16, "pytest -x a → 1 failed in 0 s"),
-        ("t16", 1, "pytest -x b → 1 failed"),
+        ("t0", 16, "1 failed in 0 s ← pytest -x a"),
+        ("t16", 1, "1 failed ← pytest -x b"),
     ]
     assert found.left_out == 0 and triage(traces, most=1).left_out == 1
     assert [one.traces for one in triage(traces, most=None).suspects] == [1] * 17
@@ -245,9 +245,9 @@ def test_the_first_suspect_is_the_call_that_failed_again(tmp_path: Path) -> None
     ]
     suspects = triage(read(tmp_path, benign, final, again)).suspects
     assert [(one.trace, one.event, one.why, one.text) for one in suspects] == [
-        ("t2", "r0", "error of test; the same call failed 2 times, then succeeded", "make → 1 failed"),
-        ("t1", "r1", "error of write; no later call succeeded", "x → not allowed"),
-        ("t0", "r0", "error of read; only other calls of it succeeded later", "x → no such file"),
+        ("t2", "r0", "error of test; the same call failed 2 times, then succeeded", "1 failed ← make"),
+        ("t1", "r1", "error of write; no later call succeeded", "not allowed ← x"),
+        ("t0", "r0", "error of read; only other calls of it succeeded later", "no such file ← x"),
         ("t0", "c2", "the same call of poll 9 times in a row", "z"),
     ]
 
@@ -260,6 +260,18 @@ def test_a_real_session_begins_with_what_stopped_it(shared_data: Path) -> None:
     # One of them has another time-out, and the call that succeeded, 20 events later, another description.
     assert first.why == "error of Bash; the same call failed 4 times, then succeeded"
     assert (
-        first.text.startswith("mix test test/spotter_web/live/project_review_live_test.ex")
-        and "→ Exit code 1" in first.text
+        first.text.startswith("Exit code 1")
+        and "← mix test test/spotter_web/live/project_review_live_test.ex" in first.text
     )
+
+
+def test_long_arguments_that_a_result_repeats_leave_its_error(tmp_path: Path) -> None:
+    """A record that says both, the call first, was cut within the arguments: nothing was left of the error."""
+    called: dict[str, Any] = {"type": "tool_call", "agent": "a", "tool": "sh", "arguments": {"command": "x " * 300}}
+    failed = called | {"type": "tool_result", "status": "error", "message": "boom", "id": "r"}
+    record = {"trace_id": "t", "task_id": "q", "events": [called | {"id": "c"}, failed], "rewards": {},
+              "edges": [{"src": "c", "dst": "r", "type": "causal"}]}  # fmt: skip
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps(record))
+    (one,) = triage(credit.read(log)).suspects
+    assert one.text.startswith("boom ← x x ") and len(one.text) < 80

@@ -139,6 +139,31 @@ def test_the_rule_names_what_to_do(tmp_path: Path) -> None:
     assert isinstance(TraceError(refused[0]), ValueError)
 
 
+@pytest.mark.parametrize("name", ["otlp of gen_ai", "otlp of openinference", "langsmith", "braintrust"])
+def test_a_trace_in_pieces_is_refused_by_the_file_and_line_that_are_damaged(name: str, tmp_path: Path) -> None:
+    """The trace's only problem was an orphan of the other file, and it came before the damaged line."""
+    log, other = ALL[name].write(tmp_path), tmp_path / "other.jsonl"
+    lines = log.read_text().splitlines()
+    if name.startswith("otlp"):
+        spans = reversed(spans_of(lines))  # parents before children
+        lines = [json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) for span in spans]
+    blamed = 0
+    for at in range(1, len(lines)):
+        log.write_text("\n".join([*lines[: at - 1], lines[at - 1][:-5]]) + "\n")
+        other.write_text("\n".join(lines[at:]) + "\n")
+        _, problems = found(tmp_path)
+        assert (problems[0].file, problems[0].line, problems[0].kind) == (str(log), at, "bad-json")
+        first = {problem.trace: problem for problem in reversed(problems)}
+        assert {(p.file, p.line) for p in first.values() if p.is_failure} == {(str(log), at)}, problems
+        blamed += any(problem.file == str(other) and problem.is_failure for problem in problems)
+    assert blamed
+
+
+def spans_of(lines: list[str]) -> list[object]:
+    groups = [group for line in lines for group in json.loads(line).get("resourceSpans", ())]
+    return [span for group in groups for scope in group["scopeSpans"] for span in scope["spans"]]
+
+
 def test_a_trace_that_is_read_with_a_fault_stays_where_another_trace_is_damaged(tmp_path: Path) -> None:
     """Langfuse's list of traces names a score that is on no page at hand."""
     trace = {"id": "a", "timestamp": "2026-01-01T00:00:00.000Z", "scores": ["absent"], "projectId": "p"}

@@ -21,6 +21,7 @@ from graphs.traces.record import TraceRecord
 from tests.credit.cli.logs import run, trace, write
 
 from .all_formats import ALL
+from .coding.claude_code.logs import column, inline, only
 from .samples import RECORDINGS
 
 PRICE = 0.000234
@@ -69,6 +70,7 @@ CALLS: dict[str, tuple[str, Callable[[dict[str, Any]], bool], Put]] = {
         "inspect-ai", named("event", "model"),
         lambda call: call["output"].setdefault("usage", {}).update(total_cost=PRICE),
     ),
+    "claude-code": ("claude-code", named("type", "assistant"), lambda line: line.update(costUSD=PRICE)),
     "cline": ("cline", named("role", "assistant"), lambda call: call.setdefault("metrics", {}).update(cost=PRICE)),
     "braintrust": (
         "braintrust", lambda row: row.get("span_attributes", {}).get("type") == "llm",
@@ -107,6 +109,21 @@ def test_money_of_calls_is_that_of_the_trace(name: str, tmp_path: Path) -> None:
     assert money == pytest.approx((PRICE * actions[: traces.sizes.traces]).tolist())
     of_calls, calls_of_all = traces.evidence["money"].amounts.tolist(), int(actions.sum())
     assert of_calls == pytest.approx([PRICE] * calls_of_all)
+
+
+def test_money_on_every_line_of_a_call_counts_once(tmp_path: Path) -> None:
+    """Claude Code of 2025 had the whole call's money on each of its lines, and 0 where it did not know it yet."""
+    log = inline()
+    replies = [line for line in log.lines if line["type"] == "assistant"]
+    for line in replies:
+        line["costUSD"] = PRICE
+    replies[0]["costUSD"] = 0
+    record = only(log.write(tmp_path / "log.jsonl"))
+    assert len(replies) == 9 and sum(record.actions) == 6
+    assert record.costs["money"] == pytest.approx(6 * PRICE)
+    assert [money for money in column(record, "money") if money is not None] == [PRICE] * 6
+    log.human("as summed up", isCompactSummary=True)  # by a call that is in no line
+    assert "money" not in only(log.write(tmp_path / "log.jsonl")).costs
 
 
 def test_money_of_a_whole_run_is_read(tmp_path: Path) -> None:

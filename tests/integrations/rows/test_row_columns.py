@@ -6,6 +6,7 @@ import functools
 import json
 import pickle
 import uuid
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,29 @@ def test_places_are_compared_exactly(order: Any) -> None:
     rows: dict[str, Any] = {"group": ["q"] * 4, "trace": [0, 0, 1, 1], "reward": np.array([1.0, 1, 0, 0])}
     got = halved()(**rows, event_reward=[0, 1, 0, 0], order=order)
     assert got.advantages.tolist() == [1, 1.5, 0, 0]
+
+
+def views(words: list[str]) -> pa.Array:
+    return pa.array(words, pa.string_view())
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        views, lambda words: pa.chunked_array([views(words[:2]), views(words[2:])]),
+        lambda words: pa.compute.run_end_encode(pa.array(words)),
+        lambda words: pa.DictionaryArray.from_arrays(pa.array(range(len(words))), views(words)),
+    ],
+    ids=["views", "chunks of views", "runs", "a dictionary of views"],
+)  # fmt: skip
+def test_ids_in_each_layout_of_arrow_are_read(encoded: Any) -> None:
+    """polars has views: they ended in Arrow's words about a kernel, or were refused as no strings."""
+    rows: dict[str, Any] = {"group": [*"qqqp"], "trace": [*"abcd"], "agent": [*"svsv"]}
+    got = RowAdvantages("rloo")(
+        **{name: encoded(words) for name, words in rows.items()},
+        reward=np.array([1.0, 0.0, 0.0, 1.0]), order=[3, 2, 1, 0], where=[True, True, True, False],
+    )  # fmt: skip
+    assert got.advantages.tolist() == [1.0, -0.5, -0.5, 0.0]
 
 
 @pytest.mark.parametrize("container", [np.array, list, pa.array])
@@ -209,3 +233,15 @@ def test_what_a_mask_hides_is_absent() -> None:
         halved()(**names, reward=[1.0, 1, 1, 1], order=order)
     with pytest.raises(credit.CreditError, match="mask is a masked array"):
         rows_advantage("rloo", **names, reward=[1.0, 0, 1, 0], mask=np.ma.array(np.ones((4, 2)), mask=np.eye(4, 2)))
+
+
+def test_equal_returns_that_differ_as_sums_are_named() -> None:
+    """`grpo` gave traces of one return, ten rewards of 0.1 and five of 0.2, advantages of 0.11 and 0 without a word."""
+    rows: dict[str, Any] = {"group": ["q"] * 15, "trace": np.repeat([0, 1], [10, 5]), "reward": np.zeros(15)}
+    with pytest.warns(UserWarning, match="1 group whose outcomes differ by little.*multiples of 1/8"):
+        got = RowAdvantages("rloo")(**rows, event_reward=np.repeat([0.1, 0.2], [10, 5]))
+    assert got.metrics["credit/condition/resolved"] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = RowAdvantages("rloo")(**rows, event_reward=np.repeat([0.125, 0.25], [10, 5]))
+    assert got.metrics["credit/condition/resolved"] == 1 and not got.advantages.any()

@@ -635,6 +635,7 @@ def test_a_command_of_codex_that_failed_is_an_error(tmp_path: Path) -> None:
         "failed to parse function arguments: missing field `cmd`",
         "unsupported custom tool call: look",
         "exec command rejected by user",
+        'err: "user rejected MCP tool call"',
         "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nexecution error: x",
     ]
     lines = SAMPLES["codex"].values
@@ -649,4 +650,42 @@ def test_a_command_of_codex_that_failed_is_an_error(tmp_path: Path) -> None:
     traces = read(path)
     results = np.asarray(traces.graph.event_type)[: traces.sizes.events] == EventType.TOOL_RESULT
     status = [one for one, is_result in zip(traces.events["status"].to_pylist(), results, strict=True) if is_result]
-    assert status == ["error", None, "error", None, None, *["error"] * 7, None, None]
+    assert status == ["error", None, "error", None, None, *["error"] * 7, *[None] * 3]
+
+
+ANSWER = {"content": [{"type": "text", "text": "no such row"}], "isError": True}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("ended", "status"),
+    [({"type": "mcp_tool_call_end", "call_id": "c", "result": {"Ok": ANSWER}}, "error"),
+     ({"type": "mcp_tool_call_end", "call_id": "c", "result": {"Ok": ANSWER | {"isError": False}}}, None),
+     ({"type": "mcp_tool_call_end", "call_id": "c", "result": {"Err": "tool call error: timed out"}}, "error"),
+     ({"type": "mcp_tool_call_end", "call_id": "c", "result": {"Err": "user rejected MCP tool call"}}, None),
+     ({"type": "mcp_tool_call_end", "call_id": "other", "result": {"Ok": ANSWER}}, None),
+     ({"type": "item_completed", "item": {"type": "McpToolCall", "id": "c", "status": "failed"}}, "error"),
+     ({"type": "item_completed", "item": {"type": "McpToolCall", "id": "c", "status": "completed",
+                                          "result": ANSWER}}, "error"),
+     ({"type": "item_completed", "item": {"type": "McpToolCall", "id": "c", "status": "completed"}}, None),
+     ({"type": "item_completed", "item": {"type": "CommandExecution", "id": "c", "status": "failed"}}, None)],
+)  # fmt: skip
+def test_an_mcp_call_of_codex_fails_by_the_event_that_ends_it(
+    ended: dict[str, Any], status: str | None, is_first: bool, tmp_path: Path
+) -> None:
+    """The text of its answer says nothing; a command's does, perhaps long after the call's output."""
+    lines = copy.deepcopy(SAMPLES["codex"].values)
+    at = next(i for i, line in enumerate(lines) if line["payload"].get("type") == "function_call_output")
+    lines.insert(at if is_first else at + 1, codex("event_msg", 4, **ended))
+    traces = read(SAMPLES["codex"]._replace(values=lines).write(tmp_path))
+    results = np.asarray(traces.graph.event_type) == EventType.TOOL_RESULT
+    assert [traces.events["status"].to_pylist()[i] for i in np.flatnonzero(results)] == [status]
+
+
+def test_an_mcp_answer_that_is_a_whole_output_of_codex_states_its_error(tmp_path: Path) -> None:
+    lines = copy.deepcopy(SAMPLES["codex"].values)
+    (output,) = [line["payload"] for line in lines if line["payload"].get("type") == "function_call_output"]
+    for is_error in (True, False):
+        output["output"] = json.dumps(ANSWER | {"isError": is_error})
+        status = read(SAMPLES["codex"]._replace(values=lines).write(tmp_path)).events["status"].to_pylist()
+        assert ("error" in status) is is_error

@@ -133,7 +133,7 @@ def test_a_whole_float_is_the_id_of_its_integer(names: tuple[str, str], tmp_path
     table(tmp_path / names[0], ("a", 7, 1.0), ("b", 8, 1.0))
     table(tmp_path / names[1], ("c", 7.0, 0.0), ("d", None, 0.0), ("e", 7.5, 0.0))
     traces = read(tmp_path)
-    assert [problem.kind for problem in traces.problems] == ["some-without-group"]
+    assert [problem.kind for problem in traces.problems] == ["group-over-files", "some-without-group"]
     assert groups_of(traces) == {"a": "7", "b": "8", "c": "7", "d": "d", "e": "7.5"}
 
 
@@ -168,7 +168,8 @@ def test_a_group_is_written_alike_in_all_tables(tmp_path: Path) -> None:
     table(tmp_path / "3.csv", ("e", "7", 0.0))
     traces = read(tmp_path)
     assert groups_of(traces) == {"a": "7", "b": "7", "d": "8", "e": "7"}
-    assert [(p.kind, Path(p.file).name, p.trace) for p in traces.problems] == [("ambiguous-id", "2.jsonl", "c")]
+    found = [(p.kind, Path(p.file).name, p.trace) for p in traces.problems]
+    assert found == [("ambiguous-id", "2.jsonl", "c"), ("group-over-files", "1.jsonl", "")]
 
 
 @pytest.mark.parametrize(("logged", "stated"), [(7, "7"), ("7", 7)])

@@ -10,14 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from graphs.event_graph import EventType
+from graphs.errors import NothingReadError
+from graphs.event_graph import EdgeType, EventType
 from graphs.logs import read
 
 SECOND = 1_000_000_000
 
 
 class Run(NamedTuple):
-    """A run of LangChain: its number, that of its parent (0 for none), name, kind and node, and whether it failed."""
+    """A run of LangChain: its number, that of its parent (0 for none), name, kind and node, and whether it failed.
+
+    Its metadata may state the super-step of the node, and the names of nodes that it waited for.
+    """
 
     number: int
     parent: int
@@ -25,6 +29,13 @@ class Run(NamedTuple):
     kind: str
     node: str = ""
     failed: bool = False
+    step: int = 0
+    waited: str = ""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        steps = {"langgraph_step": self.step, "langgraph_triggers": [self.waited or f"branch:to:{self.node}"]}
+        return {"langgraph_node": self.node} | (steps if self.step else {})
 
 
 def node(number: int, name: str, parent: int = 1) -> Run:
@@ -56,6 +67,21 @@ TWICE = [
 ]  # fmt: skip
 
 
+STEPS = [
+    Run(1, 0, "LangGraph", "chain"),
+    Run(2, 1, "planner", "chain", "planner", step=1), Run(3, 2, "model", "llm", "planner", step=1),
+    Run(4, 1, "coder", "chain", "coder", step=2), Run(5, 4, "model", "llm", "coder", step=2),
+    Run(6, 1, "tester", "chain", "tester", step=2), Run(7, 6, "model", "llm", "tester", step=2),
+    Run(8, 1, "router", "chain", "router", step=3),
+    Run(9, 1, "tools", "chain", "tools", step=3), Run(10, 9, "run_tests", "tool", "tools", step=3),
+    Run(11, 1, "coder", "chain", "coder", step=4), Run(12, 11, "model", "llm", "coder", step=4),
+    Run(13, 1, "judge", "chain", "judge", step=5, waited="join:planner+coder:judge"),
+    Run(14, 13, "inner", "chain", "inner", step=1), Run(15, 14, "model", "llm", "inner", step=1),
+    Run(16, 13, "inner 2", "chain", "inner 2", step=2), Run(17, 16, "model", "llm", "inner 2", step=2),
+]  # fmt: skip
+"""A graph with nodes side by side, one without a model, one that waits for an early one, and one that is a graph."""
+
+
 def stamp(number: int) -> str:
     return f"2026-11-20T10:00:{number:02}.000000"
 
@@ -65,7 +91,7 @@ def langsmith(runs: list[Run]) -> Iterator[Any]:
         yield {
             "id": str(run.number), "trace_id": "1", "parent_run_id": str(run.parent) if run.parent else None,
             "dotted_order": stamp(run.number), "name": run.name, "run_type": run.kind,
-            "error": "AssertionError" if run.failed else None, "extra": {"metadata": {"langgraph_node": run.node}},
+            "error": "AssertionError" if run.failed else None, "extra": {"metadata": run.metadata},
         }  # fmt: skip
 
 
@@ -76,14 +102,14 @@ def langfuse(runs: list[Run], tool: str = "TOOL", agent: str = "SPAN") -> Iterat
             "id": str(run.number), "traceId": "t", "name": run.name, "startTime": f"{stamp(run.number)}Z",
             "type": agent if run.name in ("coder", "boss") else kinds[run.kind],
             "parentObservationId": str(run.parent) if run.parent else None, "projectId": "p",
-            "level": "ERROR" if run.failed else "DEFAULT", "metadata": {"langgraph_node": run.node},
+            "level": "ERROR" if run.failed else "DEFAULT", "metadata": run.metadata,
         }  # fmt: skip
 
 
 def openinference(runs: list[Run], agents: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
     for run in runs:
         kind = "AGENT" if run.name in agents else run.kind.upper()
-        known = {"openinference.span.kind": kind, "metadata": json.dumps({"langgraph_node": run.node})}
+        known = {"openinference.span.kind": kind, "metadata": json.dumps(run.metadata)}
         yield {
             "traceId": f"{1:032x}", "spanId": f"{run.number:016x}",
             "parentSpanId": f"{run.parent:016x}" if run.parent else "", "name": run.name,
@@ -104,7 +130,7 @@ def phoenix(runs: list[Run]) -> Iterator[Any]:
             "parent_id": f"{run.parent:016x}" if run.parent else None, "span_kind": run.kind.upper(),
             "start_time": f"{stamp(run.number)}+00:00", "end_time": f"{stamp(run.number)}+00:00",
             "status_code": "ERROR" if run.failed else "OK",
-            "attributes": {"metadata": {"langgraph_node": run.node}},
+            "attributes": {"metadata": run.metadata},
         }  # fmt: skip
 
 
@@ -118,7 +144,7 @@ def mlflow(runs: list[Run]) -> Iterator[Any]:
             "status": {"code": "STATUS_CODE_ERROR" if run.failed else "STATUS_CODE_OK"},
             "attributes": {
                 "mlflow.spanType": json.dumps(kinds.get(run.kind, run.kind.upper())),
-                "metadata": json.dumps({"langgraph_node": run.node}),
+                "metadata": json.dumps(run.metadata),
             },
         }
         for run in runs
@@ -132,7 +158,7 @@ def braintrust(runs: list[Run]) -> Iterator[Any]:
             "id": f"row{run.number}", "span_id": str(run.number), "root_span_id": "1",
             "span_parents": [str(run.parent)] if run.parent else None, "metrics": {"start": float(run.number)},
             "span_attributes": {"name": run.name, "type": {"chain": "task"}.get(run.kind, run.kind)},
-            "metadata": {"metadata": {"langgraph_node": run.node}}, "error": "AssertionError" if run.failed else None,
+            "metadata": {"metadata": run.metadata}, "error": "AssertionError" if run.failed else None,
         }  # fmt: skip
 
 
@@ -144,7 +170,7 @@ def weave(runs: list[Run]) -> Iterator[Any]:
             "op_name": f"weave:///e/p/op/langchain.{run.kind.capitalize()}.{run.name}:d", "summary": {}, "inputs": {},
             "started_at": f"{stamp(run.number)}Z", "exception": "AssertionError" if run.failed else None,
             "attributes": kind | {"lc_name": run.name},
-            "output": {"outputs": [{}], "extra": {"metadata": {"langgraph_node": run.node}}},
+            "output": {"outputs": [{}], "extra": {"metadata": run.metadata}},
         }  # fmt: skip
 
 
@@ -208,3 +234,91 @@ def test_an_agent_is_started_by_its_earliest_span(tmp_path: Path, name: str, ord
         "lead spawn", "planner calls", "planner return", "lead calls", "planner calls", "planner return",
         "lead calls",
     ]  # fmt: skip
+
+
+def links(tmp_path: Path, log: Iterator[Any]) -> set[tuple[int, int, str]]:
+    """The edges between events of different spans, by the numbers of the spans."""
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in log))
+    traces = read(path)
+    assert not [problem for problem in traces.problems if problem.is_failure]
+    numbers = [int(name.split(".")[0], 16 if len(name) >= 16 else 10) for name in traces.events["event"].to_pylist()]
+    count = traces.sizes.edges
+    columns = (np.asarray(column)[:count] for column in (traces.graph.senders, traces.graph.receivers))
+    kinds = [EdgeType(int(kind)).name.lower() for kind in np.asarray(traces.graph.edge_type)[:count]]
+    ends = [[numbers[event] for event in column] for column in columns]
+    assert len(set(zip(*ends, kinds, strict=True))) == count
+    return {edge for edge in zip(*ends, kinds, strict=True) if edge[0] != edge[1]}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_node_follows_those_of_the_super_step_before(tmp_path: Path, name: str, order: int) -> None:
+    """Nodes that ran one after another had no edge between them, whatever their metadata stated."""
+    assert links(tmp_path, FORMATS[name](STEPS[::order])) == {
+        (3, 5, "message"), (3, 7, "message"),  # side by side, after the planner
+        (7, 10, "tool_dependency"),  # `tools` is of the node that called a model last
+        (10, 12, "causal"), (5, 12, "temporal"), (7, 12, "message"),  # behind the router stand both
+        (12, 15, "message"), (3, 15, "message"),  # it waited for the planner
+        (15, 17, "temporal"),
+    }  # fmt: skip
+    without = [run._replace(step=0) for run in STEPS]
+    assert {kind for _, _, kind in links(tmp_path, FORMATS[name](without[::order]))} <= {
+        "tool_dependency", "temporal", "causal",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_graph_that_runs_again_under_one_parent_begins_anew(tmp_path: Path, name: str) -> None:
+    again = [run._replace(number=run.number + 6, parent=run.parent + 6 * (run.parent > 1)) for run in STEPS[1:5]]
+    log = [run._replace(waited="") for run in [*STEPS[:5], *again]]
+    assert links(tmp_path, FORMATS[name](log)) == {
+        (3, 5, "message"), (3, 9, "temporal"), (9, 11, "message"), (5, 11, "temporal"),
+    }  # fmt: skip
+
+
+def test_more_edges_between_visits_than_fit_are_refused_in_words(tmp_path: Path) -> None:
+    """Two steps of a thousand visits are a log of a megabyte, and a million edges."""
+    wide = [Run(1, 0, "LangGraph", "chain")]
+    for number in range(2, 4004, 2):
+        step, node = (1 if number < 2004 else 2), f"n{number}"
+        wide += [Run(number, 1, node, "chain", node, step=step), Run(number + 1, number, "m", "llm", node, step=step)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in otlp(wide)))
+    with pytest.raises(NothingReadError) as caught:
+        read(path)
+    assert [problem.kind for problem in caught.value.problems] == ["too-many"]
+    assert "at most 1000000 edges between visits to nodes" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_model_call_that_failed_is_an_error(tmp_path: Path, name: str) -> None:
+    """It was one as OTLP, and none elsewhere."""
+    runs = [run._replace(failed=run.kind == "llm" and run.node == "planner") for run in TEAM]
+    said = acts(tmp_path, FORMATS[name](runs))
+    assert said[0] == "planner calls error" and sum("error" in one for one in said) == 1
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_agent_below_a_tool_is_one_of_its_own_though_its_name_is_the_callers(tmp_path: Path, name: str) -> None:
+    """As Braintrust it was taken for a turn of the outer one. As OTLP its start did not name the tool."""
+    runs = [run._replace(name="boss", node="boss") if run.name == "worker" else run for run in ASKED]
+    runs = [run._replace(node="boss") if run.node == "worker" else run for run in runs]
+    assert acts(tmp_path, FORMATS[name](runs)) == [
+        "boss calls", "boss spawn", "boss calls", "boss return", "boss calls",
+    ]  # fmt: skip
+    traces = read(tmp_path / "log.jsonl")
+    assert traces.sizes.agents == 2 and traces.events["tool"].to_pylist()[1] == "ask"
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "langfuse, spans alone"])
+def test_a_model_call_inside_a_tool_did_not_ask_for_the_next_tool(tmp_path: Path, name: str) -> None:
+    """As OTLP it had."""
+    runs = [
+        Run(1, 0, "LangGraph", "chain"), node(2, "coder"), Run(3, 2, "model", "llm", "coder"),
+        Run(4, 2, "summarize", "tool", "coder"), Run(5, 4, "model", "llm", "coder"), Run(6, 2, "edit", "tool", "coder"),
+    ]  # fmt: skip
+    drawn = links(tmp_path, FORMATS[name](runs))
+    assert {edge for edge in drawn if edge[2] == "tool_dependency"} == {
+        (3, 4, "tool_dependency"), (3, 6, "tool_dependency"),
+    }  # fmt: skip

@@ -71,6 +71,17 @@ def test_a_task_that_was_sent_answers_to_the_last_call_of_each_node_before(tmp_p
     }
 
 
+def test_a_task_whose_input_has_no_message_answers_to_the_step_before(tmp_path: Path) -> None:
+    """Nodes with a state of their own had no edge between them."""
+    steps = [(1, "planner"), (2, "coder"), (2, "tester"), (3, "writer")]
+    tasks = [(step, name, name, {"plan": "x"}, {"m": [ai("x", id=name)]}) for step, name in steps]
+    traces = read(write(tmp_path, stream(*tasks)))
+    ids = [name.partition("/")[0] for name in traces.events["event"].to_pylist()]
+    assert {(ids[s], ids[r]) for s, r, kind in edges(traces) if kind == EdgeType.MESSAGE} == {
+        ("planner", "coder"), ("planner", "tester"), ("coder", "writer"), ("tester", "writer"),
+    }  # fmt: skip
+
+
 def test_more_edges_than_the_limit_refuse_their_thread(tmp_path: Path) -> None:
     small, large = sends_after_a_step(2, 1, 2, thread="small"), sends_after_a_step(20, 1, 20, thread="large")
     (tmp_path / "run.jsonl").write_text(f"{large}\n{small}")

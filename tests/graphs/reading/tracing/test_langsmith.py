@@ -74,6 +74,7 @@ def test_the_recorded_team() -> None:
         (3, 4, "return"),
         (4, 5, "causal"),
         (2, 5, "temporal"),
+        (5, 6, "message"),
         (0, 6, "temporal"),
     }
     assert len(record.instances) == 2

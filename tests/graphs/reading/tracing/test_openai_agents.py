@@ -221,7 +221,16 @@ def test_spans_without_times_keep_the_order_of_the_log(tmp_path: Path) -> None:
     )
     whole = agent("a", "x") | {"started_at": "2026-01-01T00:00:00Z"}
     assert only(tmp_path, [late, early, whole]).ids == ["early", "late"]
-    assert only(tmp_path, [late, early, agent("a", "x")]).ids == ["late", "early"]
+    assert only(tmp_path, [late, early, agent("a", "x")]).ids == ["early", "late"], "the agent's start orders nothing"
+    plain = {name: span(name, "a", "generation") for name in ("late", "early", "other")}
+    assert only(tmp_path, [plain["late"], plain["early"], whole]).ids == ["late", "early"]
+    assert only(tmp_path, [early, plain["other"], late, whole]).ids == ["early", "other", "late"]
+    path = tmp_path / "backwards.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in (late, plain["other"], early, whole)))
+    (problem,) = read_openai([Source(str(path), path)])
+    assert isinstance(problem, Problem)
+    assert (problem.kind, problem.line, problem.field) == ("unordered-events", 2, "started_at")
+    assert problem.expected == "a time of its own: other times run against the order of the file"
 
 
 def test_files_whose_times_contradict_their_order_are_named(tmp_path: Path) -> None:

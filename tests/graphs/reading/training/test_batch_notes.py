@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,3 +58,26 @@ def test_traces_without_a_group_beside_others_are_named(tmp_path: Path) -> None:
     for of_trace in (("", "", "", ""), ("a", "a", "q", "q")):  # none; the name of a trace, which others share
         rows = "".join(f"{t},{g},1\n" for t, g in zip("abcd", of_trace, strict=True))
         assert noted(written(tmp_path, "rows.csv", "trace,group,reward\n" + rows)) == []
+
+
+@pytest.mark.parametrize("kind", ["rollouts", "table"])
+@pytest.mark.parametrize(("stated", "said"), [(False, True), (True, False)])
+def test_groups_over_files_that_state_no_step_are_named(tmp_path: Path, kind: str, stated: bool, said: bool) -> None:
+    """An index of the data set in the place of a UUID joined the rollouts of two steps, without a word."""
+    for step in (1, 2):
+        rows = [{"input": f"p{q}", "output": f"{q}{k}{step}", "score": float(k)} for q in (0, 1) for k in (0, 1)]
+        for number, row in enumerate(rows):
+            row |= {"uid": number // 2} | ({"step": step} if stated else {})
+            if kind == "table":
+                row |= {"traj_uid": f"{step}.{number}"} | ({"policy_version": step} if stated else {})
+        if kind == "rollouts":
+            written(tmp_path, f"{step}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        else:
+            columns = ("uid", "traj_uid", "score", *(("policy_version",) if stated else ()))
+            table = pa.table({name: [row[name] for row in rows] for name in columns})
+            pq.write_table(table, tmp_path / f"{step}.parquet")
+    text = "2 groups in several files, and no step or policy_version"
+    of_versions = [("several-versions", "several in 2 groups")] if stated and kind == "table" else []
+    assert noted(tmp_path) == ([("group-over-files", text)] if said else of_versions)
+    one = tmp_path / f"1.{'jsonl' if kind == 'rollouts' else 'parquet'}"
+    assert noted(one) == []
